@@ -5,7 +5,7 @@
 Each federation is trained with random selection until its second probe. A row of the table is a setting. AUC is the
 probability that a client with more than the median rate of wrong labels gets a larger estimated rate than another one.
 The nominal 95 % interval of a rate covers if it holds the simulated rate above that of the cleanest tenth of the
-clients. Pages of diagnoses show no intervals, as the coverage is not between 85 and 95 %.
+clients. Pages of diagnoses show no intervals, because the coverage is not between 85 and 95 %.
 """
 
 import datetime

@@ -195,16 +195,16 @@ class Table:
         return ComparedRound(self.run, float(self.gain[i]), log_ratio, uncovered, self.summary[i], *means)
 
 
-def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) -> Iterator[Table]:
+def tabulate(run: int, folder: Path, gains: np.ndarray, other_overrides: Sequence[str]) -> Iterator[Table]:
     """Yield the tables of the rounds that count."""
     log = read_run_log(folder)
-    known = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
-    for round, laws in replay_cohorts(log, other, CONFIGS):
-        if not find_exclusion_reason(round, laws, known):
+    run_history = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
+    for round, laws in replay_cohorts(log, other_overrides, CONFIGS):
+        if not find_exclusion_reason(round, laws, run_history):
             chosen = int(np.flatnonzero((round.cohort == COHORTS).all(axis=1))[0])
-            summary = known.summarise_cohorts(log, round.t, COHORTS)
+            summary = run_history.summarise_cohorts(log, round.t, COHORTS)
             yield Table(run, probabilities(laws[0]), probabilities(laws[1]), gains[round.t], summary, chosen)
-        known.add_round(round)
+        run_history.add_round(round)
 
 
 def probabilities(law: CohortLaw) -> np.ndarray:
@@ -218,16 +218,16 @@ def probabilities(law: CohortLaw) -> np.ndarray:
 def replicate(tables: Sequence[Table], n: int) -> pd.DataFrame:
     """Return one row for each replicate and estimator; those of refused replicates have no estimate."""
     truth = float(np.mean([table.truth for table in tables]))
-    own = float(np.mean([table.probability @ table.gain for table in tables]))
+    own_gain = float(np.mean([table.probability @ table.gain for table in tables]))
     rows, rng = [], np.random.default_rng(0)
     for number in range(n):
         result = estimate_gain([table.draw(rng if number else None) for table in tables], {})
-        common = {"replicate": number, "rounds": len(tables), "truth": truth, "own": own}
+        common = {"replicate": number, "rounds": len(tables), "truth": truth, "own": own_gain}
         common |= {"size": result.effective_size, "refused": bool(result.reason)}
         common |= dict.fromkeys(("estimate", "low", "high"), np.nan)
         for estimator in policy_evaluation.ESTIMATORS:
             mean = result.estimates.get(estimator)
-            target = truth - own if estimator == policy_evaluation.DR_DIFFERENCE else truth
+            target = truth - own_gain if estimator == policy_evaluation.DR_DIFFERENCE else truth
             row = {**common, "estimator": estimator, "target": target}
             rows.append(row if mean is None else {**row, "estimate": mean.mean, "low": mean.low, "high": mean.high})
     return pd.DataFrame(rows)
@@ -242,13 +242,16 @@ def main(n_seeds: int) -> None:
             overrides = [[*RUN, *words, f"seed={seed}", f"paths.logs={logs}"] for seed in range(n_seeds)]
             folders = [run_overrides(o).folder for o in overrides]
             gains = [measure_gains(folder, o) for folder, o in zip(folders, overrides, strict=True)]
-            others = [name for name in OTHER_SELECTORS if name != run_name][:OTHERS_PER_RUN]
-            for other in others:
+            other_names = [name for name in OTHER_SELECTORS if name != run_name][:OTHERS_PER_RUN]
+            for other_name in other_names:
                 runs = enumerate(zip(folders, gains, strict=True))
-                tables = [t for run, (f, g) in runs for t in tabulate(run, f, g, OTHER_SELECTORS[other])]
-                frames.append(replicate(tables, N_REPLICATES).assign(run=run_name, other=other))
+                tables = [t for run, (f, g) in runs for t in tabulate(run, f, g, OTHER_SELECTORS[other_name])]
+                frames.append(replicate(tables, N_REPLICATES).assign(run=run_name, other=other_name))
                 print(
-                    frames[-1].groupby("estimator")[["size", "target", "estimate"]].mean(), run_name, other, flush=True
+                    frames[-1].groupby("estimator")[["size", "target", "estimate"]].mean(),
+                    run_name,
+                    other_name,
+                    flush=True,
                 )
     rows = pd.concat(frames, ignore_index=True)
     table = summarise(rows)
@@ -259,10 +262,10 @@ def main(n_seeds: int) -> None:
 def summarise(rows: pd.DataFrame) -> pd.DataFrame:
     """Return one row for each pair and estimator."""
     lines: list[dict[str, Any]] = []
-    for (run, other, estimator), group in rows.groupby(["run", "other", "estimator"], sort=False):
+    for (run, other_name, estimator), group in rows.groupby(["run", "other", "estimator"], sort=False):
         used, target = group[~group["refused"]], float(group["target"].iloc[0])
         errors, covers = used["estimate"] - target, (used["low"] <= target) & (target <= used["high"])
-        line: dict[str, Any] = {"run": run, "other": other, "estimator": estimator}
+        line: dict[str, Any] = {"run": run, "other": other_name, "estimator": estimator}
         line |= {"rounds": int(group["rounds"].iloc[0]), "size": group["size"].mean()}
         line |= {"refused": group["refused"].mean(), "own": group["own"].iloc[0], "target": target}
         line |= {"bias": errors.mean(), "rmse": np.sqrt((errors**2).mean()), "coverage": covers.mean()}
@@ -304,13 +307,13 @@ def write_page(table: pd.DataFrame, n_seeds: int) -> str:
         "| run | other | size | refused | run's gain | truth | " + " | ".join(policy_evaluation.ESTIMATORS) + " |",
         "|---|---|---:|---:|---:|---:|" + 4 * "---:|",
     ]
-    for (run, other), group in table.groupby(["run", "other"], sort=False):
+    for (run, other_name), group in table.groupby(["run", "other"], sort=False):
         numbers = group[["bias", "coverage"]].to_numpy(float)
         cells = ["" if math.isnan(coverage) else f"{bias:+.4f}, {coverage:.0%}" for bias, coverage in numbers.tolist()]
         row = group.iloc[0]
         lines.append(
-            f"| {run} | {other} | {row['size']:.1f} of {row['rounds']} | {row['refused']:.0%} | {row['own']:.4f} | "
-            f"{row['target']:.4f} | {' | '.join(cells)} |"
+            f"| {run} | {other_name} | {row['size']:.1f} of {row['rounds']} | {row['refused']:.0%} | "
+            f"{row['own']:.4f} | {row['target']:.4f} | {' | '.join(cells)} |"
         )
     return "\n".join([*lines, "", "A cell has the bias and the coverage."]) + "\n"
 

@@ -84,9 +84,9 @@ def memory(pid: int) -> float:
     return total
 
 
-def announce(what: str) -> None:
+def announce(step_text: str) -> None:
     """Print what is measured next on standard error; it may take minutes, and standard output has only the page."""
-    sys.stderr.write(f"{what}\n")
+    sys.stderr.write(f"{step_text}\n")
 
 
 def run_peer(peer: Peer, workload: str, with_memory: bool) -> dict[str, Any]:

@@ -4,7 +4,7 @@
     python benchmarks/run_cost.py before=../old      also measures the code of another checkout, in turns
     python benchmarks/run_cost.py repeats=1 default  measures some commands, and writes nothing
 
-Each command runs in a process of its own. Its cost is the user and system time of all processes that it starts, until
+Each command runs in a new process. Its cost is the user and system time of all processes that it starts, until
 the last one has ended: those that outlive their parent are counted, because this process adopts them.
 """
 
@@ -103,7 +103,7 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         load: processes that wanted to run on the machine before the first command, on average over a minute.
     """
     middle = {
-        when: {name: statistics.median(cost.cpu_s for cost in made) for name, made in by_command.items()}
+        when: {name: statistics.median(cost.cpu_s for cost in repeats) for name, repeats in by_command.items()}
         for when, by_command in costs.items()
     }
     stages = []
@@ -114,12 +114,12 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         [
             f"`{' '.join(words).removeprefix('-m ')}`",
             *(f"{values[name]:.1f}" for values in middle.values()),
-            *(f"{max(cost.peak_mb for cost in made[name]):.0f}" for made in costs.values()),
+            *(f"{max(cost.peak_mb for cost in repeats[name]):.0f}" for repeats in costs.values()),
         ]
         for name, words in COMMANDS.items()
     ]
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    counts = sorted({len(made) for by_command in costs.values() for made in by_command.values()})
+    counts = sorted({len(repeats) for by_command in costs.values() for repeats in by_command.values()})
     n_repeats = " to ".join(map(str, counts))
     ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
     kernels = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
@@ -188,8 +188,8 @@ def main(words: list[str]) -> None:
         for _ in range(repeats):
             for when, code in codes.items():
                 costs[when][name].append(measure(name, code))
-        for when, made in costs.items():
-            seconds, peak_mb = [cost.cpu_s for cost in made[name]], max(cost.peak_mb for cost in made[name])
+        for when, repeats in costs.items():
+            seconds, peak_mb = [cost.cpu_s for cost in repeats[name]], max(cost.peak_mb for cost in repeats[name])
             texts = ", ".join(f"{value:.2f}" for value in seconds)
             sys.stdout.write(f"{name} {when}: {texts} s, {peak_mb:.0f} MB\n")
             sys.stdout.flush()

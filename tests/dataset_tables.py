@@ -75,7 +75,7 @@ def _characters() -> dict[str, list[Any]]:
 def _comments(seed: int) -> dict[str, list[Any]]:
     rng = np.random.default_rng(seed)
     cut = [(i % 3, cut_comment(rng.choice(VOCABULARY, 15).tolist())) for i in range(12)]
-    rows = [(f"u{who}", x, y) for who, (xs, ys) in cut for x, y in zip(xs, ys, strict=True)]
+    rows = [(f"u{client_ids}", x, y) for client_ids, (xs, ys) in cut for x, y in zip(xs, ys, strict=True)]
     return dict(zip(("client", "x", "y"), map(list, zip(*rows, strict=True)), strict=True))
 
 

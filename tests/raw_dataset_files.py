@@ -30,7 +30,7 @@ def write_celeba(folder: Path) -> Path:
     values = [f"{name} {1 - 2 * (i % 2):2d} -1" for i, name in enumerate(names)]
     (folder / "list_attr_celeba.txt").write_text("\n".join(["16", "Smiling Male", *values]) + "\n")
     (folder / "identity_CelebA.txt").write_text(
-        "".join(f"{name} {who}\n" for name, (who, _) in zip(names, rows, strict=True))
+        "".join(f"{name} {client_ids}\n" for name, (client_ids, _) in zip(names, rows, strict=True))
     )
     (folder / "list_eval_partition.txt").write_text(
         "".join(f"{name} {part}\n" for name, (_, part) in zip(names, rows, strict=True))

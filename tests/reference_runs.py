@@ -34,17 +34,17 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 def measure(name: str, logs: Path) -> dict[str, Any]:
     """Return a run's selections, arrivals, final metrics and the digest of its weights."""
-    ran = run_training(logs, *RUNS[name])
-    metrics = {key: float(value) for key, value in ran.last.metrics.items() if key.startswith(FIGURES)}
-    return {"choices": ran.cohorts, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
+    run = run_training(logs, *RUNS[name])
+    metrics = {key: float(value) for key, value in run.last.metrics.items() if key.startswith(FIGURES)}
+    return {"choices": run.cohorts, "arrived": count_arrivals(run), "metrics": metrics, "bits": bits(run)}
 
 
-def count_arrivals(ran: FinishedRun) -> list[list[int]]:
-    return [report.arrived.tolist() for report in ran.reports if report.step]
+def count_arrivals(run: FinishedRun) -> list[list[int]]:
+    return [report.arrived.tolist() for report in run.reports if report.step]
 
 
-def bits(ran: FinishedRun) -> str:
-    return hashlib.sha256(ran.weights().numpy().tobytes()).hexdigest()[:16]
+def bits(run: FinishedRun) -> str:
+    return hashlib.sha256(run.weights().numpy().tobytes()).hexdigest()[:16]
 
 
 def main(write: bool) -> int:

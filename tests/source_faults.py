@@ -36,7 +36,7 @@ class SwapName(Operator):
     """Operator that replaces a name by its opposite."""
 
     names: ClassVar = dict(
-        pair for each in NAME_SWAPS.split() for a, b in [each.split("/")] for pair in [(a, b), (b, a)]
+        pair for swap_pair in NAME_SWAPS.split() for a, b in [swap_pair.split("/")] for pair in [(a, b), (b, a)]
     )
 
     def mutation_positions(self, node: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The log of draws: what it has of each draw, and its limits for large populations."""
+"""The log of draws: its fields for each draw, and its limits for large populations."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_a_draw_is_logged_in_its_order_with_all_weights() -> None:
 
 
 def test_invalid_weights_count_as_zero() -> None:
-    """`draw` treats NaN and infinity as weight zero, and the log must say so."""
+    """`draw` treats NaN and infinity as weight zero, and the log must have weight zero, too."""
     rng = logged(4)
     draw(np.array([np.nan, np.inf, 1.0, 2.0]), np.arange(4), 2, rng)
     (entry,) = rng.finish().draws

@@ -87,7 +87,7 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return changes
 
 
-def ran(logs: Path, ranks: int, *words: str) -> Path:
+def run(logs: Path, ranks: int, *words: str) -> Path:
     return run_training(logs / str(ranks), *words, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
 
 
@@ -135,9 +135,9 @@ def test_ranks_log_what_one_process_logs(
         federation["server_val"] = lambda held_data: ServerSamples(
             held_data.server_val.x[-2:], held_data.server_val.y[-2:]
         )
-    first_run = ran(tmp_path, 1, *CASES[case])
+    first_run = run(tmp_path, 1, *CASES[case])
     for count in ranks:
-        other_run = ran(tmp_path, count, *CASES[case])
+        other_run = run(tmp_path, count, *CASES[case])
         assert_same_journal(first_run, other_run)
         assert_same_rest(first_run, other_run)
         for rank in range(count):
@@ -157,7 +157,7 @@ def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: 
         return ServerSamples(x, held_data.server_val.y)
 
     federation["server_val"] = overflowing
-    folder = ran(tmp_path, 2, *HALT)
+    folder = run(tmp_path, 2, *HALT)
     journal = lines(folder / "journal.jsonl")
     assert [line["step"] for line in journal] == [0, 1]
     assert all(math.isnan(line["metrics"]["server_val/loss"]) for line in journal)

@@ -182,17 +182,17 @@ def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
     assert same_bits(fedavg, run_training(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
 
 
-def stored_weights(ran: FinishedRun) -> dict[int, torch.Tensor]:
+def stored_weights(run: FinishedRun) -> dict[int, torch.Tensor]:
     """x of every client that was ever seen."""
-    saved = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
+    saved = torch.load(run.folder / "last.ckpt", weights_only=True)["callbacks"]
     clients = next(state["clients"] for state in saved.values() if "clients" in state)
     return {int(k): row["x"] for k, row in clients.items()}
 
 
 def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> None:
-    who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
+    client_ids = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
-    words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
+    words = ("agg=fedbio", "agg.eta_x=300", *client_ids, *how)
     config = compose_overrides(*words)
     train = load_facts(config).federation.train
     clean, flipped = [], []

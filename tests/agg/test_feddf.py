@@ -24,13 +24,13 @@ from run_harness import run_training, same_bits
 ONE_INPUT = torch.ones(1, 1, dtype=torch.float64)
 
 
-def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
+def arrivals(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
     updates = [make_update(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
     return make_arrived(collect_updates(agg, updates), bench=bench)
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE_INPUT) -> list[float]:
-    t = agg._predict_with_teachers(came(agg, deltas), x)
+    t = agg._predict_with_teachers(arrivals(agg, deltas), x)
     assert t is not None
     return t[0].tolist()
 
@@ -55,14 +55,14 @@ def test_the_divergence_is_from_teachers_to_student() -> None:
 
 def test_without_steps_it_equals_fedavg() -> None:
     agg, deltas = make_component("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
-    direction, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
+    direction, _ = agg.direction(None, arrivals(agg, deltas, n=[1, 3]))
     assert direction.displacement.tolist() == [1.0, 3.0]
 
 
 def test_a_linear_model_of_equal_clients_equals_its_ensemble() -> None:
     # The mean of the logits x . w_i is x . (mean of w_i): nothing to learn, nothing moves.
     agg = make_component("agg", "feddf")
-    direction, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
+    direction, _ = agg.direction(None, arrivals(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
     assert direction.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
 
 
@@ -70,7 +70,7 @@ def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
     agg = make_component("agg", "feddf", steps=300, lr=0.03, eval_every=None)
     bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
-    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
     assert direction.weights.tolist() == [0.25, 0.75]
 
@@ -78,7 +78,7 @@ def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
 def test_the_first_step_is_adams_step() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
     agg = make_component("agg", "feddf", steps=1, lr=0.01, eval_every=None)
-    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
     assert direction.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
 
@@ -88,7 +88,7 @@ def test_the_learning_rate_follows_a_cosine(steps: int, length: float) -> None:
     # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
     # cosines but the first cancel out.
     agg = make_component("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
-    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
     assert float(direction.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
 
@@ -103,7 +103,7 @@ def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
 
 def test_without_teachers_it_equals_fedavg() -> None:
     agg = make_component("agg", "feddf", drop_worst=True)
-    direction, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
+    direction, _ = agg.direction(None, arrivals(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
     assert direction.displacement.tolist() == [-2.0, -2.0]
 
 
@@ -114,7 +114,7 @@ def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
 
 def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
     agg = make_component("agg", "feddf")
-    those = came(agg, [[9.0], [1.0]])
+    those = arrivals(agg, [[9.0], [1.0]])
     object.__setattr__(those, "weights", np.array([0.0, 1.0]))
     assert agg._predict_with_teachers(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
 
@@ -148,7 +148,7 @@ def test_the_best_student_is_kept(
     server = FlatModel(Score(1))
     data = server_only(ONE_INPUT, ServerSamples(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
     bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
-    direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert len(bench.seen) == looks
     assert float(direction.displacement) == bench.seen[best_step]
 
@@ -195,7 +195,7 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
 def test_the_servers_passes_are_counted(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
     agg = make_component("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
     bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
-    agg.direction(None, came(agg, deltas, bench, n=[1, 3]))
+    agg.direction(None, arrivals(agg, deltas, bench, n=[1, 3]))
     assert bench.passes == passes
 
 

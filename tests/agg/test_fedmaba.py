@@ -118,8 +118,8 @@ def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
 def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
     assert make_component("agg", "fedmaba").needs == {"loss"}
     assert make_component("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
-    ran = run_training(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
-    losses, weight = ran.last.clients["train_loss"], ran.last.clients["weight"]
+    run = run_training(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
+    losses, weight = run.last.clients["train_loss"], run.last.clients["weight"]
     q = np.exp(0.5 * (losses - losses.max()))  # one round from equal weights: KL is far below 1
     np.testing.assert_allclose(weight, 0.5 * q / q.sum() + 0.5 / 12, atol=1e-9)
     default_run = run_training(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")

@@ -124,21 +124,21 @@ def test_clients_report_their_normaliser_and_steps() -> None:
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
     # Momentum .9, two local steps each: a = 2.9. Four clients a round, three rounds, 8 bytes.
     words = ("client.momentum=0.9", "client.steps=2")
-    plain, ran = run_training(tmp_path, "agg=fedavg", *words), run_training(tmp_path, "agg=fednova", *words)
-    arrived = ran.last.clients["arrived"]
-    np.testing.assert_allclose(ran.last.clients["signal_response_norm"][arrived], 2.9, rtol=1e-12)
-    np.testing.assert_array_equal(ran.last.clients["signal_steps"][arrived], 2)
-    assert ran.last.metrics["comm/up_bytes"] - plain.last.metrics["comm/up_bytes"] == 3 * 4 * 8
+    plain, run = run_training(tmp_path, "agg=fedavg", *words), run_training(tmp_path, "agg=fednova", *words)
+    arrived = run.last.clients["arrived"]
+    np.testing.assert_allclose(run.last.clients["signal_response_norm"][arrived], 2.9, rtol=1e-12)
+    np.testing.assert_array_equal(run.last.clients["signal_steps"][arrived], 2)
+    assert run.last.metrics["comm/up_bytes"] - plain.last.metrics["comm/up_bytes"] == 3 * 4 * 8
     # equal work: FedAvg
-    torch.testing.assert_close(ran.weights(), plain.weights(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(run.weights(), plain.weights(), atol=1e-6, rtol=0)
 
 
 def test_partial_work_is_normalised(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
-    ran, plain = run_training(tmp_path, "agg=fednova", *words), run_training(tmp_path, "agg=fedavg", *words)
-    last = ran.last.clients
+    run, plain = run_training(tmp_path, "agg=fednova", *words), run_training(tmp_path, "agg=fedavg", *words)
+    last = run.last.clients
     assert len(set(last["signal_steps"][last["arrived"]])) > 1
-    assert not torch.equal(ran.weights(), plain.weights())
+    assert not torch.equal(run.weights(), plain.weights())
     # weight = tau_eff p / a, so that sum_i weight_i a_i = tau_eff = sum_i p_i a_i, here with the weights of FedAvg
     a = last["signal_response_norm"][last["arrived"]]
     p = plain.last.clients["weight"][plain.last.clients["arrived"]]

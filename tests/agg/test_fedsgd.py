@@ -32,11 +32,11 @@ def test_an_update_is_the_exact_gradient() -> None:
 
 
 def test_clients_train_one_epoch_of_one_batch(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "agg=fedsgd")
+    run = run_training(tmp_path, "agg=fedsgd")
     epoch = run_training(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
-    torch.testing.assert_close(ran.weights(), epoch.weights(), atol=1e-7, rtol=0)
-    assert ran.cohorts == epoch.cohorts
-    assert ran.last.metrics["comp/client_flops"] == epoch.last.metrics["comp/client_flops"]
+    torch.testing.assert_close(run.weights(), epoch.weights(), atol=1e-7, rtol=0)
+    assert run.cohorts == epoch.cohorts
+    assert run.last.metrics["comp/client_flops"] == epoch.last.metrics["comp/client_flops"]
 
 
 def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:

@@ -91,8 +91,8 @@ class TestAll:
         agg = make_component("agg", word, **FLAT[word])
         direction, state = aggregate_losses(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
         assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
-        again, _ = aggregate_losses(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
-        assert again.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
+        repeat, _ = aggregate_losses(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
+        assert repeat.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
 
     def test_a_higher_loss_weighs_more(self, word: str) -> None:
         agg = make_component("agg", word, **STEEP[word])

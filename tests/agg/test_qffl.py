@@ -70,8 +70,8 @@ def test_the_constant_must_be_set_with_adam(tmp_path: Path) -> None:
         run_training(tmp_path, "agg=qffl", "client=adam")
     assert make_component("agg", "qffl").needs == {"loss", "lr"}
     assert make_component("agg", "qffl", lipschitz=1.0).needs == {"loss"}
-    ran = run_training(tmp_path, "agg=qffl", "client=adam", "agg.lipschitz=100", "rounds=1")
-    assert np.isfinite(ran.weights()).all()
+    run = run_training(tmp_path, "agg=qffl", "client=adam", "agg.lipschitz=100", "rounds=1")
+    assert np.isfinite(run.weights()).all()
 
 
 def test_the_learning_rate_of_the_round_is_used(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ def test_the_learning_rate_of_the_round_is_used(tmp_path: Path) -> None:
 
 def test_weights_use_cross_entropy_for_every_objective(tmp_path: Path) -> None:
     # q = 1: weights are as F_i to F_j
-    ran = run_training(tmp_path, "agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
-    weight, F = ran.last.clients["weight"], ran.reports[0].clients["loss"]
+    run = run_training(tmp_path, "agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
+    weight, F = run.last.clients["weight"], run.reports[0].clients["loss"]
     np.testing.assert_allclose(weight / weight.sum(), F / F.sum(), rtol=1e-6)
 
 

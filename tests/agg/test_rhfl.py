@@ -72,9 +72,9 @@ def test_equal_advised_weights_change_no_bit() -> None:
 def test_an_advised_weight_changes_the_direction(mode: str) -> None:
     # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
     agg = make_component("agg", "rhfl", mode=mode, lr=1e-12)
-    came = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
+    arrivals = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
     signals = {"sce_loss": np.array([1.0, 1.0])}
-    advised = reweight_updates(came, np.array([1.0, 4.0]))
+    advised = reweight_updates(arrivals, np.array([1.0, 4.0]))
     direction, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, signals, agg.needs))
     assert direction.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
     assert not_none(direction.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)

@@ -70,9 +70,9 @@ def test_a_run_has_the_bits_of_the_command(tmp_path: Path, capsys: pytest.Captur
     words = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
     done = run_command(*words, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
     assert done.returncode == 0
-    (typed,) = (tmp_path / "typed" / "runs").iterdir()
-    assert result.folder.name == typed.name
-    assert result.fingerprint == read_summary(typed)["fingerprint"]
+    (overrides,) = (tmp_path / "typed" / "runs").iterdir()
+    assert result.folder.name == overrides.name
+    assert result.fingerprint == read_summary(overrides)["fingerprint"]
     assert [line.split()[1] for line in output.splitlines()] == ["0/4", "1/4", "2/4", "3/4", "4/4"], "progress alone"
 
 
@@ -116,9 +116,9 @@ def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(
     assert signal.getsignal(signal.SIGINT) is before
     assert torch.get_num_threads() == 2
     torch.set_num_threads(1)
-    again = run(tmp_path / "stopped", resume=True)
-    assert again.folder == stopped.folder
-    assert again.fingerprint == uninterrupted.fingerprint
+    repeat = run(tmp_path / "stopped", resume=True)
+    assert repeat.folder == stopped.folder
+    assert repeat.fingerprint == uninterrupted.fingerprint
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "never", **press, **{"+callback.press.step": -1})
 

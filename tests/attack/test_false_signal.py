@@ -42,19 +42,19 @@ def test_every_signal_that_clients_send_can_be_false() -> None:
 
 def test_reports_at_registration_are_false(tmp_path: Path) -> None:
     lies = ("attack=false_signal", "attack.fraction=0.25", "attack.mode=constant", "attack.value=1")
-    ran = run_training(tmp_path, *lies, "attack.signals=[n_train]", "selector=clustered", "rounds=1")
-    first = ran.reports[0].clients
+    run = run_training(tmp_path, *lies, "attack.signals=[n_train]", "selector=clustered", "rounds=1")
+    first = run.reports[0].clients
     assert first["attacker"].sum() == 3
     np.testing.assert_array_equal(first["signal_n_train"] == 1, first["attacker"] == 1)
     honest = first["attacker"] == 0
-    np.testing.assert_array_equal(first["signal_n_train"][honest], ran.info.n_train[honest])
+    np.testing.assert_array_equal(first["signal_n_train"][honest], run.info.n_train[honest])
 
 
 def test_false_losses_win_places(tmp_path: Path) -> None:
     """Three of twelve clients with a tenfold loss fill three of the four places of pow-d in every round."""
     lies = ("attack=false_signal", "attack.fraction=0.25", "attack.value=1000", "attack.signals=[loss]")
-    ran = run_training(tmp_path, *lies, "selector=powd", "selector.candidates=12")
-    for report in ran.reports[1:]:
+    run = run_training(tmp_path, *lies, "selector=powd", "selector.candidates=12")
+    for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75
         column = report.clients["attacker"]
         assert np.flatnonzero(~np.isnan(column)).tolist() == report.cohort.tolist()

@@ -23,7 +23,7 @@ def test_noise_replaces_or_is_added() -> None:
 
 
 def test_the_size_is_that_of_an_honest_step() -> None:
-    """The root mean square of (2, 1) is (5 / 2)^.5; attackers that know nothing send what they trained."""
+    """The root mean square of (2, 1) is (5 / 2)^.5; attackers that know nothing send their own trained updates."""
     attack, rng = make_component("attack", "gaussian"), new_generator(0, "attack_update")
     sent = attack.send(TRAINED, CROWD, rng)
     np.testing.assert_allclose(sent, 2.5**0.5 * new_generator(0, "attack_update").standard_normal(2))

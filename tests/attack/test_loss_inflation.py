@@ -19,13 +19,13 @@ LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
 FULL = ("selector=full", "rounds=3")
 
 
-def liars(ran: FinishedRun) -> set[int]:
+def liars(run: FinishedRun) -> set[int]:
     """Of those who arrived in any round: whose reported training loss no network ever has."""
-    return {int(k) for report in ran.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
+    return {int(k) for report in run.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
 
 
-def arrivals(ran: FinishedRun) -> set[int]:
-    return {int(k) for report in ran.reports for k in report.arrived}
+def arrivals(run: FinishedRun) -> set[int]:
+    return {int(k) for report in run.reports for k in report.arrived}
 
 
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
@@ -91,8 +91,8 @@ def test_an_attack_without_effect_is_reported(options: dict[str, float], about: 
 
 
 def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
-    assert (ran.last.clients["signal_loss_squares"] > 1e5).sum() == 3
+    run = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
+    assert (run.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
 def test_only_attackers_reports_are_inflated() -> None:
@@ -144,9 +144,9 @@ def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
 
 def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
     # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
-    ran = run_training(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
-    assert ran.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
-    assert np.nansum(ran.last.clients["weight"]) < 0.999
+    run = run_training(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
+    assert run.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
+    assert np.nansum(run.last.clients["weight"]) < 0.999
 
 
 def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
@@ -154,14 +154,14 @@ def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
     all_clients = liars(run_training(tmp_path, *lies, "selector=full"))
     assert len(all_clients) == 3
     for selector in ("random", "ucb_cs"):
-        ran = run_training(tmp_path, *lies, f"selector={selector}", "seed=0")
-        assert liars(ran) == all_clients & arrivals(ran)
+        run = run_training(tmp_path, *lies, f"selector={selector}", "seed=0")
+        assert liars(run) == all_clients & arrivals(run)
     assert liars(run_training(tmp_path, *lies, "selector=full", "seed=1")) != all_clients
 
 
 def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
-    for report in ran.reports[1:]:
+    run = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
+    for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
 
 
@@ -180,8 +180,8 @@ def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest
 
 
 def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
-    assert not [name for name in ran.last.metrics if name.startswith("attack/")]
+    run = run_training(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
+    assert not [name for name in run.last.metrics if name.startswith("attack/")]
 
 
 def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:

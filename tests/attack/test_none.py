@@ -20,5 +20,5 @@ def test_reports_are_unchanged() -> None:
 
 
 def test_no_metric_of_attackers_is_logged(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "agg=fedmaba")
-    assert not [name for report in ran.reports for name in report.metrics if name.startswith("attack/")]
+    run = run_training(tmp_path, "agg=fedmaba")
+    assert not [name for report in run.reports for name in report.metrics if name.startswith("attack/")]

@@ -77,8 +77,8 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
     kinds, counts = np.unique(waits, return_counts=True)
     assert kinds.tolist() == [0, 10, np.inf]
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
-    again = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
-    np.testing.assert_array_equal(waits, again)
+    repeat = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
+    np.testing.assert_array_equal(waits, repeat)
     other_seed = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
     assert not np.array_equal(waits, other_seed)
     awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
@@ -181,8 +181,8 @@ def test_both_tables_of_the_phones_agree() -> None:
     schedules = []
     for table, words in (("intervals", ()), ("grid", grid)):
         path = folder / f"availability_{table}.parquet"
-        typed = [f"availability.{word}" for word in (f"path={path}", *words)]
-        options = dict(compose_overrides("availability=phones", *typed).config["availability"])
+        overrides = [f"availability.{word}" for word in (f"path={path}", *words)]
+        options = dict(compose_overrides("availability=phones", *overrides).config["availability"])
         options.pop("_target_")
         schedules.append(Trace(**options).schedule(Draws(0, 400)))
     for field in fields(schedules[0]):

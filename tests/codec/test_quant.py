@@ -21,27 +21,27 @@ def arrives(h: list[float], bits: int) -> np.ndarray:
 def test_one_bit_by_hand() -> None:
     # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
     h = [-1.0, 0.0, 0.5, 3.0]
-    came = arrives(h, 1)
-    assert (came == 3).mean(0).tolist() == [0, 0.25, 0.375, 1]
-    assert came.mean(0).tolist() == pytest.approx(h, abs=1e-12)
-    assert came.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
+    received = arrives(h, 1)
+    assert (received == 3).mean(0).tolist() == [0, 0.25, 0.375, 1]
+    assert received.mean(0).tolist() == pytest.approx(h, abs=1e-12)
+    assert received.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
 
 
 def test_two_bits_by_hand() -> None:
     # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
-    came = arrives([-1.0, 0.0, 3.0], 2)[:, 1]
-    assert came.max() == pytest.approx(1 / 3)
-    assert (came > 0).mean() == 0.75
-    assert came.mean() == pytest.approx(0, abs=1e-12)
+    received = arrives([-1.0, 0.0, 3.0], 2)[:, 1]
+    assert received.max() == pytest.approx(1 / 3)
+    assert (received > 0).mean() == 0.75
+    assert received.mean() == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 16])
 def test_the_error_is_at_most_one_quantisation_step(bits: int) -> None:
     layout, delta = make_layout((30, 20)), draw_normal(600)
-    came = make_component("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
+    received = make_component("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
     step = float(delta.max() - delta.min()) / (2**bits - 1)
-    assert float((came - delta).abs().max()) <= step * (1 + 1e-3)
-    assert len(came.unique()) <= 2**bits
+    assert float((received - delta).abs().max()) <= step * (1 + 1e-3)
+    assert len(received.unique()) <= 2**bits
 
 
 @pytest.mark.parametrize("rotate", [False, True])
@@ -49,10 +49,10 @@ def test_the_error_is_at_most_one_quantisation_step(bits: int) -> None:
 def test_a_constant_tensor_is_exact(rotate: bool, value: float) -> None:
     # rotated, a tensor of one number is still constant; of more, only zeros are
     n = 1 if rotate and value else 5
-    came = make_component("codec", "quant", rotate=rotate).transmit(
+    received = make_component("codec", "quant", rotate=rotate).transmit(
         torch.full((n,), value), make_layout((n,)), make_generator_factory()
     )
-    assert came.tolist() == pytest.approx([value] * n, abs=1e-7)
+    assert received.tolist() == pytest.approx([value] * n, abs=1e-7)
 
 
 def test_each_tensor_has_its_own_range() -> None:
@@ -100,8 +100,8 @@ def test_hadamard_by_hand() -> None:
 def test_a_rotation_without_quantisation_is_inverted() -> None:
     # 16 bits: an error of at most a step, 2^-16 of the range, in each rotated number
     layout, delta = make_layout((30, 20), (), (5,)), draw_normal(606)
-    came = make_component("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
-    assert float((came - delta).norm()) < 606**0.5 * 8 / 2**16
+    received = make_component("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
+    assert float((received - delta).norm()) < 606**0.5 * 8 / 2**16
 
 
 def test_a_rotation_shortens_the_range_of_a_spike() -> None:
@@ -121,5 +121,5 @@ def test_a_rotation_shortens_the_range_of_a_spike() -> None:
 def test_quantisation_is_unbiased(options: dict[str, bool | float]) -> None:
     layout, delta, n = make_layout((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
     codec = make_component("codec", "quant", bits=2, **options)
-    came = torch.stack([codec.transmit(delta, layout, make_generator_factory(k)) for k in range(n)])
-    assert ((came.mean(0) - delta).abs() <= 5 * came.std(0) / n**0.5 + 1e-6).all()
+    received = torch.stack([codec.transmit(delta, layout, make_generator_factory(k)) for k in range(n)])
+    assert ((received.mean(0) - delta).abs() <= 5 * received.std(0) / n**0.5 + 1e-6).all()

@@ -32,16 +32,16 @@ def test_a_subsampled_update_by_hand() -> None:
 def test_subsampling_is_unbiased(rho: float) -> None:
     # 2,000 copies of each of 4 numbers: a mean of copies is the number, give or take sqrt((1 / rho - 1) / 2000) of it
     codec = make_component("codec", "subsample", rho=rho)
-    came = codec.transmit(FOUR.repeat(2000), make_layout((8000,)), make_generator_factory()).view(2000, 4)
-    assert ((came.mean(0) - FOUR).abs() < 5 * ((1 / rho - 1) / 2000) ** 0.5 * FOUR).all()
-    assert ((came == 0) | ((came * rho - FOUR).abs() < 1e-5)).all()
+    received = codec.transmit(FOUR.repeat(2000), make_layout((8000,)), make_generator_factory()).view(2000, 4)
+    assert ((received.mean(0) - FOUR).abs() < 5 * ((1 / rho - 1) / 2000) ** 0.5 * FOUR).all()
+    assert ((received == 0) | ((received * rho - FOUR).abs() < 1e-5)).all()
 
 
 def test_a_rounded_share_is_scaled_by_what_is_sent() -> None:
     # .4 of 4 is 2 numbers, so that twice the number and not 2.5 times it is right on average
-    came = make_component("codec", "subsample", rho=0.4).transmit(FOUR, make_layout((4,)), make_generator_factory())
-    assert ((came == 0) | (came == 2 * FOUR)).all()
-    assert int((came != 0).sum()) == 2
+    received = make_component("codec", "subsample", rho=0.4).transmit(FOUR, make_layout((4,)), make_generator_factory())
+    assert ((received == 0) | (received == 2 * FOUR)).all()
+    assert int((received != 0).sum()) == 2
 
 
 def test_the_bytes_of_a_subsampled_update() -> None:

@@ -23,7 +23,7 @@ from tracking.databases import Logs, logs  # noqa: F401
 
 
 def fill(logs: Logs) -> None:
-    """Two selectors, two seeds and three rounds, as the tracker logs them, and one run of another sweep."""
+    """The logs of two selectors, two seeds and three rounds, and of one run of another sweep."""
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     for i, (word, seed, sweep) in enumerate(

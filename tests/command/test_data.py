@@ -31,9 +31,9 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
     """1,438 training digits, of which 5 % are the server's: 72."""
     words = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
     lines = show(tmp_path, capsys, "digits", *words)
-    ran = run_training(tmp_path / "run", *words, "cohort=2", "rounds=1")
-    n, class_sizes = ran.info.n_train, ran.info.class_counts.sum(1)
-    assert f"(checksum {ran.info.tags['data']}, seed 3)" in lines[0]
+    run = run_training(tmp_path / "run", *words, "cohort=2", "rounds=1")
+    n, class_sizes = run.info.n_train, run.info.class_counts.sum(1)
+    assert f"(checksum {run.info.tags['data']}, seed 3)" in lines[0]
     assert (
         f"samples     {n.sum():,} for training, {class_sizes.sum() - n.sum()} for clients' validation, 72 on the server"
         in lines
@@ -43,7 +43,7 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
     assert f"clients     6 with {n.min()} / {sorted(n)[2] / 2 + sorted(n)[3] / 2:.0f} / {n.max()} samples" in lines[5]
     rows = [text.split() for text in lines if text.split()[0] in "012345"]
     assert [row[:2] for row in rows] == [[str(k), f"{class_sizes[k]:,}"] for k in range(6)]
-    first = ran.info.class_counts[0]
+    first = run.info.class_counts[0]
     assert rows[0][4:7] == [str(first.argmax()), f"{100 * first.max() / first.sum():.0f}", "%,"]
     picture = tmp_path / "data" / "digits.png"
     assert lines[-1] == str(picture)
@@ -70,15 +70,15 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     )
     assert "\nfedcohort data digits heterogeneity=noniid30_noise15 clients=8 paths.logs=FOLDER\n" in page
     assert str(tmp_path) not in page
-    ran = run_training(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
-    imbalances = {key: ran.info.skew[f"{key}_ci"] for key in ("global", "client")}
+    run = run_training(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
+    imbalances = {key: run.info.skew[f"{key}_ci"] for key in ("global", "client")}
     assert f"| class imbalance | {imbalances['global']:.4f} | {imbalances['client']:.4f} |" in page
     assert "spurious" not in page
     assert len(re.findall(r"^\| \d+ \| [\d,]+ \| [\d,]+ \| \d+ \| .* % \|$", page, re.MULTILINE)) == 8
     assert (home / "partition.png").stat().st_size > 10_000
 
-    def client_map(*typed: str) -> str:
-        show(tmp_path, capsys, *words, *typed, f"out={tmp_path / 'other'}")
+    def client_map(*overrides: str) -> str:
+        show(tmp_path, capsys, *words, *overrides, f"out={tmp_path / 'other'}")
         return not_none(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
 
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
@@ -167,9 +167,9 @@ def test_the_printed_command_runs(
     command = shlex.split(lines[-1])
     assert command[:4] == ["python", "train.py", "dataset=folder", f"dataset.path='{tmp_path}/my table.csv'"]
     words = [word for word in command[2:] if not word.startswith("paths.logs")]
-    ran = run_training(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
-    assert len(ran.info.n_train) == 4
-    assert ran.info.tags["categories"] == '{"sex": ["f", "m"]}'
+    run = run_training(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
+    assert len(run.info.n_train) == 4
+    assert run.info.tags["categories"] == '{"sex": ["f", "m"]}'
 
 
 def test_a_missing_path_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

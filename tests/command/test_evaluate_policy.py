@@ -21,14 +21,14 @@ PROPORTIONAL = ("selector=random", "selector.weights=proportional")
 NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
 
 
-def ran(logs: Path, *words: str) -> Path:
+def run(logs: Path, *words: str) -> Path:
     return run_training(logs, *LOGGED, *NOT_PART, *words).folder
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     logs = tmp_path_factory.mktemp("random")
-    return [ran(logs, f"seed={seed}") for seed in range(2)]
+    return [run(logs, f"seed={seed}") for seed in range(2)]
 
 
 def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> None:
@@ -90,7 +90,7 @@ def test_selectors_without_known_probabilities_are_refused(
 
 
 def test_the_runs_of_a_deterministic_selector_are_refused(tmp_path: Path) -> None:
-    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
+    folder = run(tmp_path, "selector=round_robin", "selector.tie=id")
     result = evaluate_policy([folder], ["selector=random"], Path(CONFIGS), "test/loss")
     assert result.excluded["the run's selector is deterministic"] == 15
     assert "no overlap" in result.reason

@@ -18,28 +18,28 @@ LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", 
 AWAY = ("availability=bernoulli", "availability.p=0.6")
 
 
-def ran(logs: Path, *words: str) -> Path:
+def run(logs: Path, *words: str) -> Path:
     return run_training(logs, *LOGGED, *words).folder
 
 
-def again(folder: Path, *words: str) -> ReplayResult:
+def repeat(folder: Path, *words: str) -> ReplayResult:
     log = read_run_log(folder)
     return replay_selector(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
 @pytest.fixture(scope="module")
 def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ran(tmp_path_factory.mktemp("flash"), "selector=flash")
+    return run(tmp_path_factory.mktemp("flash"), "selector=flash")
 
 
 def test_a_run_with_over_selection_is_replayed_identically(tmp_path: Path) -> None:
-    folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
-    assert again(folder) == ReplayResult(n_rounds=6)
+    folder = run(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
+    assert repeat(folder) == ReplayResult(n_rounds=6)
 
 
 @pytest.fixture(scope="module")
 def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ran(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")
+    return run(tmp_path_factory.mktemp("ucb"), "selector=ucb_cs")
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert again(ran(tmp_path, *words)) == ReplayResult(6)
+    assert repeat(run(tmp_path, *words)) == ReplayResult(6)
 
 
 @pytest.mark.parametrize(
@@ -72,13 +72,13 @@ def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple
     ],
 )
 def test_vectors_and_static_signals_are_logged(tmp_path: Path, words: tuple[str, ...]) -> None:
-    folder = ran(tmp_path, *words)
-    assert again(folder) == ReplayResult(6)
+    folder = run(tmp_path, *words)
+    assert repeat(folder) == ReplayResult(6)
 
 
 @pytest.fixture(scope="module")
 def fedcbs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return ran(tmp_path_factory.mktemp("fedcbs"), "selector=fedcbs")
+    return run(tmp_path_factory.mktemp("fedcbs"), "selector=fedcbs")
 
 
 def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
@@ -120,20 +120,20 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     ],
 )
 def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
-    folder = ran(tmp_path, *words, "rounds=2")
+    folder = run(tmp_path, *words, "rounds=2")
     with pytest.raises(IncompatibleConfig, match=says):
-        again(folder)
+        repeat(folder)
 
 
 def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
-    folder = ran(tmp_path, "deadline=buffered", "rounds=2")
+    folder = run(tmp_path, "deadline=buffered", "rounds=2")
     with pytest.raises(IncompatibleConfig, match="with deadline=buffered late updates arrive in later rounds"):
-        again(folder)
+        repeat(folder)
 
 
 def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
-    log = read_run_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    log = read_run_log(run(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
     width = max(len(now.arrived_ids) for now in log.rounds)
     narrow = [now for now in log.rounds if 0 < len(now.arrived_ids) < width]
     assert any(len(now.arrived_ids) < len(now.cohort) for now in narrow)
@@ -148,8 +148,8 @@ def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
 
 def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
-    folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
-    assert again(folder) == ReplayResult(6)
+    folder = run(tmp_path, "selector=fedpns", "selector.keep=0.3")
+    assert repeat(folder) == ReplayResult(6)
     log, turned = read_run_log(folder), []
     for now in log.rounds:
         H, m = now.signals["update_gram"].copy(), len(now.arrived_ids)
@@ -162,13 +162,13 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
 def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers a row, where three or four clients arrive."""
     monkeypatch.setattr("fedcohort.round.client_columns.MAX_SIGNAL_COLUMNS", 3)
-    folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
+    folder = run(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read_run_log(folder)
     assert any(len(now.arrived_ids) == 4 for now in log.rounds)
     assert "update_gram" in log.signal_names
     says = r"reads update_gram, which .*: whole updates, values that the server"
     with pytest.raises(IncompatibleConfig, match=says):
-        again(folder)
+        repeat(folder)
 
 
 def test_signals_are_read_from_the_log(ucb: Path) -> None:
@@ -184,7 +184,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
 
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
-    replayed = again(ucb, "selector=round_robin", "selector.tie=id")
+    replayed = repeat(ucb, "selector=round_robin", "selector.tie=id")
     assert replayed == ReplayResult(
         6, 1, read_run_log(ucb).rounds[0].cohort.tolist(), [0, 1, 2, 3]
     )  # before any training
@@ -192,21 +192,21 @@ def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> N
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
-    assert again(flash, "selector.gamma_scale=0").first_difference in range(2, 7)
-    assert again(flash, "selector=flash") == again(flash) == ReplayResult(6)
+    assert repeat(flash, "selector.gamma_scale=0").first_difference in range(2, 7)
+    assert repeat(flash, "selector=flash") == repeat(flash) == ReplayResult(6)
 
 
 def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
-    folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
-    assert again(folder, "selector.tie=id") == ReplayResult(6)
-    assert again(folder, "selector=round_robin").first_difference == 1  # round_robin's default breaks ties at random
+    folder = run(tmp_path, "selector=round_robin", "selector.tie=id")
+    assert repeat(folder, "selector.tie=id") == ReplayResult(6)
+    assert repeat(folder, "selector=round_robin").first_difference == 1  # round_robin's default breaks ties at random
 
 
 def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"selector=flash reads duration, robust_loss, val_loss, which"):
-        again(ucb, "selector=flash")
+        repeat(ucb, "selector=flash")
     with pytest.raises(IncompatibleConfig, match=r"queries robust_loss alpha=9\S* .*in round 1 "):
-        again(flash, "selector.alpha=9")
+        repeat(flash, "selector.alpha=9")
 
 
 def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_path: Path) -> None:
@@ -214,10 +214,10 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
         (tmp_path / name).write_bytes((flash / name).read_bytes())
     lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))
-    assert again(tmp_path) == ReplayResult(3)
+    assert repeat(tmp_path) == ReplayResult(3)
     (tmp_path / "journal.jsonl").write_text(lines[0])
     with pytest.raises(CheckpointError, match="no rounds to replay"):
-        again(tmp_path)
+        repeat(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_wrong_arguments_are_reported(words: tuple[str, ...], says: str) -> None
 
 def test_an_option_out_of_range_is_reported(ucb: Path) -> None:
     with pytest.raises(OptionError, match=r"selector\.discount must be a number in \[0, 1\], got 7"):
-        again(ucb, "selector.discount=7")
+        repeat(ucb, "selector.discount=7")
 
 
 def test_the_command_prints_the_replay(

@@ -18,8 +18,8 @@ from jobs.test_status import ran
 WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
 
-def print_sweep(tmp_path: Path, what: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
-    assert sweep.main([what, "s", f"logs={tmp_path}", *options]) == 0
+def print_sweep(tmp_path: Path, command_name: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
+    assert sweep.main([command_name, "s", f"logs={tmp_path}", *options]) == 0
     return capsys.readouterr().out.splitlines()
 
 

@@ -214,8 +214,8 @@ def test_values_that_vary_between_rounds_cover_all_rounds(tmp_path: Path) -> Non
         {},
     )
     for step, metrics in enumerate(weights):
-        came = np.arange(4 if metrics else 0)
-        round_report = dataclasses.replace(make_report(step), arrived=came, metrics={"test/acc": 0.1, **metrics})
+        arrivals = np.arange(4 if metrics else 0)
+        round_report = dataclasses.replace(make_report(step), arrived=arrivals, metrics={"test/acc": 0.1, **metrics})
         for watcher in watching:
             watcher.observe(round_report)
     for watcher in watching:

@@ -101,8 +101,8 @@ def test_equal_seeds_give_equal_bits_without_global_generators(partition: Any) -
         parts = [tensor.numpy() for s in (fed.train, fed.val, fed.test) for tensor in (s.x, s.y, s.true_y)]
         return [*parts, fed.server_val.x.numpy(), fed.class_counts, fed.noise_rate]
 
-    first, again, other_seed = bits(0), bits(0), bits(1)
-    for a, b in zip(first, again, strict=True):
+    first, repeat, other_seed = bits(0), bits(0), bits(1)
+    for a, b in zip(first, repeat, strict=True):
         np.testing.assert_array_equal(a, b)
     assert not np.array_equal(first[0], other_seed[0])
 

@@ -43,7 +43,7 @@ def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
     runs = [run_training(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
     assert same_bits(*runs)
     assert runs[1].info.tags["inputs"].startswith("3 x 32 x 32 pixels, kept as bytes; 40 training images")
-    assert len({ran.info.tags["data"] for ran in runs}) == 2
+    assert len({run.info.tags["data"] for run in runs}) == 2
     assert runs[0].info.tags["engine"] == runs[1].info.tags["engine"]
 
 

@@ -133,9 +133,9 @@ def test_no_image_is_used_twice_and_unused_images_are_counted(folder: Path) -> N
 
 
 def test_equal_seeds_are_equal_data_and_others_are_not(folder: Path) -> None:
-    first, again, other_data = (make_dataset(folder).load(seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.train_attribute, again.train_attribute)
-    np.testing.assert_array_equal(first.train_owner, again.train_owner)
+    first, repeat, other_data = (make_dataset(folder).load(seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.train_attribute, repeat.train_attribute)
+    np.testing.assert_array_equal(first.train_owner, repeat.train_owner)
     assert counts_of(first).tolist() != counts_of(other_data).tolist()
 
 
@@ -159,13 +159,13 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     """Its worst group is at most as accurate as the whole, whose groups are of equal size."""
     words = ("dataset=cmnist", f"dataset.path={folder}", "split.limit=480", "client.epochs=1", "rounds=2")
     diverse = (*words, "selector=feddiverse", "selector.epochs=1")
-    ran = run_training(tmp_path / "a", *diverse)
-    for report in ran.reports:
+    run = run_training(tmp_path / "a", *diverse)
+    for report in run.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
     six = {f"{level}_{name}" for level in ("global", "client") for name in skew.SKEW_NAMES}
-    assert ran.info.skew.keys() == six
-    assert {name[5:]: value for name, value in ran.reports[0].metrics.items() if name[:5] == "skew/"} == ran.info.skew
-    assert ran.info.skew["client_sc"] > 0.2
+    assert run.info.skew.keys() == six
+    assert {name[5:]: value for name, value in run.reports[0].metrics.items() if name[:5] == "skew/"} == run.info.skew
+    assert run.info.skew["client_sc"] > 0.2
     assert run_training(tmp_path / "b", *diverse, "selector.source=known_dht", "eval.every=2").last.step == 2
     assert run_training(tmp_path / "c", *diverse, "selector.source=known_matrix").last.step == 2
 

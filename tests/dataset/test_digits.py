@@ -28,14 +28,14 @@ def test_nothing_is_in_both_parts_and_nothing_is_lost() -> None:
     images = (bundle.images / 16).astype(np.float32)[:, None]
     order = np.lexsort(images.reshape(1797, -1).T)
     all_images = np.concatenate([raw.train_x, raw.test_x])
-    again = np.lexsort(all_images.reshape(1797, -1).T)
-    np.testing.assert_array_equal(images[order], all_images[again])
-    np.testing.assert_array_equal(bundle.target[order], np.concatenate([raw.train_y, raw.test_y])[again])
+    repeat = np.lexsort(all_images.reshape(1797, -1).T)
+    np.testing.assert_array_equal(images[order], all_images[repeat])
+    np.testing.assert_array_equal(bundle.target[order], np.concatenate([raw.train_y, raw.test_y])[repeat])
 
 
 def test_the_seed_decides_the_split() -> None:
-    first, again, other_data = Digits().load(0), Digits().load(0), Digits().load(1)
-    np.testing.assert_array_equal(first.test_x, again.test_x)
+    first, repeat, other_data = Digits().load(0), Digits().load(0), Digits().load(1)
+    np.testing.assert_array_equal(first.test_x, repeat.test_x)
     assert keys(first.test_x) != keys(other_data.test_x)
 
 

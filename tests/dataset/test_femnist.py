@@ -78,9 +78,9 @@ def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:
     hubs(tmp_path)
     words = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
     assert compose_overrides(*words).choices["heterogeneity"] == "natural"
-    ran = run_training(tmp_path / "sample", *words)
-    assert len(ran.info.n_train) == 8
-    assert "clients/acc_mean" in ran.last.metrics
-    ran = run_training(tmp_path / "user", *words, "dataset.test=user")
-    assert len(ran.info.n_train) == 7
-    assert "clients/acc_mean" not in ran.last.metrics
+    run = run_training(tmp_path / "sample", *words)
+    assert len(run.info.n_train) == 8
+    assert "clients/acc_mean" in run.last.metrics
+    run = run_training(tmp_path / "user", *words, "dataset.test=user")
+    assert len(run.info.n_train) == 7
+    assert "clients/acc_mean" not in run.last.metrics

@@ -77,14 +77,14 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
     owner = [f"site{k // 3 % 4}" for k in range(400)]
     write_part(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
     dataset = make_folder_dataset(tmp_path, test_share=0.25, client="who", standardise="train")
-    raw, again, other_data = dataset.load(0), dataset.load(0), dataset.load(1)
+    raw, repeat, other_data = dataset.load(0), dataset.load(0), dataset.load(1)
     assert raw.inputs.startswith("1: x (left out: who); 100 rows cut for the test part; standardised by mean and ")
     assert raw.inputs.endswith("of the 300 training rows")
     pairs = np.stack([not_none(raw.test_owner), raw.test_y])
     assert set(np.unique(pairs, axis=1, return_counts=True)[1]) <= {8, 9}
     values = np.concatenate([raw.train_x, raw.test_x])[:, 0]
     assert len(np.unique(values)) == 400
-    np.testing.assert_array_equal(raw.test_x, again.test_x)
+    np.testing.assert_array_equal(raw.test_x, repeat.test_x)
     assert not np.array_equal(raw.test_y, other_data.test_y) or not np.array_equal(
         not_none(raw.test_owner), not_none(other_data.test_owner)
     )
@@ -135,7 +135,7 @@ def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("columns", "what"),
+    ("columns", "fault_name"),
     [
         ({"x": [1.0], "label": [5]}, r"valid.parquet: column 'label' has labels that no training row has: 5"),
         (
@@ -145,10 +145,10 @@ def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path
         ({"x": [[1.0, 2.0]], "label": [0]}, r"valid.parquet: column 'x' must hold numbers"),
     ],
 )
-def test_what_is_wrong_in_a_validation_part_is_named(tmp_path: Path, columns: dict[str, Any], what: str) -> None:
+def test_what_is_wrong_in_a_validation_part_is_named(tmp_path: Path, columns: dict[str, Any], fault_name: str) -> None:
     write_both_parts(tmp_path)
     write_part(tmp_path, "valid", **columns)
-    with pytest.raises(DataError, match=what):
+    with pytest.raises(DataError, match=fault_name):
         make_folder_dataset(tmp_path).load(0)
 
 

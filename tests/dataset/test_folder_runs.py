@@ -35,17 +35,20 @@ def run(data: Path, *words: str) -> FinishedRun:
 
 def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:
     """A user's data are not partitioned or disturbed, whatever column names the clients."""
-    ran = run(data, "dataset.client=site")
-    assert (len(ran.info.n_train), ran.info.n_train.sum()) == (4, 80 - 4 - 4 * 2)  # server_val, two samples each
-    assert not ran.info.noise_rate.any()
-    assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("natural", "natural")
-    assert ran.info.labels == {"0": "sick", "1": "well"}
-    rows = dict(list_run_facts(ran.info))
+    trained_run = run(data, "dataset.client=site")
+    assert (len(trained_run.info.n_train), trained_run.info.n_train.sum()) == (
+        4,
+        80 - 4 - 4 * 2,
+    )  # server_val, two samples each
+    assert not trained_run.info.noise_rate.any()
+    assert (trained_run.info.choices["heterogeneity"], trained_run.info.choices["partition"]) == ("natural", "natural")
+    assert trained_run.info.labels == {"0": "sick", "1": "well"}
+    rows = dict(list_run_facts(trained_run.info))
     assert "heterogeneity=natural" in rows["run"]
     assert rows["labels"] == "0 sick, 1 well"
     strangers = "20 test samples of 2 owners without training samples are held by the server only"
     assert rows["inputs"] == f"3: a, b, c (left out: site); {strangers}"
-    assert np.isfinite(ran.last.clients["test_acc"]).tolist() == [False, False, True, True]
+    assert np.isfinite(trained_run.last.clients["test_acc"]).tolist() == [False, False, True, True]
 
 
 def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -54,8 +57,8 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
         frame = pd.read_csv(data / f"{part}.csv")
         called = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
         frame.assign(site=called).to_csv(data / f"{part}.csv", index=False)
-    ran = run(data, "dataset.client=site", "clients=3")
-    metadata.save_info(replace(ran.info, folder=data))
+    trained_run = run(data, "dataset.client=site", "clients=3")
+    metadata.save_info(replace(trained_run.info, folder=data))
     names = metadata.load_info(data).client_names
     assert names is not None
     assert names.tolist() == ["Basel", "Graz", "Ulm"]  # of test rows alone: Nice, Oslo; the fourth, [b], takes no part
@@ -67,18 +70,18 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
 
 
 def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> None:
-    ran = run(data, "clients=5", "dataset.leave_out=[site]")
-    assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (5, False)
-    assert (ran.info.choices["heterogeneity"], ran.info.choices["partition"]) == ("iid", "iid")
+    trained_run = run(data, "clients=5", "dataset.leave_out=[site]")
+    assert (len(trained_run.info.n_train), trained_run.info.noise_rate.any()) == (5, False)
+    assert (trained_run.info.choices["heterogeneity"], trained_run.info.choices["partition"]) == ("iid", "iid")
 
 
 def test_test_rows_of_other_clients_are_only_on_the_server(data: Path) -> None:
     """If only the server has test rows, there are no client accuracies; losses are on the clients' training data."""
-    ran = run(data, "dataset.client=site", "dataset.test=server")
-    assert {"test/acc", "clients/jain", "clients/loss_mean"} <= ran.last.metrics.keys()
-    assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
-    assert np.isnan(ran.last.clients["test_acc"]).all()
-    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
+    trained_run = run(data, "dataset.client=site", "dataset.test=server")
+    assert {"test/acc", "clients/jain", "clients/loss_mean"} <= trained_run.last.metrics.keys()
+    assert not [name for name in trained_run.last.metrics if name.startswith("clients/acc")]
+    assert np.isnan(trained_run.last.clients["test_acc"]).all()
+    assert trained_run.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
 def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,9 +89,11 @@ def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.M
     code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(code, {})
-    ran = run_training(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
-    assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (20, False)
-    assert ran.info.labels == {"0": "sick", "1": "well"}
+    trained_run = run_training(
+        tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False
+    )
+    assert (len(trained_run.info.n_train), trained_run.info.noise_rate.any()) == (20, False)
+    assert trained_run.info.labels == {"0": "sick", "1": "well"}
 
 
 def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:

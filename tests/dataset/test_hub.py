@@ -49,7 +49,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
-    ("typed", "options"),
+    ("overrides", "options"),
     [
         ("a/b", {}),
         ("a/b:letters", {"name": "letters"}),
@@ -58,7 +58,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_configuration_and_a_revision_are_named_behind_it(
-    monkeypatch: pytest.MonkeyPatch, typed: str, options: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, overrides: str, options: dict[str, str]
 ) -> None:
     requests: list[Any] = []
 
@@ -67,8 +67,10 @@ def test_a_configuration_and_a_revision_are_named_behind_it(
         raise ValueError("Config name is missing. Please pick one among the available configs: ['letters']")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    with pytest.raises(DataError, match=rf"^dataset.hub={typed} can't be .*'letters'\]\); set dataset.hub=a/b:CONFIG"):
-        hub(typed)
+    with pytest.raises(
+        DataError, match=rf"^dataset.hub={overrides} can't be .*'letters'\]\); set dataset.hub=a/b:CONFIG"
+    ):
+        hub(overrides)
     assert requests == [("a/b", options)]
 
 
@@ -88,7 +90,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
-    ("typed", "came_to"),
+    ("overrides", "came_to"),
     [
         ("a/b", f"a/b@{COMMIT}"),
         ("a/b:letters", f"a/b:letters@{COMMIT}"),
@@ -96,12 +98,12 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
         ("a/b:letters@v1.0", f"a/b:letters@{COMMIT}"),
     ],
 )
-def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, typed: str, came_to: str) -> None:
+def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, overrides: str, came_to: str) -> None:
     part = add_commit(datasets.Dataset.from_dict({"label": [0]}))
     monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
-    assert [frame.revision for frame in hub(typed)] == [came_to] * 2
+    assert [frame.revision for frame in hub(overrides)] == [came_to] * 2
     part.info.download_checksums = None
-    assert hub(typed)[0].revision == (f"{typed.partition('@')[0]}@{typed.partition('@')[2] or 'unknown'}")
+    assert hub(overrides)[0].revision == (f"{overrides.partition('@')[0]}@{overrides.partition('@')[2] or 'unknown'}")
 
 
 def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp_path: Path) -> None:

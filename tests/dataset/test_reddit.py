@@ -154,19 +154,19 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("case", FULL_TABLE)
 def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    typed = words(saved, *FULL_TABLE[case])
-    full_run = run_training(tmp_path / "a", *typed)
+    overrides = words(saved, *FULL_TABLE[case])
+    full_run = run_training(tmp_path / "a", *overrides)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
     assert 0 < full_run.last.metrics["test/loss"] < 3
-    run_training(tmp_path / "b", *typed, "rounds=1")
-    assert same_bits(run_training(tmp_path / "b", *typed, "resume=true"), full_run)
+    run_training(tmp_path / "b", *overrides, "rounds=1")
+    assert same_bits(run_training(tmp_path / "b", *overrides, "resume=true"), full_run)
 
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
 def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    typed = words(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
-    full_run = run_training(tmp_path / "a", *typed)
-    ranks = run_training(tmp_path / "c", *typed, "trainer.devices=2", "engine.slices=3")
+    overrides = words(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
+    full_run = run_training(tmp_path / "a", *overrides)
+    ranks = run_training(tmp_path / "c", *overrides, "trainer.devices=2", "engine.slices=3")
     torch.testing.assert_close(ranks.weights(), full_run.weights(), rtol=0, atol=1e-6)
     for first, second in zip(*(journal(item.folder) for item in (full_run, ranks)), strict=True):
         assert (first["cohort"], first["arrived"]) == (second["cohort"], second["arrived"])
@@ -184,16 +184,18 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
         write_leaf_comments(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
     prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
-    ran = run_training(tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20"))
-    assert ran.last.metrics["test/acc"] == pytest.approx(0.8)
-    assert ran.last.metrics["clients/acc_mean"] == pytest.approx(0.8)
-    assert ran.last.metrics["test/loss"] < 0.1
-    assert not [name for name in ran.last.metrics if "imbalance" in name or name.startswith("skew/")]
-    assert ran.info.class_counts.shape == (4, 1)
+    trained_run = run_training(
+        tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20")
+    )
+    assert trained_run.last.metrics["test/acc"] == pytest.approx(0.8)
+    assert trained_run.last.metrics["clients/acc_mean"] == pytest.approx(0.8)
+    assert trained_run.last.metrics["test/loss"] < 0.1
+    assert not [name for name in trained_run.last.metrics if "imbalance" in name or name.startswith("skew/")]
+    assert trained_run.info.class_counts.shape == (4, 1)
 
 
 @pytest.mark.parametrize(
-    ("typed", "refusal"),
+    ("overrides", "refusal"),
     [
         (("heterogeneity=noniid30", "clients=3"), "partition=dominant_class uses the class of a sample, .*: choose"),
         (("partition=dirichlet", "clients=3"), "partition=dirichlet uses the class of a sample"),
@@ -222,12 +224,12 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_what_goes_by_classes_is_refused_by_name(
-    tmp_path: Path, saved: Path, typed: tuple[str, ...], refusal: str
+    tmp_path: Path, saved: Path, overrides: tuple[str, ...], refusal: str
 ) -> None:
-    typed_names = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in typed}]
-    typed_names = [word for word in typed_names if not word.startswith("model.") or "model" not in "".join(typed)]
+    typed_names = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in overrides}]
+    typed_names = [word for word in typed_names if not word.startswith("model.") or "model" not in "".join(overrides)]
     with pytest.raises(FedcohortError, match=refusal):
-        run_training(tmp_path / "logs", *typed_names, *typed)
+        run_training(tmp_path / "logs", *typed_names, *overrides)
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
 
 
@@ -242,5 +244,7 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
 
 
 def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved: Path) -> None:
-    ran = run_training(tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40"))
-    assert len(ran.info.n_train) == 3
+    trained_run = run_training(
+        tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
+    )
+    assert len(trained_run.info.n_train) == 3

@@ -176,10 +176,10 @@ def test_a_run_has_roles_for_clients(tmp_path: Path) -> None:
     words = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "dataset.step=9")
     extra = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")
     assert compose_overrides(*words, *extra).choices["heterogeneity"] == "natural"
-    ran = run_training(tmp_path / "logs", *words, *extra)
-    assert len(ran.info.n_train) == 4
-    assert "clients/acc_mean" in ran.last.metrics
-    assert ran.info.tags["engine"].startswith("sequential: autograd on flat views")
+    run = run_training(tmp_path / "logs", *words, *extra)
+    assert len(run.info.n_train) == 4
+    assert "clients/acc_mean" in run.last.metrics
+    assert run.info.tags["engine"].startswith("sequential: autograd on flat views")
     flops = 2 * 80 * (4 * 8 * (8 + 8) + 4 * 8 * (8 + 8)) + 2 * 8 * 80  # embedding 8, hidden 8
-    assert ran.last.metrics["comp/client_flops"] % flops == 0
-    assert ran.last.metrics["comp/client_flops"] > 0
+    assert run.last.metrics["comp/client_flops"] % flops == 0
+    assert run.last.metrics["comp/client_flops"] > 0

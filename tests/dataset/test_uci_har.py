@@ -147,9 +147,9 @@ def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monk
     write(tmp_path)
     serve_folder(monkeypatch, tmp_path)
     words = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
-    ran = run_training(tmp_path / "logs", *words)
-    assert ran.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
-    assert dict(list_run_facts(ran.info))["hub"] == ran.info.tags["hub"]
+    run = run_training(tmp_path / "logs", *words)
+    assert run.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
+    assert dict(list_run_facts(run.info))["hub"] == run.info.tags["hub"]
     assert "hub" not in run_training(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
 
 
@@ -157,11 +157,11 @@ def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path
     write(tmp_path)
     words = ("dataset=uci_har", f"dataset.path={tmp_path}", "clients=null", "cohort=2", "rounds=1", "client.lr=1e-6")
     assert compose_overrides(*words).choices["heterogeneity"] == "natural"
-    ran = run_training(tmp_path / "logs", *words)
-    assert (len(ran.info.n_train), ran.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
-    assert "test/acc" in ran.last.metrics
-    assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
-    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
+    run = run_training(tmp_path / "logs", *words)
+    assert (len(run.info.n_train), run.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
+    assert "test/acc" in run.last.metrics
+    assert not [name for name in run.last.metrics if name.startswith("clients/acc")]
+    assert run.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
 def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,8 +128,8 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    ran = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
-    arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
+    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
+    arrived = np.array([report.metrics["round/arrived"] for report in run.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
     assert not (empty[:-2] & empty[1:-1] & empty[2:]).any()
@@ -137,9 +137,9 @@ def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
 
 def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    ran = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
+    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
-    arrived, ltr, ddlr = (np.array([report.metrics[name] for report in ran.reports[1:]]) for name in names)
+    arrived, ltr, ddlr = (np.array([report.metrics[name] for report in run.reports[1:]]) for name in names)
     assert (arrived == 0).any()
     assert len(set(ltr.tolist())) > 2
     assert ltr == pytest.approx(1 - ddlr)

@@ -62,8 +62,8 @@ def test_no_deadline_is_announced() -> None:
 def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) -> None:
     """ceil(1.3 x 4) = 6 clients are selected, also by the uniform reference; the first four arrive."""
     for selector in ("random", "oort", "powd"):
-        ran = run_training(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
-        for report in ran.reports[1:]:
+        run = run_training(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
+        for report in run.reports[1:]:
             assert (len(report.cohort), len(report.arrived)) == (6, 4)
             assert (6 * report.metrics["select/uniform_overlap"]) % 1 == pytest.approx(0, abs=1e-9)
 

@@ -57,6 +57,6 @@ def test_data_that_are_no_images_are_rejected(tmp_path: Path) -> None:
 
 
 def test_a_run_with_blur_completes(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "heterogeneity=iid", "feature_noise=blur", "feature_noise.law=bimodal", "rounds=1")
-    assert sorted(ran.info.feature_noise) == [0.0] * 7 + [1.0] * 5
-    assert "heterogeneity" not in ran.info.choices
+    run = run_training(tmp_path, "heterogeneity=iid", "feature_noise=blur", "feature_noise.law=bimodal", "rounds=1")
+    assert sorted(run.info.feature_noise) == [0.0] * 7 + [1.0] * 5
+    assert "heterogeneity" not in run.info.choices

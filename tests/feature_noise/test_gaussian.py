@@ -92,13 +92,13 @@ def test_inputs_that_are_no_real_numbers_are_rejected() -> None:
 
 
 def test_a_run_stores_the_levels_in_its_metadata(tmp_path: Path) -> None:
-    ran = run_training(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
+    trained_run = run_training(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
     plain = run_training(tmp_path / "b", "heterogeneity=iid", "rounds=1")
-    assert ran.info.choices["heterogeneity"] == "noise_inputs"
-    assert 0 < ran.info.feature_noise.min() < ran.info.feature_noise.max() < 0.5
-    for run in (ran, plain):
+    assert trained_run.info.choices["heterogeneity"] == "noise_inputs"
+    assert 0 < trained_run.info.feature_noise.min() < trained_run.info.feature_noise.max() < 0.5
+    for run in (trained_run, plain):
         metadata.save_info(run.info)
-    np.testing.assert_array_equal(metadata.load_info(ran.folder).feature_noise, ran.info.feature_noise)
+    np.testing.assert_array_equal(metadata.load_info(trained_run.folder).feature_noise, trained_run.info.feature_noise)
     assert metadata.load_info(plain.folder).feature_noise is None
-    assert ran.last.metrics["server_val/loss"] != plain.last.metrics["server_val/loss"]
-    assert ran.reports[0].metrics["server_val/loss"] == plain.reports[0].metrics["server_val/loss"]
+    assert trained_run.last.metrics["server_val/loss"] != plain.last.metrics["server_val/loss"]
+    assert trained_run.reports[0].metrics["server_val/loss"] == plain.reports[0].metrics["server_val/loss"]

@@ -114,9 +114,9 @@ def test_a_user_can_change_the_presets_options() -> None:
     assert gsc.config["dataset"]["places"] == ["beach", "snow"]
     assert gsc.choices["heterogeneity"] == "spawrious_gsc"
     assert composed("spawrious4").config["dataset"]["breeds"] == list(BREEDS)
-    for typed in ("clients=30", "partition.share=0.8", "dataset.places=[snow,beach]", "label_noise=beta"):
-        changed = composed("spawrious_gsc", typed)
-        assert "heterogeneity" not in changed.choices, typed
+    for overrides in ("clients=30", "partition.share=0.8", "dataset.places=[snow,beach]", "label_noise=beta"):
+        changed = composed("spawrious_gsc", overrides)
+        assert "heterogeneity" not in changed.choices, overrides
     assert composed("spawrious_gsc", "clients=30").config["clients"] == 30
     assert composed("spawrious_gsc", "clients=24").config == gsc.config
     plain = compose_overrides("dataset=spawrious", "heterogeneity=iid")
@@ -133,7 +133,7 @@ def test_the_partition_does_not_depend_on_the_selector(word: str, tmp_path: Path
         run_training(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
         for name in ("random", "round_robin")
     ]
-    first, second = (ran.info for ran in rans)
+    first, second = (run.info for run in rans)
     np.testing.assert_array_equal(first.class_counts, second.class_counts)
     assert first.skew == second.skew
     assert first.choices["heterogeneity"] == word

@@ -93,7 +93,7 @@ def test_the_users_options_override_the_preset(composed: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "word"),
+    ("typed_overrides", "word"),
     [
         ((), "noniid30_noise15"),
         (("partition=dominant_class", "label_noise.a=15"), "noniid30_noise15"),
@@ -110,8 +110,8 @@ def test_the_users_options_override_the_preset(composed: Any) -> None:
         (("dataset=folder", "heterogeneity=noniid30"), "noniid30"),
     ],
 )
-def test_a_run_has_the_presets_name_only_if_it_is_unchanged(typed: tuple[str, ...], word: str | None) -> None:
-    composition = compose_overrides(*typed)
+def test_a_run_has_the_presets_name_only_if_it_is_unchanged(typed_overrides: tuple[str, ...], word: str | None) -> None:
+    composition = compose_overrides(*typed_overrides)
     assert composition.choices.get("heterogeneity") == word
     assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
 
@@ -139,18 +139,18 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     """The composed config, and so the hash, equals that of the preset's choices typed one by one."""
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
-    default_options, typed = (
+    default_options, typed_overrides = (
         compose_overrides(*data),
         compose_overrides(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
     )
-    assert (default_options.config, default_options.choices) == (typed.config, typed.choices)
+    assert (default_options.config, default_options.choices) == (typed_overrides.config, typed_overrides.choices)
     assert default_options.config["partition"] == (IID if client == "null" else NATURAL)
     assert (default_options.config["label_noise"], default_options.config["clients"]) == (CLEAN, clients)
     assert default_options.choices["partition"] == word
 
 
 @pytest.mark.parametrize(
-    ("typed", "partition", "label_noise", "clients"),
+    ("typed_overrides", "partition", "label_noise", "clients"),
     [
         (("heterogeneity=noniid30_noise15",), SKEWED, NOISY, 50),
         (("partition=dominant_class",), SKEWED, CLEAN, 50),
@@ -162,9 +162,9 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     ],
 )
 def test_explicit_options_override_the_defaults_of_user_data(
-    typed: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
+    typed_overrides: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
 ) -> None:
-    config = compose_overrides("dataset=folder", *typed).config
+    config = compose_overrides("dataset=folder", *typed_overrides).config
     assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
 
 

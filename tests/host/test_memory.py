@@ -53,7 +53,7 @@ def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
 def test_freed_memory_is_returned_to_the_system() -> None:
-    """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they are not at its heap's end."""
+    """2,000 blocks of 50 kB below one that stays: they are not at the end of the heap of the C library."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
     held_bytes = memory.read_resident_bytes()
     last = blocks[-1]

@@ -63,11 +63,11 @@ def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None
     environment("8", "", "", "")
     other_run = run_training(tmp_path, "rounds=4")
     environment("7", "", "", "1")
-    again = run_training(tmp_path, "rounds=4")
-    assert again.folder != other_run.folder
-    assert read_status(again.folder)["slurm_job"] == "7"
-    assert [report.step for report in again.reports] == [3, 4], "it did not begin again"
-    assert same_bits(again, other_run)
+    repeat = run_training(tmp_path, "rounds=4")
+    assert repeat.folder != other_run.folder
+    assert read_status(repeat.folder)["slurm_job"] == "7"
+    assert [report.step for report in repeat.reports] == [3, 4], "it did not begin again"
+    assert same_bits(repeat, other_run)
     assert len(list((tmp_path / "runs").iterdir())) == 2
 
 

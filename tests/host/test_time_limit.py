@@ -41,13 +41,13 @@ def test_calls_that_end_in_time_are_unaffected() -> None:
 
 
 def test_another_thread_has_no_limit() -> None:
-    ran = []
+    run = []
 
     def work() -> None:
         with limit_time(1e-9, "sending"):
-            ran.append(threading.current_thread())
+            run.append(threading.current_thread())
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert ran == [thread]
+    assert run == [thread]

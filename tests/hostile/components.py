@@ -124,8 +124,10 @@ def written() -> list[Misuse]:
         source = "\n".join(line for line in lines if not _option(line)[1])
         expected = options.get("accept", options.get("expect", ()))
         unnamed = group in ("signal", "dataset") or options.keys() & {"accept", "class"}
-        who = () if unnamed else ("mine.Mine",)
-        results.append(Misuse(group, name, source, (*who, *expected), "accept" in options, options.get("words", ())))
+        client_ids = () if unnamed else ("mine.Mine",)
+        results.append(
+            Misuse(group, name, source, (*client_ids, *expected), "accept" in options, options.get("words", ()))
+        )
     return results
 
 

@@ -40,7 +40,7 @@ def warm_up() -> None:
 
 
 def fork(action: Callable[[], object], limit_s: float = 120, memory_bytes: int | None = None) -> Answer:
-    """Run `action` in a forked child with a process group of its own.
+    """Run `action` in a forked child with a new process group.
 
     Args:
         action: returns the exit status, None for 0. A `FedcohortError` ends the child as it ends a command.

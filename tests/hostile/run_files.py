@@ -132,12 +132,12 @@ def equals_the_uninterrupted(folder: Path) -> str:
     return ""
 
 
-def refused(template: str, file: str, what: str, damage: Damage, command: str) -> Case:
-    name = f"{command}, {template} run: {file} {what}"
+def refused(template: str, file: str, fault_name: str, damage: Damage, command: str) -> Case:
+    name = f"{command}, {template} run: {file} {fault_name}"
     return Case(name, partial(damaged, template, file, damage, command), (Path(file).name,))
 
 
-def trained_again(file: str, what: str, damage: Damage) -> Case:
+def trained_again(file: str, fault_name: str, damage: Damage) -> Case:
     """Damage behind the checkpoint of round 2, the only one of the killed run."""
 
     def behind(path: Path) -> None:
@@ -147,7 +147,7 @@ def trained_again(file: str, what: str, damage: Damage) -> Case:
 
     run_it = partial(damaged, "killed", file, behind, "resume")
     return Case(
-        f"resume, ahead of the checkpoint: {file} {what}",
+        f"resume, ahead of the checkpoint: {file} {fault_name}",
         run_it,
         ("are trained again",),
         True,
@@ -157,16 +157,16 @@ def trained_again(file: str, what: str, damage: Damage) -> Case:
 
 def _finished() -> Iterator[Case]:
     from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
-    for file, (what, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **from_other}.items()):
-        if (file, what) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
+    for file, (fault_name, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **from_other}.items()):
+        if (file, fault_name) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
-        yield refused("finished", file, what, damage, "resume")
+        yield refused("finished", file, fault_name, damage, "resume")
     read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
     read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
     for command, files in read.items():
         damage_names = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
-        for file, what in product(files, damage_names):
-            yield refused("finished", file, what, DAMAGES[what], command)
+        for file, fault_name in product(files, damage_names):
+            yield refused("finished", file, fault_name, DAMAGES[fault_name], command)
     yield refused("finished", "manifest.json", "of a newer format", partial(_reformat), "resume")
 
 
@@ -181,17 +181,21 @@ def _killed() -> Iterator[Case]:
         "another run's": lambda path: take_from(run_of(templates() / "killed_other"), path)
     }
     pieces: dict[str, Damage] = {**DAMAGES, **from_other, "another round's": partial(swap, "000003.parquet")}
-    for what, damage in pieces.items():
-        yield refused("killed", piece, what, damage, "resume")
+    for fault_name, damage in pieces.items():
+        yield refused("killed", piece, fault_name, damage, "resume")
     extra: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
-    for what, damage in extra.items():
-        if what not in ("without its last byte", "a byte more", "a bit of its footer"):  # a torn last line is none
-            yield refused("killed", journal_file, what, damage, "resume")
+    for fault_name, damage in extra.items():
+        if fault_name not in (
+            "without its last byte",
+            "a byte more",
+            "a bit of its footer",
+        ):  # a torn last line is none
+            yield refused("killed", journal_file, fault_name, damage, "resume")
     for step in range(5):
         yield refused("killed", journal_file, f"a digit of round {step}", partial(flip_in_line, number=step), "resume")
-    for file, what in product(("info.json", "starts.jsonl"), ("a bit of its middle", "a folder", "a named pipe")):
-        yield refused("killed", file, what, DAMAGES[what], "resume")
-    for what in (
+    for file, fault_name in product(("info.json", "starts.jsonl"), ("a bit of its middle", "a folder", "a named pipe")):
+        yield refused("killed", file, fault_name, DAMAGES[fault_name], "resume")
+    for fault_name in (
         "truncated",
         "a bit of its header",
         "a bit of its middle",
@@ -199,7 +203,7 @@ def _killed() -> Iterator[Case]:
         "emptied",
         "a folder",
     ):
-        yield refused("killed", "last.ckpt", what, DAMAGES[what], "resume")
+        yield refused("killed", "last.ckpt", fault_name, DAMAGES[fault_name], "resume")
     yield refused("killed", "last.ckpt", "another run's", from_other["another run's"], "resume")
     yield refused("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
     yield refused("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
@@ -209,11 +213,11 @@ def _killed() -> Iterator[Case]:
     for command in ("replay", "figures"):
         yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
         yield refused("killed", piece, "missing", DAMAGES["missing"], command)
-    for what in ("truncated", "a bit of its middle", "emptied"):
-        case = refused("killed", "status.json", what, DAMAGES[what], "resume")
+    for fault_name in ("truncated", "a bit of its middle", "emptied"):
+        case = refused("killed", "status.json", fault_name, DAMAGES[fault_name], "resume")
         yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, equals_the_uninterrupted)
-    for what in ("truncated", "a bit of its middle", "a bit of its footer", "emptied", "missing"):
-        yield trained_again(f"clients/00000{AHEAD}.parquet", what, DAMAGES[what])
+    for fault_name in ("truncated", "a bit of its middle", "a bit of its footer", "emptied", "missing"):
+        yield trained_again(f"clients/00000{AHEAD}.parquet", fault_name, DAMAGES[fault_name])
     yield trained_again(f"clients/00000{AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
     for step in (AHEAD, AHEAD + 1):
         yield trained_again(journal_file, f"a digit of round {step}", partial(flip_in_line, number=step))
@@ -236,8 +240,8 @@ def tracked() -> Path:
 
 
 def _compared() -> Iterator[Case]:
-    for what in ("truncated", "a bit of its header", "a folder"):
-        yield Case(f"compare: mlflow.db {what}", partial(_database, DAMAGES[what]), ("mlflow.db",))
+    for fault_name in ("truncated", "a bit of its header", "a folder"):
+        yield Case(f"compare: mlflow.db {fault_name}", partial(_database, DAMAGES[fault_name]), ("mlflow.db",))
     emptied = partial(_database, DAMAGES["emptied"])  # an empty file is a database without experiments
     yield Case("compare: mlflow.db emptied", emptied, ("experiment must be one of Default",))
 

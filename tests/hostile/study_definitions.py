@@ -195,20 +195,22 @@ def _drop(name: str, folder: Path) -> None:
 
 
 def _definitions() -> Iterator[Case]:
-    for what, content in TEXTS.items():
-        yield case(f"study.yaml: {what}", partial(_write_text, content, what), "study.yaml")
-    for what in ("a folder", "a link to nothing", "a named pipe", "missing"):
-        yield case(f"study.yaml: {what}", on("study.yaml", DAMAGES[what]), "study")
+    for fault_name, content in TEXTS.items():
+        yield case(f"study.yaml: {fault_name}", partial(_write_text, content, fault_name), "study.yaml")
+    for fault_name in ("a folder", "a link to nothing", "a named pipe", "missing"):
+        yield case(f"study.yaml: {fault_name}", on("study.yaml", DAMAGES[fault_name]), "study")
     for name in ("title", "question", "baseline", "selectors", "cells", "seeds"):
         yield case(f"study.yaml: no {name}", partial(_drop, name), "study.yaml", f"{name} is missing")
     yield case("study.yaml: an unknown option", partial(_write_yaml, {"sedes": [1]}), "study.yaml", "sedes")
     for option, values in OPTIONS.items():
-        for what, value in values.items():
-            yield case(f"study.yaml: {option} {what}", partial(_write_yaml, {option: value}), "study.yaml", option)
-    for what, value in TUNES.items():
-        yield case(f"study.yaml: tune {what}", partial(_write_yaml, {"tune": value}), "study.yaml", "tune")
-    for what, text in TUNED.items():
-        yield case(f"tuned.yaml: {what}", put("tuned.yaml", text), "tuned.yaml")
+        for fault_name, value in values.items():
+            yield case(
+                f"study.yaml: {option} {fault_name}", partial(_write_yaml, {option: value}), "study.yaml", option
+            )
+    for fault_name, value in TUNES.items():
+        yield case(f"study.yaml: tune {fault_name}", partial(_write_yaml, {"tune": value}), "study.yaml", "tune")
+    for fault_name, text in TUNED.items():
+        yield case(f"tuned.yaml: {fault_name}", put("tuned.yaml", text), "tuned.yaml")
 
 
 def cases() -> list[Case]:

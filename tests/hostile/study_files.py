@@ -151,14 +151,14 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
 
 
 def _results() -> Iterator[Case]:
-    for name, (what, damage) in product((RESULTS_FILE, CURVES_FILE, "manifest.json"), DAMAGES.items()):
-        if name != "manifest.json" or what not in ("missing", "without its last byte"):  # that is a line end
-            yield case(f"{name}: {what}", on(name, damage), name)
+    for name, (fault_name, damage) in product((RESULTS_FILE, CURVES_FILE, "manifest.json"), DAMAGES.items()):
+        if name != "manifest.json" or fault_name not in ("missing", "without its last byte"):  # that is a line end
+            yield case(f"{name}: {fault_name}", on(name, damage), name)
     # Without a manifest only the content of pages is checked: in a file this small the middle is a header of one.
     silent = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
-    for name, (what, damage) in product((RESULTS_FILE, CURVES_FILE), DAMAGES.items()):
-        if what not in silent:
-            yield case(f"without a manifest, {name}: {what}", bare(on(name, damage)), name)
+    for name, (fault_name, damage) in product((RESULTS_FILE, CURVES_FILE), DAMAGES.items()):
+        if fault_name not in silent:
+            yield case(f"without a manifest, {name}: {fault_name}", bare(on(name, damage)), name)
     for name in (RESULTS_FILE, CURVES_FILE, "manifest.json"):
         yield case(f"{name}: another study's", take_from_other(name), "tiny")
         yield case(f"{name}: conflict markers", put(name, CONFLICT), name)
@@ -168,17 +168,17 @@ def _results() -> Iterator[Case]:
         bare(lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE)),
         "parquet",
     )
-    for what, text in {
+    for fault_name, text in {
         "a list": "[]",
         "of a newer format": '{"format": 9, "files": {}}',
         "without files": "{}",
     }.items():
-        yield case(f"manifest.json: {what}", put("manifest.json", text), "manifest.json")
+        yield case(f"manifest.json: {fault_name}", put("manifest.json", text), "manifest.json")
     for name, edits in TABLES.items():
-        for what, (change, message) in edits.items():
-            yield case(f"{name}: {what}", partial(_edit, name, change), name, message)
-    for name, what in product((RESULTS_FILE, CURVES_FILE), ("truncated", "a bit of its footer")):
-        yield case(f"report, {name}: {what}", on(name, DAMAGES[what]), name, verb="report")
+        for fault_name, (change, message) in edits.items():
+            yield case(f"{name}: {fault_name}", partial(_edit, name, change), name, message)
+    for name, fault_name in product((RESULTS_FILE, CURVES_FILE), ("truncated", "a bit of its footer")):
+        yield case(f"report, {name}: {fault_name}", on(name, DAMAGES[fault_name]), name, verb="report")
 
 
 def cases() -> list[Case]:

@@ -141,7 +141,7 @@ def _sweep(logs: Path, *launcher: str) -> list[str]:
 
 
 def _kill_sweep(kill: Kill, launcher: tuple[str, ...], home: Path) -> Answer:
-    """Kill a sweep: all processes end, its status says so, and resume=true completes it."""
+    """Kill a sweep: all processes end, its status is right, and resume=true completes it."""
     log, logs = home / "log", home / "logs"
     moment, error = _kill(_start(_sweep(logs, *launcher), ROOT, log), kill, logs, "runs/*")
     if error:
@@ -151,9 +151,9 @@ def _kill_sweep(kill: Kill, launcher: tuple[str, ...], home: Path) -> Answer:
     _start(status, ROOT, home / "status").wait()
     if "running" in (text := (home / "status").read_text()):
         return Answer(1, text)
-    again = _start([*_sweep(logs, *launcher), "resume=true"], ROOT, log)
-    again.wait()
-    return Answer(again.returncode, f"{log.read_text()[-3000:]}\n{moment}")
+    repeat = _start([*_sweep(logs, *launcher), "resume=true"], ROOT, log)
+    repeat.wait()
+    return Answer(repeat.returncode, f"{log.read_text()[-3000:]}\n{moment}")
 
 
 @cache
@@ -190,9 +190,9 @@ def _kill_study(kill: Kill, n_jobs: int, home: Path) -> Answer:
         return Answer(1, f"{text[-1000:]}\n{error}")
     if kill.target == "worker" and (text.count("failed: its process was ended by") != 1 or "done     5" not in text):
         return Answer(1, text)
-    again = _study(home, log, n_jobs)
-    again.wait()
-    return Answer(again.returncode, f"{log.read_text()[-3000:]}\n{moment}")
+    repeat = _study(home, log, n_jobs)
+    repeat.wait()
+    return Answer(repeat.returncode, f"{log.read_text()[-3000:]}\n{moment}")
 
 
 def _study_results(home: Path) -> tuple[list[str], pd.DataFrame]:

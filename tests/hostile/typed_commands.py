@@ -1,4 +1,4 @@
-"""Cases of typed commands, which are children of one process that has imported what they need."""
+"""Cases of typed commands, which are children of one process that has imported their modules."""
 
 import json
 from pathlib import Path
@@ -13,13 +13,15 @@ FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "f
 def train(words: str, text: str, *extra: str) -> Case:
     sweep = words.startswith("-m")
     split = [words] if " = " in words or "'a b'" in words else words.split(" ")
-    typed = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
-    return Case(f"train.py {words!r}", lambda folder: forked.train(prepare(folder), typed), (text,), check=find_damage)
+    overrides = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
+    return Case(
+        f"train.py {words!r}", lambda folder: forked.train(prepare(folder), overrides), (text,), check=find_damage
+    )
 
 
 def verb(words: str, text: str) -> Case:
-    typed = words.split(" ") if words else []
-    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(prepare(f), typed), (text,), check=find_damage)
+    overrides = words.split(" ") if words else []
+    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(prepare(f), overrides), (text,), check=find_damage)
 
 
 def prepare(folder: Path) -> Path:

@@ -40,8 +40,8 @@ def gridded(logs: Path, *words: str) -> Grid:
     """Return the sweeper that `python train.py -m <words>` creates."""
     hydra = GlobalHydra.instance().hydra
     assert hydra is not None
-    typed = [*words, *COMMON, f"paths.logs={logs}"]
-    config = hydra.compose_config("train", typed, RunMode.MULTIRUN)
+    overrides = [*words, *COMMON, f"paths.logs={logs}"]
+    config = hydra.compose_config("train", overrides, RunMode.MULTIRUN)
     grid.register_plugins()
     context = HydraContext(config_loader=hydra.config_loader, callbacks=None)  # type: ignore[arg-type]
     sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)

@@ -37,8 +37,8 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) -> float | None:
     """What Hydra's launchers do, after composing the job; sweeper: None for Hydra's own."""
     typed_names = {word.split("=")[0] for word in words}
-    typed = [*(word for word in WORDS if word.split("=")[0] not in typed_names), *words, f"paths.logs={logs}"]
-    cfg = copy.deepcopy(compose_by_hydra(tuple(typed)))
+    overrides = [*(word for word in WORDS if word.split("=")[0] not in typed_names), *words, f"paths.logs={logs}"]
+    cfg = copy.deepcopy(compose_by_hydra(tuple(overrides)))
     with open_dict(cfg):
         cfg.hydra.mode, cfg.hydra.job.num = RunMode.MULTIRUN, number
         cfg.hydra.sweep.dir = str(logs / "sweeps" / "s")

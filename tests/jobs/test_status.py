@@ -15,7 +15,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
 
 
-def ran(folder: Path, done: int, *validation: float) -> Path:
+def trained_run(folder: Path, done: int, *validation: float) -> Path:
     """The folder of a run of 50 rounds that has done some, with its validation accuracies from step 0 on."""
     folder.mkdir(parents=True)
     (folder / "status.json").write_text(json.dumps({"rounds_done": done, "rounds": 50}))
@@ -33,7 +33,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
     records = {
         0: JobRecord(("seed=0",), "done", None, "", 0.0, 10.0),
         1: JobRecord(("seed=1",), "done", None, "", 10.0, 40.0),
-        2: JobRecord(("seed=2",), "running", ran(tmp_path / "two", 10), "", 90.0),
+        2: JobRecord(("seed=2",), "running", trained_run(tmp_path / "two", 10), "", 90.0),
         3: JobRecord(("seed=3",), "running", None, "", 95.0),
         4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
     }
@@ -62,7 +62,7 @@ def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -
     source = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
     states = {"going": "running", "high": "skipped"}
     records = {
-        n: JobRecord((name,), states.get(name, "done"), ran(tmp_path / name, 50, *values))
+        n: JobRecord((name,), states.get(name, "done"), trained_run(tmp_path / name, 50, *values))
         for n, (name, values) in enumerate(source.items())
     }
     best = SweepStatus(Plan(), records, is_live=True).find_best_job()
@@ -75,7 +75,7 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
     plan = Plan([["seed=0"], ["seed=1"]], [])
     sweep_folder.save_plan(tmp_path, plan)
     assert sweep_folder.read_plan(tmp_path) == plan
-    run = ran(tmp_path / "run", 10)
+    run = trained_run(tmp_path / "run", 10)
     SweepJob(tmp_path, 0, ("seed=0",), run).write_record("running")
     lock = try_to_lock(tmp_path / sweep_folder.LOCK_FILE)
     assert lock is not None
@@ -99,7 +99,7 @@ def test_the_line_has_counts_and_the_best_job(
     monkeypatch.setattr(logging.getLogger("fedcohort"), "info", lambda text, *values: lines.append(text % values))
     sweep = tmp_path / "s"
     sweep_folder.save_plan(sweep, Plan([["seed=0"], ["seed=1"]]))
-    SweepJob(sweep, 0, ("seed=0",), ran(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
+    SweepJob(sweep, 0, ("seed=0",), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     with status.show_live_line(sweep):
         time.sleep(0.3)
     line = "sweep s: 1 done, 1 left; about 1 s left; best server_val/acc 62.5 % (seed=0)"

@@ -42,13 +42,13 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     assert done.stderr.endswith(f"\nsweep {sweep}: 1 done, 1 failed.\n")
-    again = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
-    assert again.returncode == 0
+    repeat = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
+    assert repeat.returncode == 0
     assert finished(tmp_path) == 2
-    assert again.stderr.count("already finished") == 1
-    assert "nothing to resume" not in again.stderr, "a job that is left begins, as in any sweep"
-    assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in again.stderr
-    assert again.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (rejected).\n")
+    assert repeat.stderr.count("already finished") == 1
+    assert "nothing to resume" not in repeat.stderr, "a job that is left begins, as in any sweep"
+    assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in repeat.stderr
+    assert repeat.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (rejected).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 

@@ -34,7 +34,9 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def ran(folder: Path, *words: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str) -> Path:
+def trained_run(
+    folder: Path, *words: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str
+) -> Path:
     """Return the folder of a finished run whose options Hydra composes from `words`."""
     config: dict[str, Any] = {}
     choices = {}
@@ -64,7 +66,7 @@ def swept(*words: Sequence[str], **how: Any) -> str:
     """The overview of a sweep whose jobs are all done."""
     sweep = Sweep(Path("sweeps/s").absolute())
     for number, job_words in enumerate(words):
-        job(sweep, number, "done", *job_words, folder=ran(Path(f"runs/{number}").absolute(), *job_words, **how))
+        job(sweep, number, "done", *job_words, folder=trained_run(Path(f"runs/{number}").absolute(), *job_words, **how))
     return sweep.describe_results(sweep.read_records())
 
 
@@ -101,9 +103,9 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
     summary, _, line = swept(*words).partition(": fedcohort ")
     assert summary == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
-    typed = shlex.split(line)[1:]
-    assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
-    text, _ = compare_runs(parse_options([*typed, "curves=false"]))
+    overrides = shlex.split(line)[1:]
+    assert overrides[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
+    text, _ = compare_runs(parse_options([*overrides, "curves=false"]))
     assert "| qffl | flash | 1 | 50.0 |" in text
     assert "| fedavg | random | 1 | 50.0 |" in text
 
@@ -130,7 +132,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
         words = (f"selector={selector}", "seed=0")
-        folder = ran(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
+        folder = trained_run(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
         pairs = dict(word.split("=") for word in words)
         run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished", "rounds": "3"}).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs.items()])
@@ -153,8 +155,8 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     assert messages == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
-        typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
-        text, _ = compare_runs(parse_options([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
+        overrides = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
+        text, _ = compare_runs(parse_options([*overrides, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
         assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
 
 
@@ -171,7 +173,7 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 
 
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
-    folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
+    folder = trained_run(tmp_path / "run", "seed=0", sweep_id="old")
     started = metadata.read_start_times(folder)
     sweeps.add_sweep_to_run(folder, "new")
     sweeps.add_sweep_to_run(folder, "new")
@@ -184,7 +186,7 @@ def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
 
 def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     sweep = Sweep(tmp_path / "sweeps" / "new")
-    job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
+    job(sweep, 0, "skipped", "seed=0", folder=trained_run(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
     job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
     assert sweep.describe_results(sweep.read_records()) == "sweep new: 2 skipped (finished before)."
@@ -192,7 +194,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
 
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.locate_server(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
-    folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
+    folder = trained_run(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.TRACKED_FILE
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()

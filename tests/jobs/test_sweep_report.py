@@ -67,8 +67,8 @@ def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: p
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
-    again = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
-    assert line.endswith(f"`{again}` creates it")
+    repeat = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
+    assert line.endswith(f"`{repeat}` creates it")
 
 
 def test_no_other_error_ends_the_sweep(

@@ -26,8 +26,8 @@ def test_the_clients_with_the_first_rate_are_drawn() -> None:
 
 
 def test_the_clean_oracle_receives_the_noise_rates(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "heterogeneity=noise_bimodal", "selector=oracle_clean", "cohort=7", "rounds=2")
-    assert sorted(ran.info.noise_rate) == [0.0] * 7 + [0.9] * 5
-    assert ran.info.choices["heterogeneity"] == "noise_bimodal"
-    clean = np.flatnonzero(ran.info.noise_rate == 0).tolist()
-    assert [sorted(cohort) for cohort in ran.cohorts] == [clean, clean]
+    run = run_training(tmp_path, "heterogeneity=noise_bimodal", "selector=oracle_clean", "cohort=7", "rounds=2")
+    assert sorted(run.info.noise_rate) == [0.0] * 7 + [0.9] * 5
+    assert run.info.choices["heterogeneity"] == "noise_bimodal"
+    clean = np.flatnonzero(run.info.noise_rate == 0).tolist()
+    assert [sorted(cohort) for cohort in run.cohorts] == [clean, clean]

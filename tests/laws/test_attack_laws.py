@@ -19,8 +19,8 @@ LIGHT = {"feddiverse": ("selector.epochs=1", "selector.pretrain=0")}
 COSTS = ("comm/", "comp/", "time/")
 
 
-def costs(ran: FinishedRun) -> list[dict[str, float]]:
-    return [{k: v for k, v in report.metrics.items() if k.startswith(COSTS)} for report in ran.reports]
+def costs(run: FinishedRun) -> list[dict[str, float]]:
+    return [{k: v for k, v in report.metrics.items() if k.startswith(COSTS)} for report in run.reports]
 
 
 @pytest.fixture(scope="module")
@@ -40,21 +40,21 @@ def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
 @pytest.mark.parametrize("choice", ATTACKS)
 @failure_hint("Draw nothing and change nothing where no client attacks.")
 def test_without_attackers_no_bit_changes(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0")
-    assert same_bits(ran, honest)
-    assert [dict(report.metrics) for report in ran.reports] == [dict(report.metrics) for report in honest.reports]
-    assert "attacker" not in ran.last.clients
+    run = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0")
+    assert same_bits(run, honest)
+    assert [dict(report.metrics) for report in run.reports] == [dict(report.metrics) for report in honest.reports]
+    assert "attacker" not in run.last.clients
 
 
 @pytest.mark.parametrize("choice", ATTACKS)
 @failure_hint("Change what is sent, never what is charged: an attack costs nothing, and metrics of the data are true.")
 def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0.4")
-    assert costs(ran) == costs(honest)
-    assert ran.cohorts == honest.cohorts
-    np.testing.assert_array_equal(ran.reports[0].clients["loss"], honest.reports[0].clients["loss"])
-    assert ran.reports[0].clients["attacker"].sum() == 4
-    skew = [{k: v for k, v in r.reports[0].metrics.items() if k.startswith("skew/")} for r in (ran, honest)]
+    run = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0.4")
+    assert costs(run) == costs(honest)
+    assert run.cohorts == honest.cohorts
+    np.testing.assert_array_equal(run.reports[0].clients["loss"], honest.reports[0].clients["loss"])
+    assert run.reports[0].clients["attacker"].sum() == 4
+    skew = [{k: v for k, v in r.reports[0].metrics.items() if k.startswith("skew/")} for r in (run, honest)]
     assert skew[0] == skew[1]
 
 
@@ -67,8 +67,8 @@ def test_every_attack_runs_with_aggregators_and_selectors(choice: str, tmp_path:
         AGGREGATORS, itertools.islice(itertools.cycle(SELECTORS), ATTACKS.index(choice), None), strict=False
     ):
         words = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
-        ran = run_training(tmp_path / agg, *TINY, *words, *LIGHT.get(selector, ()))
-        assert np.isfinite(ran.last.metrics["test/loss"]), words
-        attackers.add(tuple(np.flatnonzero(ran.reports[0].clients["attacker"]).tolist()))
-        assert 0 <= ran.last.metrics["attack/weight"] <= 1 + 1e-9
+        run = run_training(tmp_path / agg, *TINY, *words, *LIGHT.get(selector, ()))
+        assert np.isfinite(run.last.metrics["test/loss"]), words
+        attackers.add(tuple(np.flatnonzero(run.reports[0].clients["attacker"]).tolist()))
+        assert 0 <= run.last.metrics["attack/weight"] <= 1 + 1e-9
     assert len(attackers) == 1

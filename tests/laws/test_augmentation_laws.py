@@ -24,9 +24,9 @@ def test_images_keep_their_shape_type_and_layout(augmentation: Any, shape: tuple
     x = x.contiguous(memory_format=torch.channels_last) if last else x
     before = x.clone()
     with forbid_global_rng():
-        first, again = (augmentation.change(x, np.random.default_rng(1)) for _ in range(2))
+        first, repeat = (augmentation.change(x, np.random.default_rng(1)) for _ in range(2))
     assert (first.shape, first.dtype, first.stride()) == (x.shape, x.dtype, x.stride())
-    assert torch.equal(first, again)
+    assert torch.equal(first, repeat)
     assert torch.equal(x, before), "the given ones are left alone"
     assert first.isfinite().all()
 

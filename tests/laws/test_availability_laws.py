@@ -56,8 +56,8 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
         with forbid_global_rng():
             clock = clock_of(availability)
             answers.append([clock.find_ready_clients(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
-    for (who, wait), (again, as_long) in zip(*answers, strict=True):
-        np.testing.assert_array_equal(who, again)
+    for (client_ids, wait), (repeat, as_long) in zip(*answers, strict=True):
+        np.testing.assert_array_equal(client_ids, repeat)
         assert wait == as_long
 
 
@@ -66,10 +66,10 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
     for t, now in enumerate(MOMENTS):
-        who, wait = clock_of(availability).find_ready_clients(Draws(0, K, t), now)
-        assert np.array_equal(who, np.unique(who))
-        assert who.dtype == np.int64
-        assert set(who.tolist()) <= set(range(K))
+        client_ids, wait = clock_of(availability).find_ready_clients(Draws(0, K, t), now)
+        assert np.array_equal(client_ids, np.unique(client_ids))
+        assert client_ids.dtype == np.int64
+        assert set(client_ids.tolist()) <= set(range(K))
         assert 0 <= wait < np.inf
 
 
@@ -79,9 +79,9 @@ def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> N
         clock_of(availability),
         [clock_of(availability).find_ready_clients(Draws(0, K, t), now) for t, now in ROUNDS],
     )
-    for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        again, as_long = used.find_ready_clients(Draws(0, K, t), now)
-        np.testing.assert_array_equal(who, again)
+    for (t, now), (client_ids, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
+        repeat, as_long = used.find_ready_clients(Draws(0, K, t), now)
+        np.testing.assert_array_equal(client_ids, repeat)
         assert wait == as_long
 
 
@@ -156,12 +156,12 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
 @pytest.mark.parametrize("word", list_options("availability"))
 def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(word: str, tmp_path: Path) -> None:
     table = given_table(tmp_path) if "path" in load_options("availability", word) else {}
-    typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
-    typed += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
-    uninterrupted = run_training(tmp_path / "whole", *typed, "rounds=4")
+    overrides = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
+    overrides += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=4")
     clock = [report.metrics["time/virtual_s"] for report in uninterrupted.reports]
     assert (np.diff(clock) > 0).all()
-    run_training(tmp_path / "parts", *typed, "rounds=2")
-    parts = run_training(tmp_path / "parts", *typed, "rounds=4", "resume=true")
+    run_training(tmp_path / "parts", *overrides, "rounds=2")
+    parts = run_training(tmp_path / "parts", *overrides, "rounds=4", "resume=true")
     assert same_bits(uninterrupted, parts)
     assert [report.metrics["time/virtual_s"] for report in parts.reports] == clock[3:]

@@ -71,9 +71,9 @@ every_layout = for_all("layout", LAYOUTS.values(), LAYOUTS)
 def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
     delta = draw_normal(layout.n_params, dtype=dtype)
     before = delta.clone()
-    came = codec.transmit(delta, layout, make_generator_factory())
-    assert (came.shape, came.dtype) == (delta.shape, dtype)
-    assert torch.isfinite(came).all()
+    received = codec.transmit(delta, layout, make_generator_factory())
+    assert (received.shape, received.dtype) == (delta.shape, dtype)
+    assert torch.isfinite(received).all()
     assert torch.equal(delta, before)
 
 
@@ -169,20 +169,20 @@ def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout)
         return
     wire = codec.encode(delta, layout, make_generator_factory())
     assert len(b"".join(array.tobytes() for array in wire)) == codec.bytes_up(layout)
-    came = torch.cat(
+    received = torch.cat(
         [b.make_view(codec.transmit(delta, layout, make_generator_factory())).flatten() for b in layout.parameters]
         or [delta]
     )
-    assert codec.decode(wire, layout).tolist() == came.tolist()
+    assert codec.decode(wire, layout).tolist() == received.tolist()
 
 
 @every_layout
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
-    came = codec.transmit(delta.cuda(), layout, make_generator_factory())
-    assert came.is_cuda
-    assert torch.equal(came.cpu(), codec.transmit(delta, layout, make_generator_factory()))
+    received = codec.transmit(delta.cuda(), layout, make_generator_factory())
+    assert received.is_cuda
+    assert torch.equal(received.cpu(), codec.transmit(delta, layout, make_generator_factory()))
     if codec.hooks:
         w, g, on_gpu = torch.zeros_like(delta), delta.clone(), delta.cuda()
         begin_round(codec, w, layout).correct(g, w)
@@ -239,8 +239,8 @@ def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> No
     codec_options = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
     update_bytes = make_component("codec", word, **codec_options).bytes_up(make_layout((10, 64), (10,)))
     device = ("device=instant", "device._target_=codec_harness.Uplink")
-    ran = run_training(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
-    assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * update_bytes
-    assert ran.last.metrics["time/virtual_s"] == pytest.approx(2 * update_bytes / BYTES_PER_S)
-    assert ran.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650
-    assert ran.last.fingerprint != ran.reports[0].fingerprint
+    run = run_training(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
+    assert run.last.metrics["comm/up_bytes"] == 2 * 4 * update_bytes
+    assert run.last.metrics["time/virtual_s"] == pytest.approx(2 * update_bytes / BYTES_PER_S)
+    assert run.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650
+    assert run.last.fingerprint != run.reports[0].fingerprint

@@ -57,12 +57,12 @@ def test_deterministic_without_global_generators(device: Any) -> None:
             device.expect(clients, work(clients), Draws(0, K)),
         )
     with forbid_global_rng():
-        again = (
+        repeat = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),
         )
-    assert equal_timings(first[0], again[0])
-    assert equal_timings(first[1], again[1])
+    assert equal_timings(first[0], repeat[0])
+    assert equal_timings(first[1], repeat[1])
 
 
 @pytest.mark.parametrize("ids", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])

@@ -48,7 +48,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def typed(row: list[str], tables: Path) -> list[str]:
+def typed_overrides(row: list[str], tables: Path) -> list[str]:
     files = [f"{word.split('=')[0]}.path={tables / word.split('=')[0]}.csv" for word in row if word.endswith("=trace")]
     return [*TINY, *row, *files, *(override for word in row for override in LIGHT.get(word, ()))]
 
@@ -57,11 +57,11 @@ def run(logs: Path, *overrides: str) -> FinishedRun:
     return run_composition(compose_overrides(*collecting_overrides(logs, *overrides)))
 
 
-def check_sums(ran: FinishedRun) -> None:
+def check_sums(trained_run: FinishedRun) -> None:
     """Check that each selected client arrives or is late, that time is monotone, and that means match the table."""
-    times = np.zeros(len(ran.info.n_train))
-    for before, after in zip(ran.reports, ran.reports[1:], strict=False):
-        check_round(before, after, 4 * ran.info.n_params)
+    times = np.zeros(len(trained_run.info.n_train))
+    for before, after in zip(trained_run.reports, trained_run.reports[1:], strict=False):
+        check_round(before, after, 4 * trained_run.info.n_params)
         times[after.cohort] += 1
         assert after.metrics["select/share_max"] == times.max() / after.step
         assert after.metrics["select/share_min"] == times.min() / after.step
@@ -100,7 +100,7 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 )
 def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
-        words_of_row = typed(row, tables)
+        words_of_row = typed_overrides(row, tables)
         try:
             uninterrupted = run(tmp_path / f"{number}", *words_of_row, "rounds=3")
         except IncompatibleConfig:

@@ -99,9 +99,9 @@ def test_every_pair_runs_two_rounds_or_is_rejected(job: int, logs: Path, monkeyp
     """No component changes a tensor among its arguments."""
     guard_arguments(monkeypatch)
     for row in ROWS[job::JOBS]:
-        ran = outcome(logs, row)
-        if isinstance(ran, str):
-            assert " " in ran, row
+        run = outcome(logs, row)
+        if isinstance(run, str):
+            assert " " in run, row
         else:
-            assert len(ran.reports) == 3, row
-            assert np.isfinite(ran.last.metrics["test/loss"]), row
+            assert len(run.reports) == 3, row
+            assert np.isfinite(run.last.metrics["test/loss"]), row

@@ -40,9 +40,9 @@ def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise:
     x = images()
     x.flags.writeable = False
     with forbid_global_rng():
-        first, again = (noise.disturb(x, 0.8, np.random.default_rng(1)) for _ in range(2))
+        first, repeat = (noise.disturb(x, 0.8, np.random.default_rng(1)) for _ in range(2))
     assert (first.shape, first.dtype) == (x.shape, x.dtype)
-    np.testing.assert_array_equal(first, again)
+    np.testing.assert_array_equal(first, repeat)
     assert np.isfinite(first).all()
     assert not np.array_equal(first, x) or not noise.levels(Draws(0, K)).any()
 

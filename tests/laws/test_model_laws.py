@@ -58,8 +58,8 @@ def vector(network: nn.Module) -> Tensor:
 def test_initial_weights_depend_only_on_the_seed(built: Any) -> None:
     model, shape, network = built
     with forbid_global_rng():
-        again = build(model, shape, 0)
-    assert torch.equal(vector(again), vector(network))
+        repeat = build(model, shape, 0)
+    assert torch.equal(vector(repeat), vector(network))
     assert not torch.equal(vector(build(model, shape, 1)), vector(network))
 
 

@@ -34,8 +34,8 @@ WITHOUT = {  # options that disable everything except the choice of clients
 COMPARED = ("test/", "server_val/", "clients/", "time/")
 
 
-def compared_metrics(ran: FinishedRun, *prefixes: str) -> list[dict[str, float]]:
-    return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in ran.reports]
+def compared_metrics(run: FinishedRun, *prefixes: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in run.reports]
 
 
 @failure_hint(
@@ -43,12 +43,12 @@ def compared_metrics(ran: FinishedRun, *prefixes: str) -> list[dict[str, float]]
 )
 def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
     plain = run_training(tmp_path / "plain", *TINY, "selector=powd")
-    for number, typed in enumerate(NEUTRAL):
-        neutral = run_training(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
+    for number, overrides in enumerate(NEUTRAL):
+        neutral = run_training(tmp_path / f"{number}", *TINY, "selector=powd", *overrides.split())
         assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in neutral.reports], (
-            typed
+            overrides
         )
-        assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), typed
+        assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), overrides
 
 
 @failure_hint(
@@ -61,17 +61,19 @@ def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
         selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        ran = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
-        assert ran.last.fingerprint == full.last.fingerprint, choice
-        assert compared_metrics(ran, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
+        run = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
+        assert run.last.fingerprint == full.last.fingerprint, choice
+        assert compared_metrics(run, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
 
 
-@pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
+@pytest.mark.parametrize(
+    "overrides", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"]
+)
 @failure_hint("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
-def test_the_unit_of_time_changes_only_times(tmp_path: Path, typed: str) -> None:
+def test_the_unit_of_time_changes_only_times(tmp_path: Path, overrides: str) -> None:
     """The unit is multiplied by eight, because a power of two adds no rounding error."""
     unit_1, unit_8 = (
-        run_training(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8")
+        run_training(tmp_path / unit, *TINY, *overrides.split(), f"device.unit_s={unit}") for unit in ("1", "8")
     )
     assert [report.fingerprint for report in unit_1.reports] == [report.fingerprint for report in unit_8.reports]
     times = [

@@ -65,8 +65,8 @@ def test_deterministic_without_global_generators(partition: Any) -> None:
     with forbid_global_rng():
         first = split(partition)
     with forbid_global_rng():
-        again = split(partition)
-    for a, b in zip(first, again, strict=True):
+        repeat = split(partition)
+    for a, b in zip(first, repeat, strict=True):
         np.testing.assert_array_equal(a, b)
 
 

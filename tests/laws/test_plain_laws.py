@@ -21,8 +21,8 @@ CASES = [f"{group}={word}" for group in ("agg", "regulariser", "server") for wor
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s", "round/arrived")
 
 
-def costs(ran: FinishedRun) -> list[list[float]]:
-    return [[report.metrics[name] for name in COSTS] for report in ran.reports if report.step]
+def costs(run: FinishedRun) -> list[list[float]]:
+    return [[report.metrics[name] for name in COSTS] for report in run.reports if report.step]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def fedavg(tmp_path_factory: pytest.TempPathFactory) -> list[list[float]]:
 @pytest.mark.parametrize("case", CASES)
 @failure_hint("Charge what hooks, signals and broadcasts cost only in rounds that are not plain (`Selection.plain`).")
 def test_a_plain_round_costs_what_it_costs_with_fedavg(case: str, fedavg: list[list[float]], tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
-    assert costs(ran) == fedavg
-    assert 0 < ran.last.metrics["round/arrived"] < 5
-    assert not [name for name in ran.last.clients if name.startswith("signal_")]
+    run = run_training(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
+    assert costs(run) == fedavg
+    assert 0 < run.last.metrics["round/arrived"] < 5
+    assert not [name for name in run.last.clients if name.startswith("signal_")]

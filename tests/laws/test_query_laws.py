@@ -83,7 +83,7 @@ class Closed:
         by_selector: whether the selector makes a query; False if only the aggregator does.
     """
 
-    ran: FinishedRun
+    run: FinishedRun
     signals: frozenset[str]
     concurrent: bool
     by_selector: bool = True
@@ -133,10 +133,10 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 )
 def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
     """A job does not repeat the selector's query, so that it lasts as long as its training."""
-    ran = play(tmp_path, selector, agg)
-    table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
+    run = play(tmp_path, selector, agg)
+    table = check(Closed(run, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
     jobs = table[table.arrived]
-    assert jobs.finish_s.to_numpy() == pytest.approx(ran.info.n_train[jobs.client].astype(float))
+    assert jobs.finish_s.to_numpy() == pytest.approx(run.info.n_train[jobs.client].astype(float))
 
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash", "tifl"])
@@ -153,11 +153,11 @@ def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path:
 )
 def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> None:
     """The aggregator queries the clients that train, which makes their jobs one forward pass longer."""
-    ran = play(tmp_path, "random", "qffl")
-    table = check(Closed(ran, AGGS["qffl"], concurrent=False, by_selector=False))
+    run = play(tmp_path, "random", "qffl")
+    table = check(Closed(run, AGGS["qffl"], concurrent=False, by_selector=False))
     assert (table.queried == table.selected).all()
     jobs = table[table.arrived]
-    n = ran.info.n_train[jobs.client]
+    n = run.info.n_train[jobs.client]
     assert jobs.finish_s.to_numpy() == pytest.approx(n * (1 + 1 / (3 * EPOCHS)))
 
 

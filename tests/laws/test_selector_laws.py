@@ -1,4 +1,4 @@
-"""Laws of every selector with the defaults of its yaml file; they also test a method without tests of its own."""
+"""Laws of every selector with the defaults of its yaml file; they also test a method that has no other tests."""
 
 import random
 from dataclasses import replace

@@ -115,9 +115,9 @@ def test_more_rounds_extend_a_finished_run(uninterrupted: FinishedRun, tmp_path:
 
 
 def test_a_finished_run_stays_unchanged(copied: Path, tmp_path: Path) -> None:
-    again = run_training(tmp_path, "rounds=2", "resume=true")
-    assert again.folder == copied
-    assert again.reports == []
+    repeat = run_training(tmp_path, "rounds=2", "resume=true")
+    assert repeat.folder == copied
+    assert repeat.reports == []
 
 
 def test_a_repeat_never_overwrites(copied: Path, tmp_path: Path) -> None:

@@ -56,27 +56,27 @@ def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: 
         "split.limit=240",
         f"engine.slices={slices}",
     ]
-    ran = run_training(tmp_path, *words)
-    sizes = [len(report.cohort) for report in ran.reports[1:]]
+    run = run_training(tmp_path, *words)
+    sizes = [len(report.cohort) for report in run.reports[1:]]
     assert len(set(sizes)) > 2
-    assert [len(report.arrived) for report in ran.reports[1:]] == sizes
-    for report in ran.reports[1:]:
+    assert [len(report.arrived) for report in run.reports[1:]] == sizes
+    for report in run.reports[1:]:
         trained = np.flatnonzero(~np.isnan(report.clients["train_loss"]))
         assert trained.tolist() == report.cohort.tolist()
 
 
 def test_flash_trains_all_clients_first(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=flash", "engine.slices=3")
-    assert [len(cohort) for cohort in ran.cohorts] == [12, 4, 4]
+    run = run_training(tmp_path, "selector=flash", "engine.slices=3")
+    assert [len(cohort) for cohort in run.cohorts] == [12, 4, 4]
 
 
 def test_an_empty_round_changes_nothing_but_the_clock(tmp_path: Path) -> None:
     words = ["availability=bernoulli", "availability.p=1e-9", "agg=scaffold", "server=momentum"]
-    ran = run_training(tmp_path, *words)
-    hashes = {report.fingerprint.split(":")[1] for report in ran.reports}
+    run = run_training(tmp_path, *words)
+    hashes = {report.fingerprint.split(":")[1] for report in run.reports}
     assert len(hashes) == 1
-    assert [report.step for report in ran.reports] == [0, 1, 2, 3]
-    assert all(len(report.cohort) == 0 for report in ran.reports)
+    assert [report.step for report in run.reports] == [0, 1, 2, 3]
+    assert all(len(report.cohort) == 0 for report in run.reports)
 
 
 def test_the_report_scores_the_new_model(reference: FinishedRun) -> None:
@@ -130,7 +130,7 @@ def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
     # local training of the first round starts from the same w_0: the same client reports the same loss, bit for bit
     for other_run in runs[1:]:
         in_both = np.intersect1d(first.reports[1].cohort, other_run.reports[1].cohort)
-        losses = [ran.reports[1].clients["train_loss"][in_both] for ran in (first, other_run)]
+        losses = [run.reports[1].clients["train_loss"][in_both] for run in (first, other_run)]
         assert np.array_equal(*losses)
 
 
@@ -158,34 +158,34 @@ def test_a_round_lasts_until_its_slowest_client(reference: FinishedRun) -> None:
 
 
 def test_evaluation_can_be_rare(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
-    assert [r.step for r in ran.reports if "test/acc" in r.metrics] == [0, 2, 4]
-    assert [r.step for r in ran.reports if "clients/acc_mean" in r.metrics] == [0, 3]
+    run = run_training(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
+    assert [r.step for r in run.reports if "test/acc" in r.metrics] == [0, 2, 4]
+    assert [r.step for r in run.reports if "clients/acc_mean" in r.metrics] == [0, 3]
 
 
-def clients_columns(ran: FinishedRun) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
+def clients_columns(run: FinishedRun) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
     """Of each report: metrics `clients/*`, the losses, the test accuracies."""
-    named = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in ran.reports]
-    return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, ran.reports, strict=True)]
+    named = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in run.reports]
+    return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, run.reports, strict=True)]
 
 
 def test_a_sample_of_all_clients_has_all_clients(reference: FinishedRun, tmp_path: Path) -> None:
     for count in (12, 500):
-        ran = run_training(tmp_path / str(count), f"eval.clients_sample={count}")
-        np.testing.assert_equal(clients_columns(ran), clients_columns(reference))
+        run = run_training(tmp_path / str(count), f"eval.clients_sample={count}")
+        np.testing.assert_equal(clients_columns(run), clients_columns(reference))
 
 
 def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector(
     reference: FinishedRun, tmp_path: Path
 ) -> None:
-    ran, other_run = (
+    run, other_run = (
         run_training(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd")
     )
-    scored = np.flatnonzero(~np.isnan(ran.reports[0].clients["loss"]))
+    scored = np.flatnonzero(~np.isnan(run.reports[0].clients["loss"]))
     assert len(scored) == 5
-    for report in (*ran.reports, *other_run.reports):
+    for report in (*run.reports, *other_run.reports):
         assert np.flatnonzero(~np.isnan(report.clients["loss"])).tolist() == scored.tolist()
-    for result, full_report in zip(ran.reports, reference.reports, strict=True):
+    for result, full_report in zip(run.reports, reference.reports, strict=True):
         for column in ("loss", "test_acc"):
             np.testing.assert_equal(result.clients[column][scored], full_report.clients[column][scored])
         assert result.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
@@ -204,18 +204,18 @@ def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
 def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("fedcohort").propagate = True
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = run_training(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
-    assert np.isfinite(ran.weights()).all()
-    assert ran.last.metrics["round/dropped_nonfinite"] > 0
+        run = run_training(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
+    assert np.isfinite(run.weights()).all()
+    assert run.last.metrics["round/dropped_nonfinite"] > 0
     assert "are not finite, or longer than update_limit allows, and were excluded" in caplog.text
 
 
 def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:
     """At lr 1e7 updates are finite, and about 1e7 gradients long: over 1e3 times any model."""
-    ran = run_training(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
+    run = run_training(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
     start = run_training(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
-    assert ran.last.metrics["round/dropped_nonfinite"] == 4
-    assert torch.equal(ran.weights(), start.weights())
+    assert run.last.metrics["round/dropped_nonfinite"] == 4
+    assert torch.equal(run.weights(), start.weights())
 
 
 def test_the_model_counts_the_batches_of_the_client_with_the_most(
@@ -224,9 +224,9 @@ def test_the_model_counts_the_batches_of_the_client_with_the_most(
     """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *parts: nn.Sequential(*layers))
-    ran = run_training(tmp_path, "agg=fednova")
-    most_steps = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
-    state = torch.load(ran.folder / "weights.pt", weights_only=True)
+    run = run_training(tmp_path, "agg=fednova")
+    most_steps = [int(np.nanmax(report.clients["signal_steps"])) for report in run.reports[1:]]
+    state = torch.load(run.folder / "weights.pt", weights_only=True)
     assert min(most_steps) > 0
     assert int(state["2.num_batches_tracked"]) == sum(most_steps)
 
@@ -237,9 +237,9 @@ def _federation() -> Federation:
     return federation
 
 
-def _network(federation: Federation, ran: FinishedRun) -> nn.Module:
+def _network(federation: Federation, run: FinishedRun) -> nn.Module:
     network: nn.Module = make_component("model", "logreg").build(
         tuple(federation.server_test.x.shape[1:]), federation.n_classes
     )
-    network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
+    network.load_state_dict(torch.load(run.folder / "weights.pt", weights_only=True))
     return network

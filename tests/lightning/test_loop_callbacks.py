@@ -21,24 +21,24 @@ STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+c
 def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
     # under manual optimization global_step stays 0, and ModelCheckpoint then saves nothing
     words = (*BEST, f"+callback.best.dirpath={tmp_path / 'best'}", "+callback.best.save_top_k=2", "rounds=4")
-    ran = run_training(tmp_path, *words)
+    run = run_training(tmp_path, *words)
     saved = sorted((tmp_path / "best").glob("*.ckpt"))
     assert len(saved) == 2
     steps = {torch.load(path, weights_only=True)["global_step"] for path in saved}
     assert steps <= {1, 2, 3, 4}
-    losses = {report.step: report.metrics["server_val/loss"] for report in ran.reports[1:]}
+    losses = {report.step: report.metrics["server_val/loss"] for report in run.reports[1:]}
     assert steps == set(sorted(losses, key=losses.__getitem__)[:2])
 
 
 def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9", "rounds=9")
     with caplog.at_level("INFO", "fedcohort"):
-        ran = run_training(tmp_path, *words)
-    assert 2 <= ran.last.step < 9
+        run = run_training(tmp_path, *words)
+    assert 2 <= run.last.step < 9
     assert (
-        f"ended after round {ran.last.step} of 9. EarlyStopping: Monitored metric server_val/acc did not" in caplog.text
+        f"ended after round {run.last.step} of 9. EarlyStopping: Monitored metric server_val/acc did not" in caplog.text
     )
-    status = json.loads((ran.folder / "status.json").read_text())
+    status = json.loads((run.folder / "status.json").read_text())
     assert (status["status"], status["early"]) == ("finished", True)
     assert run_training(tmp_path, *words, "resume=true").reports == [], "it is finished"
 
@@ -52,8 +52,8 @@ def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     )
     plain = run_training(tmp_path, *slow[:2], "resume=true")
     assert (plain.folder in (early_run.folder, other_run.folder), plain.reports[0].step) == (False, 0)
-    again = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
-    assert (again.folder, again.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
+    repeat = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
+    assert (repeat.folder, repeat.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
 
 
 def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +76,8 @@ def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypa
 def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    ran = run_training(tmp_path / "logs", *BEST)
-    assert len(list((ran.folder / "checkpoints").iterdir())) == 1
+    run = run_training(tmp_path / "logs", *BEST)
+    assert len(list((run.folder / "checkpoints").iterdir())) == 1
     assert not list((tmp_path / "here").iterdir())
 
 

@@ -66,8 +66,8 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ran = run_training(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
-    assert (ran.folder / "run.log").read_text().count("were excluded") == 1
+    run = run_training(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
+    assert (run.folder / "run.log").read_text().count("were excluded") == 1
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
     for rank in range(2):

@@ -19,6 +19,7 @@ from lints import rules
 from lints.rules import Hit, Source
 
 ROOT = Path(__file__).resolve().parents[2]
+OTHER_FOLDERS = ("tests", "benchmarks", "docs")  # whose Python code has the language rules only
 CEILINGS = Path(__file__).with_name("ceilings.toml")
 
 
@@ -26,8 +27,12 @@ def count_all(root: Path) -> dict[str, list[Hit]]:
     """Return the hits of each rule in the repository at `root`."""
     sources = [Source.read(path) for path in sorted((root / "src").rglob("*.py"))]
     hits = {name: [hit for source in sources for hit in rule(source)] for name, rule in rules.SOURCE_RULES.items()}
-    hits["house language in README"] = list(rules.markdown_prose(root / "README.md"))
-    hits["house language in docs"] = [
+    other_paths = [path for name in OTHER_FOLDERS for path in sorted((root / name).rglob("*.py"))]
+    other_sources = [Source.read(path) for path in other_paths]
+    for name in rules.LANGUAGE_RULES:
+        hits[f"{name}, outside src"] = [hit for source in other_sources for hit in rules.SOURCE_RULES[name](source)]
+    hits["unclear phrases in README"] = list(rules.markdown_prose(root / "README.md"))
+    hits["unclear phrases in docs"] = [
         hit for path in sorted((root / "docs").glob("*.md")) for hit in rules.markdown_prose(path)
     ]
     hits["docstrings not in the imperative (D401)"] = _imperative(root)

@@ -1,4 +1,4 @@
-"""House phrases that plain English replaces, and sentences that are too long."""
+"""Unclear phrases that plain English replaces, and sentences that are too long."""
 
 import re
 
@@ -24,7 +24,7 @@ PHRASES = {
 
 
 def violations(text: str) -> list[str]:
-    """Return a description of each house phrase and of each sentence of more than `MAX_WORDS` words."""
+    """Return a description of each unclear phrase and of each sentence of more than `MAX_WORDS` words."""
     hits = [f"{name}: {match.group(0).strip()!r}" for name, rule in PHRASES.items() for match in rule.finditer(text)]
     for sentence in split_sentences(text):
         words = len(sentence.split())

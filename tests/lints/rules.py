@@ -14,7 +14,7 @@ NOT_NAMES = frozenset(
         """
     of found known own each some there here said told asked mine theirs wanted left others rest whole one far late
     early it kept given made held by at so more most much many both such same other another anew alone beside
-    shown seen gone come
+    shown seen gone come came ran typed again what who
     """,
     )
 )
@@ -72,14 +72,14 @@ def pronoun_names(source: Source) -> Iterator[Hit]:
 
 
 def docstring_prose(source: Source) -> Iterator[Hit]:
-    """Yield house phrases and long sentences of docstrings."""
+    """Yield unclear phrases and long sentences of docstrings."""
     for node in source.docstring_nodes():
         for phrase in prose.violations(str(node.value)):
             yield Hit(source.path, node.lineno, phrase)
 
 
 def message_prose(source: Source) -> Iterator[Hit]:
-    """Yield house phrases and long sentences of strings that users may read."""
+    """Yield unclear phrases and long sentences of strings that users may read."""
     skipped = {id(node) for node in source.docstring_nodes()}
     for node in ast.walk(source.tree):
         if isinstance(node, ast.JoinedStr):
@@ -101,7 +101,7 @@ def _string(node: ast.AST) -> str:
 
 
 def markdown_prose(path: Path) -> Iterator[Hit]:
-    """Yield house phrases and long sentences of a Markdown page, without its code and tables."""
+    """Yield unclear phrases and long sentences of a Markdown page, without its code and tables."""
     for phrase in prose.violations(prose.strip_markdown(path.read_text(encoding="utf-8"))):
         yield Hit(path, 1, phrase)
 
@@ -150,10 +150,11 @@ def _code_lines(source: Source) -> Iterator[int]:
 
 SOURCE_RULES = {
     "names that are pronouns or participles": pronoun_names,
-    "house language in docstrings": docstring_prose,
-    "house language in messages": message_prose,
+    "unclear phrases in docstrings": docstring_prose,
+    "unclear phrases in messages": message_prose,
     f"files above {MAX_FILE_LINES} lines": long_files,
     f"functions above {MAX_FUNCTION_LINES} code lines": long_functions,
     f"functions with more than {MAX_PARAMETERS} parameters": many_parameters,
     "code lines": code_lines,
 }
+LANGUAGE_RULES = ("names that are pronouns or participles", "unclear phrases in docstrings")

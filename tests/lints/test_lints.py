@@ -38,6 +38,19 @@ def test_a_planted_violation_is_found_and_plain_code_has_none(rule: Callable[[So
     assert len(list(rule(source_of(PLANTED[rule])))) >= 1
 
 
+def test_the_language_rules_read_tests_and_benchmarks(tmp_path: Path) -> None:
+    for folder in ("src", *__main__.OTHER_FOLDERS):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "README.md").write_text("A bench.\n")
+    (tmp_path / "src" / "plain.py").write_text(PLAIN)
+    assert not any(__main__.count_all(tmp_path)[f"{name}, outside src"] for name in rules.LANGUAGE_RULES)
+    (tmp_path / "benchmarks" / "unclear.py").write_text(PLANTED[rules.pronoun_names])
+    (tmp_path / "tests" / "unclear.py").write_text(PLANTED[rules.docstring_prose])
+    hits = __main__.count_all(tmp_path)
+    assert [len(hits[f"{name}, outside src"]) >= 1 for name in rules.LANGUAGE_RULES] == [True, True]
+    assert hits["names that are pronouns or participles"] == []
+
+
 def test_code_lines_leave_out_blank_lines_comments_and_docstrings() -> None:
     # def, return: two lines of the six
     assert len(list(rules.code_lines(source_of(PLAIN + "\n# a comment\n")))) == 2
@@ -46,7 +59,7 @@ def test_code_lines_leave_out_blank_lines_comments_and_docstrings() -> None:
 @pytest.mark.parametrize(
     "phrase", ["Nobody is late.", "who is late is dropped", "It goes on anew.", "any word will do", LONG]
 )
-def test_house_phrases_and_long_sentences_are_found(phrase: str) -> None:
+def test_unclear_phrases_and_long_sentences_are_found(phrase: str) -> None:
     assert prose.violations(f"A run ends. {phrase}")
 
 

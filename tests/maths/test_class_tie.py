@@ -31,9 +31,9 @@ def test_draws_stay_uniform_and_the_given_share_is_tied() -> None:
 def test_the_same_clients_are_tied_in_every_round_and_more_with_a_larger_probability() -> None:
     main_classes = np.full(200, 9)
     rounds = [Draws(0, 200, t, main_classes, 10) for t in (0, 5)]
-    few, again = (tie_to_class(np.zeros(200), draws, 0.3, OPTION) > 0 for draws in rounds)
+    few, repeat = (tie_to_class(np.zeros(200), draws, 0.3, OPTION) > 0 for draws in rounds)
     many = tie_to_class(np.zeros(200), rounds[0], 0.6, OPTION) > 0
-    assert (few == again).all()
+    assert (few == repeat).all()
     assert (many | ~few).all()
     assert 0 < few.sum() < many.sum() < 200
 

@@ -91,7 +91,7 @@ def test_an_additive_game_converges_after_one_block() -> None:
 
 
 def test_a_value_that_is_not_finite_counts_for_no_one() -> None:
-    """The coalitions with player 2 diverge: it has 0, and 0 and 1 what they add in the half of orders before it."""
+    """Coalitions with player 2 have no finite value: it gets 0, and players 0 and 1 get half of 1 and 2."""
 
     def value(members: Ids) -> float:
         return -math.inf if 2 in members else float((members + 1).sum())

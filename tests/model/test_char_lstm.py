@@ -79,5 +79,5 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
 def test_the_vectorised_engine_says_that_it_cannot(tmp_path: Path) -> None:
     write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
-    ran = run_training(tmp_path / "logs", *plays, "model=char_lstm", "model.hidden=4", "engine=vectorised", "rounds=1")
-    assert ran.info.tags["engine"] == ("sequential: the vectorised engine does not support recurrent layers")
+    run = run_training(tmp_path / "logs", *plays, "model=char_lstm", "model.hidden=4", "engine=vectorised", "rounds=1")
+    assert run.info.tags["engine"] == ("sequential: the vectorised engine does not support recurrent layers")

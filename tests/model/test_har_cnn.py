@@ -82,11 +82,11 @@ def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
     data = ("dataset=uci_har", f"dataset.path={SHARED}", "heterogeneity=natural", "clients=null", "split.limit=630")
     client = ("client.epochs=1", "client.batch=10", "client.lr=0.005")
-    ran = run_training(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
-    first, last = (ran.reports[step].metrics for step in (0, 1))
-    assert (len(ran.info.n_train), len(ran.reports), len(ran.cohorts[0])) == (21, 2, 5)
+    run = run_training(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
+    first, last = (run.reports[step].metrics for step in (0, 1))
+    assert (len(run.info.n_train), len(run.reports), len(run.cohorts[0])) == (21, 2, 5)
     assert last["test/loss"] < first["test/loss"]
     assert 1 / 6 < last["test/acc"] <= 1
     assert last["comm/up_bytes"] == 5 * 6_410_008
     assert not [name for name in last if name.startswith("clients/acc")]
-    assert ran.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
+    assert run.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")

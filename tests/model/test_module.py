@@ -82,10 +82,12 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("typed", "message"), REFUSED)
-def test_unusable_networks_are_rejected_with_the_reason(typed: tuple[str, ...], message: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("typed_overrides", "message"), REFUSED)
+def test_unusable_networks_are_rejected_with_the_reason(
+    typed_overrides: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     with pytest.raises(FedcohortError, match=message):
-        run_training(tmp_path, *RUN, *typed)
+        run_training(tmp_path, *RUN, *typed_overrides)
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 

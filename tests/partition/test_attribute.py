@@ -159,8 +159,8 @@ def test_user_tables_are_followed_exactly() -> None:
 
 
 def test_the_kinds_of_clients_are_drawn() -> None:
-    first, again, other_seed = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first, again)
+    first, repeat, other_seed = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, repeat)
     assert first.tolist() != other_seed.tolist()
     assert sorted(first.tolist()) == sorted(other_seed.tolist())
 

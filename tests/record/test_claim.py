@@ -228,11 +228,11 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     stem = "a-9326706e-s0"
     make_folder(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     make_folder(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
-    again = {job: RunRequest("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
-    at_work = claim_folder(tmp_path, "a", again["7_2"], resumes=True)
+    repeat = {job: RunRequest("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
+    at_work = claim_folder(tmp_path, "a", repeat["7_2"], resumes=True)
     assert at_work.path.name == f"{stem}-2"
-    with claim_folder(tmp_path, "a", again["7_1"], resumes=True).lock_file:
-        claimed_folder = claim_folder(tmp_path, "a", again["7_3"], resumes=True)
+    with claim_folder(tmp_path, "a", repeat["7_1"], resumes=True).lock_file:
+        claimed_folder = claim_folder(tmp_path, "a", repeat["7_3"], resumes=True)
         assert claimed_folder.is_new
         assert claimed_folder.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):

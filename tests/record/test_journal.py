@@ -147,13 +147,13 @@ def test_the_checkpoint_verifies_the_journal_up_to_its_round(tmp_path: Path) -> 
         journal.check_journal(tmp_path / "a", 4, writers[0].digest(3))
 
 
-@pytest.mark.parametrize("what", ["line", "table"])
+@pytest.mark.parametrize("fault_name", ["line", "table"])
 def test_damaged_rounds_after_the_checkpoint_are_trained_again(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, fault_name: str
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
     replay_run([Journal()], make_run_info(tmp_path / "run"), last=5, status="interrupted")
-    if what == "line":
+    if fault_name == "line":
         flip(tmp_path / "run", 4, b"0.")
     else:
         client_files.step_file(tmp_path / "run", 4).write_bytes(b"PAR1")

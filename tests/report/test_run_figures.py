@@ -53,7 +53,7 @@ def check_layout(figure: Figure) -> None:
     assert all(5 <= size <= style.FONT_SIZE for size in sizes)
 
 
-def ran(folder: Path, **changes: Any) -> RunInfo:
+def run(folder: Path, **changes: Any) -> RunInfo:
     facts = make_run_info(folder, **changes)
     replay_run([Journal()], facts)
     return facts
@@ -104,7 +104,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
 
 
 def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    draw_run(ran(tmp_path / "run"))
+    draw_run(run(tmp_path / "run"))
     for figure in drawn.values():
         assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
     expected = {
@@ -145,7 +145,7 @@ def test_the_title_distinguishes_an_experiment_from_its_selector(tmp_path: Path)
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
     """A run of more than a hundred rounds."""
-    return ran(tmp_path_factory.mktemp("long") / "run", clients=5, classes=3, rounds=101)
+    return run(tmp_path_factory.mktemp("long") / "run", clients=5, classes=3, rounds=101)
 
 
 @pytest.mark.parametrize(("clients", "classes", "rounds"), [(1, 1, 1), (2, 2, 0), (410, 12, 2), (12, 10, 3)])
@@ -258,7 +258,7 @@ def test_a_failing_figure_does_not_fail_the_run(
 def test_the_command_draws_the_figures_again(
     tmp_path: Path, drawn: dict[str, Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts = ran(tmp_path / "run")
+    facts = run(tmp_path / "run")
     assert main([str(facts.folder)]) == 0
     assert sorted(drawn) == NAMES
     assert str(facts.folder / "figures" / "belief.png") in capsys.readouterr().out

@@ -42,9 +42,9 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     assert logging.getLogger("matplotlib").level == logging.WARNING
     assert not ASKS.search(text)
     assert len(text) < 5e6
-    again = text
+    repeat = text
     assert redraw_run(tmp_path / "run")[-1] == tmp_path / "run" / "report.html"
-    assert (tmp_path / "run" / "report.html").read_text() == again, "the pictures are the same, and the numbers"
+    assert (tmp_path / "run" / "report.html").read_text() == repeat, "the pictures are the same, and the numbers"
 
 
 def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) -> None:

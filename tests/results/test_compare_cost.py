@@ -1,4 +1,4 @@
-"""Costs to a target beside a baseline's: targets, windows, axes."""
+"""Costs to a target, compared with a baseline's: targets, windows, axes."""
 
 import math
 

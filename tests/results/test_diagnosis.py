@@ -1,4 +1,4 @@
-"""Diagnoses of runs: what their logs show, beside what the simulation knows."""
+"""Diagnoses of runs: what their logs show, compared with what the simulation knows."""
 
 from pathlib import Path
 
@@ -33,27 +33,27 @@ PROBES = ("selector=auto", "selector.act=false", "selector.first=6", "rounds=13"
 
 def test_wrong_labels_that_persist(tmp_path: Path) -> None:
     """Eight of 20 clients have 90 % wrong labels; the last probe finds these eight, and their rates."""
-    ran = run_training(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
-    diagnosis = diagnose_run(ran.folder)
+    run = run_training(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
+    diagnosis = diagnose_run(run.folder)
     assert [look.round for look in diagnosis.probe_results] == [7, 13]
     assert (diagnosis.noise_case, diagnosis.advice) == ("persists", "noise")
     last = diagnosis.valid_probes[-1]
-    assert last.noise.is_noisier.tolist() == (ran.info.noise_rate > 0.5).tolist()
-    np.testing.assert_allclose(last.noise.fit.noise_rate, ran.info.noise_rate, atol=0.3)
+    assert last.noise.is_noisier.tolist() == (run.info.noise_rate > 0.5).tolist()
+    np.testing.assert_allclose(last.noise.fit.noise_rate, run.info.noise_rate, atol=0.3)
     assert diagnosis.speeds is None
     assert diagnosis.n_forward_passes == 40
-    assert diagnosis.probe_bytes == ran.last.metrics["comm/probe_bytes"]
+    assert diagnosis.probe_bytes == run.last.metrics["comm/probe_bytes"]
 
 
 def test_clients_of_one_class(tmp_path: Path) -> None:
     """Five random clients of one class each hold at most five effective classes; the counts are those of the data."""
-    ran = run_training(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
-    diagnosis = diagnose_run(ran.folder)
+    run = run_training(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
+    diagnosis = diagnose_run(run.folder)
     assert diagnosis.noise_case == "none"
     assert diagnosis.advice == "classes"
     assert diagnosis.skew is not None
     assert diagnosis.skew.n_cohort_classes < 5 < 8 < diagnosis.skew.n_all_classes
-    np.testing.assert_array_equal(diagnosis.skew.counts.sum(1), ran.info.n_train)
+    np.testing.assert_array_equal(diagnosis.skew.counts.sum(1), run.info.n_train)
     assert diagnosis.speeds is not None
 
 

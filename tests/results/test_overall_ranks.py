@@ -50,8 +50,8 @@ def test_the_bootstrap_covers_seeds_and_families() -> None:
     assert (ranks.mean <= ranks.high).all()
     assert ranks.first_share.sum() == pytest.approx(1.0)
     assert ranks.first_share[3] > 0.9
-    again = rank(settings(values, 6))
-    assert again.low.tolist() == ranks.low.tolist()
+    repeat = rank(settings(values, 6))
+    assert repeat.low.tolist() == ranks.low.tolist()
     turned = rank(settings(values[:, ::-1], 6))
     assert turned.low.tolist() == ranks.low[::-1].tolist()
     values[0, 0, 0] = math.nan  # a seed that diverged costs its rank wherever it is drawn

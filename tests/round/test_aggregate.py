@@ -59,8 +59,8 @@ def assert_equal(a: Any, b: Any) -> None:
         assert a == b
 
 
-def moved(ran: FinishedRun, start: FinishedRun) -> bool:
-    return not torch.equal(ran.weights(), start.weights())
+def moved(run: FinishedRun, start: FinishedRun) -> bool:
+    return not torch.equal(run.weights(), start.weights())
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,11 @@ def test_a_step_above_the_limit_changes_nothing(
     words: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = run_training(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
-    assert not moved(ran, start)
-    assert [report.metrics.get("round/dropped_step") for report in ran.reports] == [None, 1.0, 1.0]
-    assert [report.metrics.get("round/arrived") for report in ran.reports] == [None, 4.0, 4.0]
-    assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
+        run = run_training(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
+    assert not moved(run, start)
+    assert [report.metrics.get("round/dropped_step") for report in run.reports] == [None, 1.0, 1.0]
+    assert [report.metrics.get("round/arrived") for report in run.reports] == [None, 4.0, 4.0]
+    assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
     assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
     (_, first, first_kept), (_, second, still) = closed
@@ -93,15 +93,15 @@ def test_a_step_above_the_limit_changes_nothing(
 
 def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
-    ran = run_training(tmp_path, "rounds=1")
-    assert ran.last.metrics["round/dropped_step"] == 1
-    assert not moved(ran, start)
+    run = run_training(tmp_path, "rounds=1")
+    assert run.last.metrics["round/dropped_step"] == 1
+    assert not moved(run, start)
 
 
 def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = run_training(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
-    assert f"round 1: the updates of clients {ran.last.cohort.tolist()} are not finite, or longer" in caplog.text
+        run = run_training(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
+    assert f"round 1: the updates of clients {run.last.cohort.tolist()} are not finite, or longer" in caplog.text
 
 
 def test_a_step_that_overflows_is_not_taken() -> None:
@@ -125,8 +125,8 @@ def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) ->
 
 def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
     """Four of 12 clients a round, whether they arrive or not."""
-    ran = run_training(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
-    cohorts = np.concatenate([report.cohort for report in ran.reports[1:]])
+    run = run_training(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
+    cohorts = np.concatenate([report.cohort for report in run.reports[1:]])
     state = closed[-1][1]
     assert len(cohorts) == 12
     assert sum(len(collected.clients) for collected, _, _ in closed) < 12
@@ -193,11 +193,11 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
 ) -> None:
     advises(monkeypatch, advice)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = run_training(tmp_path, words, "rounds=2", "eval.clients_every=0")
-    assert not moved(ran, start)
+        run = run_training(tmp_path, words, "rounds=2", "eval.clients_every=0")
+    assert not moved(run, start)
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
-    assert ran.last.clients["weight"][ran.last.clients["arrived"]].tolist() == [0.0] * 4
+    assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
     (_, first, first_kept), (_, second, still) = closed
     assert first_kept == still == {}
     for part in ("agg", "server"):
@@ -265,8 +265,8 @@ def test_omitted_tensors_are_filled_or_zero(
             return Selection(np.arange(4), upload=upload, zero_fill=zero_fill), state
 
         monkeypatch.setattr(Random, "select", partly)
-        ran = run_training(tmp_path / str(zero_fill), "rounds=1")
-        moves.append(ran.weights() - start.weights())
-    n = ran.info.n_train[:4]
+        run = run_training(tmp_path / str(zero_fill), "rounds=1")
+        moves.append(run.weights() - start.weights())
+    n = run.info.n_train[:4]
     assert float(moves[0].norm()) > 0.01
     torch.testing.assert_close(moves[1], moves[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)

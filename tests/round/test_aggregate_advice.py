@@ -18,17 +18,17 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
         make_update(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
         for k in range(3)
     ]
-    came = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
-    assert (not_none(came.buffers).tolist(), not_none(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    advised = apply_weight_override(came, AggregationOverride(keep=np.array([False, True, True])))
+    arrivals = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
+    assert (not_none(arrivals.buffers).tolist(), not_none(arrivals.counters).tolist()) == ([8 / 6, 1.0], [10])
+    advised = apply_weight_override(arrivals, AggregationOverride(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
     np.testing.assert_allclose(not_none(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
     assert not_none(advised.counters).tolist() == [9]
-    weighed = apply_weight_override(came, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
+    weighed = apply_weight_override(arrivals, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
     assert torch.equal(not_none(weighed.buffers), not_none(advised.buffers))
     assert torch.equal(
-        not_none(apply_weight_override(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers),
-        not_none(came.buffers),
+        not_none(apply_weight_override(arrivals, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers),
+        not_none(arrivals.buffers),
     )
 
 

@@ -101,15 +101,15 @@ def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
 
 
 def test_noise_is_keyed_by_round_and_client() -> None:
-    first, again, later = (
+    first, repeat, later = (
         collect(make_component("attack", "gaussian", sigma=1.0), updates(), round=round, keeps_updates=True).updates
         for round in (0, 0, 1)
     )
     assert first is not None
-    assert again is not None
+    assert repeat is not None
     assert later is not None
     np.testing.assert_allclose(first[2], new_generator(0, "attack_update", 0, 2).standard_normal(2))
-    assert torch.equal(first, again)
+    assert torch.equal(first, repeat)
     assert not torch.equal(first[2], later[2])
     assert not torch.equal(first[2], first[4])
 

@@ -1,4 +1,4 @@
-"""The averaged model: by hand, on its own beside the rounds, resumed to the bit, and with batch norm."""
+"""The averaged model: by hand, without influence on the rounds, resumed to the bit, and with batch norm."""
 
 import os
 from pathlib import Path
@@ -19,8 +19,8 @@ EMA = ("eval.average=ema", "eval.average_decay=0.5")
 BATCH_NORM = ("model=resnet8_gn", "model.norm=batch", "split.limit=120", "client.epochs=1", "rounds=2")
 
 
-def weights_of(ran: FinishedRun, name: str) -> dict[str, torch.Tensor]:
-    weights: dict[str, torch.Tensor] = torch.load(ran.folder / name, weights_only=True)
+def weights_of(run: FinishedRun, name: str) -> dict[str, torch.Tensor]:
+    weights: dict[str, torch.Tensor] = torch.load(run.folder / name, weights_only=True)
     return weights
 
 
@@ -83,7 +83,7 @@ def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...]
         run_training(tmp_path / str(n), *words, *average)
         for n, average in enumerate(((), (EMA[0], "eval.average_decay=0"), EMA))
     )
-    fingerprints = [[report.fingerprint for report in ran.reports] for ran in (plain, last, averaged)]
+    fingerprints = [[report.fingerprint for report in run.reports] for run in (plain, last, averaged)]
     assert fingerprints[0] == fingerprints[1] == fingerprints[2]
     for before, last_report, after in zip(plain.reports, last.reports, averaged.reports, strict=True):
         for metric in ("acc", "loss"):
@@ -118,7 +118,7 @@ def test_a_killed_run_resumes_its_average(tmp_path: Path, monkeypatch: pytest.Mo
     resumed = run_training(tmp_path, *EMA, "resume=true")
     assert resumed.reports[0].step == 3
     assert resumed.last.metrics == full_run.last.metrics
-    weights = [weights_of(ran, AVERAGE) for ran in (resumed, full_run)]
+    weights = [weights_of(run, AVERAGE) for run in (resumed, full_run)]
     assert all(torch.equal(values, weights[1][name]) for name, values in weights[0].items())
 
 

@@ -30,17 +30,17 @@ def three(uninterrupted: FinishedRun, tmp_path_factory: pytest.TempPathFactory) 
     return run_training(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
 
 
-def clock(ran: FinishedRun, step: int) -> float:
-    return ran.reports[step].metrics["time/virtual_s"]
+def clock(run: FinishedRun, step: int) -> float:
+    return run.reports[step].metrics["time/virtual_s"]
 
 
-def traffic(ran: FinishedRun, step: int) -> float:
-    metrics = ran.reports[step].metrics
+def traffic(run: FinishedRun, step: int) -> float:
+    metrics = run.reports[step].metrics
     return metrics["comm/down_bytes"] + metrics["comm/up_bytes"]
 
 
-def result_of(ran: FinishedRun) -> dict[str, object]:
-    status = json.loads((ran.folder / "status.json").read_text())
+def result_of(run: FinishedRun) -> dict[str, object]:
+    status = json.loads((run.folder / "status.json").read_text())
     return {name: status[name] for name in ("status", "rounds_done", "ended_by", "early")}
 
 
@@ -100,11 +100,11 @@ def test_a_run_ends_after_the_round_that_reaches_it(
     end = {"bytes": traffic(uninterrupted, 3), "acc": best[3]}
     end["client_flops"] = uninterrupted.reports[3].metrics["comp/client_flops"]
     last = best.index(best[3]) if name == "acc" else 3
-    ran = three if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
-    assert ran.last.step == max(last, 1)
-    assert ran.last.fingerprint == uninterrupted.reports[ran.last.step].fingerprint
-    ends = {"status": "finished", "rounds_done": ran.last.step, "ended_by": [f"until.{name}"], "early": False}
-    assert result_of(ran) == ends
+    run = three if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
+    assert run.last.step == max(last, 1)
+    assert run.last.fingerprint == uninterrupted.reports[run.last.step].fingerprint
+    ends = {"status": "finished", "rounds_done": run.last.step, "ended_by": [f"until.{name}"], "early": False}
+    assert result_of(run) == ends
 
 
 def test_a_larger_budget_extends_a_finished_run(
@@ -118,8 +118,8 @@ def test_a_larger_budget_extends_a_finished_run(
     assert any(
         f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in captured_log.messages
     )
-    again = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
-    assert (again.folder, again.reports) == (short.folder, [])
+    repeat = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
+    assert (repeat.folder, repeat.reports) == (short.folder, [])
     assert captured_log.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
     longer = run_training(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
@@ -190,9 +190,9 @@ def test_a_budget_of_seconds_requires_a_clock(tmp_path: Path) -> None:
 def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """100 seconds a round are three rounds for 250, and who is ready changes with them."""
     words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
-    ran = run_training(tmp_path, *words, "availability.day_s=400", "rounds=9")
-    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [100, 200, 300]
-    ready = [np.flatnonzero(report.clients["available"]).tolist() for report in ran.reports[1:]]
+    run = run_training(tmp_path, *words, "availability.day_s=400", "rounds=9")
+    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [100, 200, 300]
+    ready = [np.flatnonzero(report.clients["available"]).tolist() for report in run.reports[1:]]
     assert ready[0] != ready[2]
     assert "follows the virtual clock" not in caplog.text
 

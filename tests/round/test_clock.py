@@ -44,15 +44,22 @@ def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tupl
     return ("availability=trace", f"availability.path={file}", f"availability.period_s={DAY}")
 
 
-def clock_of(ran: FinishedRun) -> np.ndarray:
-    return np.array([report.metrics["time/virtual_s"] for report in ran.reports])
+def clock_of(trained_run: FinishedRun) -> np.ndarray:
+    return np.array([report.metrics["time/virtual_s"] for report in trained_run.reports])
 
 
 def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
-    for now, who, wait in [(12, [0], 0), (15, [0, 1], 0), (20, [1], 20), (50, [0], 20), (0, [0], 10), (610, [0], 0)]:
+    for now, client_ids, wait in [
+        (12, [0], 0),
+        (15, [0, 1], 0),
+        (20, [1], 20),
+        (50, [0], 20),
+        (0, [0], 10),
+        (610, [0], 0),
+    ]:
         ready, waited = clock.find_ready_clients(Draws(0, 2, 4), float(now))
-        assert (ready.tolist(), waited) == (who, wait)
+        assert (ready.tolist(), waited) == (client_ids, wait)
     (line,) = caplog.messages
     assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
 
@@ -62,8 +69,8 @@ def test_a_time_between_two_floats_is_reached() -> None:
     for _ in range(200):
         start, period = rng.uniform(0.1, 0.9), rng.uniform(1, 2)
         clock = Clock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
-        who, wait = clock.find_ready_clients(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
-        assert who.tolist() == [0]
+        client_ids, wait = clock.find_ready_clients(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
+        assert client_ids.tolist() == [0]
         assert 0 <= wait < period
 
 
@@ -83,8 +90,8 @@ def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
 def test_without_a_clock_an_empty_round_takes_no_time() -> None:
     for window in (0.0, 20.0):
         clock = Clock(make_component("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
-        who, waited = clock.find_ready_clients(Draws(0, 12, 0), 5.0)
-        assert (len(who), waited) == (0, 0)
+        client_ids, waited = clock.find_ready_clients(Draws(0, 12, 0), 5.0)
+        assert (len(client_ids), waited) == (0, 0)
     all_clients, waited = Clock(make_component("availability", "always"), Draws(0, 3), 20.0).find_ready_clients(
         Draws(0, 3, 0), 5.0
     )
@@ -104,21 +111,23 @@ def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """All clients are ready in the first tenth of a second of a day, when every round begins."""
     with caplog.at_level(logging.INFO):
-        ran = run_training(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
-    waited = np.array([report.metrics["round/waited_s"] for report in ran.reports[1:]])
-    clock = clock_of(ran)
+        trained_run = run_training(
+            tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3"
+        )
+    waited = np.array([report.metrics["round/waited_s"] for report in trained_run.reports[1:]])
+    clock = clock_of(trained_run)
     assert waited[0] == 0
-    assert clock[1:-1] + waited[1:] == pytest.approx(DAY * np.arange(1, len(ran.reports) - 1))
-    assert [len(report.cohort) for report in ran.reports[1:]] == [4, 4, 4]
+    assert clock[1:-1] + waited[1:] == pytest.approx(DAY * np.arange(1, len(trained_run.reports) - 1))
+    assert [len(report.cohort) for report in trained_run.reports[1:]] == [4, 4, 4]
     assert sum("no client is ready, so that the clock advances" in line for line in caplog.messages) == 1
 
 
 def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_path: Path) -> None:
     """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
     words = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
-    ran = run_training(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
-    assert set(ran.last.cohort.tolist()) <= {0, 3, 6, 9}
-    assert len(ran.last.arrived) == 0
+    trained_run = run_training(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
+    assert set(trained_run.last.cohort.tolist()) <= {0, 3, 6, 9}
+    assert len(trained_run.last.arrived) == 0
     waiting = run_training(tmp_path / "all", *words, "rounds=2", "cohort=2")
     assert len(waiting.reports[1].arrived) == 2
     assert clock_of(waiting)[1] > DAY
@@ -128,13 +137,13 @@ def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_pa
 def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) -> None:
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
     words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
-    ran = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
+    trained_run = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
     complete = run_training(tmp_path / "whole", *words)
-    assert ran.cohorts == complete.cohorts
+    assert trained_run.cohorts == complete.cohorts
     seconds = complete.last.clients["finish_s"] / complete.last.clients["units"]  # of an epoch
-    chosen = ran.last.arrived
+    chosen = trained_run.last.arrived
     assert len(chosen) > 1
-    np.testing.assert_array_equal(ran.last.clients["units"][chosen], np.floor(100 / seconds[chosen]))
+    np.testing.assert_array_equal(trained_run.last.clients["units"][chosen], np.floor(100 / seconds[chosen]))
 
 
 @pytest.mark.parametrize("concurrent", [False, True])
@@ -184,8 +193,8 @@ def test_a_window_is_charged_in_each_round(tmp_path: Path, words: tuple[str, ...
 
 def test_a_round_without_clients_has_its_window(tmp_path: Path) -> None:
     """Where the device times nothing else, too."""
-    ran = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
-    assert clock_of(ran).tolist() == [0, 20, 40, 60]
+    trained_run = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
+    assert clock_of(trained_run).tolist() == [0, 20, 40, 60]
 
 
 LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")

@@ -71,7 +71,7 @@ def test_an_aggregators_queries_go_to_the_training_clients() -> None:
 
 
 @pytest.mark.parametrize(
-    ("probe", "again"),
+    ("probe", "repeat"),
     [
         (Probe("loss", ids(0, 1)), (2,)),  # pow-d has asked 0 and 1
         (Probe("loss", ids(0, 1), concurrent=True), (2,)),  # rpow-d queries them while they train
@@ -79,18 +79,18 @@ def test_an_aggregators_queries_go_to_the_training_clients() -> None:
         (Probe("val_loss", ids(0, 1)), (0, 2)),  # of other samples
     ],
 )
-def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> None:
+def test_a_client_answers_a_query_once(probe: Probe, repeat: tuple[int, ...]) -> None:
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
     fair, base = make_cost_model((), "fedmaba"), make_cost_model()
     charge, base_cost = (
         model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS)
         for model in (fair, base)
     )
-    passes = sum({0: 10, 2: 40}[k] for k in again)
-    answers = 4.0 * len(again)
+    passes = sum({0: 10, 2: 40}[k] for k in repeat)
+    answers = 4.0 * len(repeat)
     assert charge == base_cost + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
     inferred = fair.count_forward_passes(ids(0, 2), fair.usual_rates, [probe])
-    assert inferred.tolist() == [10 * (0 in again), 40 * (2 in again)]
+    assert inferred.tolist() == [10 * (0 in repeat), 40 * (2 in repeat)]
 
 
 @pytest.mark.parametrize(("codec", "options", "sent"), CODECS)

@@ -61,13 +61,13 @@ def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Pat
     assert (down, up, numbers) == TABLE.get(words, (down, up, numbers))
     cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
     proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", word).requirements else []
-    ran = run_training(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
-    before, after = (report.metrics for report in ran.reports)
+    run = run_training(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
+    before, after = (report.metrics for report in run.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
 
 
 def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
-    ran = run_training(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
-    assert ran.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)
+    run = run_training(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
+    assert run.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

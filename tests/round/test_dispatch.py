@@ -18,10 +18,10 @@ SLOW = (
 )
 
 
-def list_backed_off(ran: FinishedRun) -> list[set[int]]:
+def list_backed_off(run: FinishedRun) -> list[set[int]]:
     """The clients that back off in each round, by the failures in a row before it."""
     failures, until, backed_off = np.zeros(K, int), np.zeros(K, int), []
-    for round, report in enumerate(ran.reports[1:]):
+    for round, report in enumerate(run.reports[1:]):
         backed_off.append(set(np.flatnonzero((failures >= 3) & (round < until)).tolist()))
         failed = np.setdiff1d(report.cohort, report.arrived)
         failures[report.arrived] = 0
@@ -31,27 +31,27 @@ def list_backed_off(ran: FinishedRun) -> list[set[int]]:
 
 
 def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=powd", *SLOW)
-    backed_off = list_backed_off(ran)
+    run = run_training(tmp_path, "selector=powd", *SLOW)
+    backed_off = list_backed_off(run)
     assert sum(map(len, backed_off)) > 10
-    for clients, report in zip(backed_off, ran.reports[1:], strict=True):
+    for clients, report in zip(backed_off, run.reports[1:], strict=True):
         queried = set(np.flatnonzero(report.clients["queried"]).tolist())
         assert not clients & (queried | set(report.cohort.tolist()))
         assert report.clients["available"].all()
 
 
 def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=flash", *SLOW)
-    backed_off = list_backed_off(ran)
+    run = run_training(tmp_path, "selector=flash", *SLOW)
+    backed_off = list_backed_off(run)
     assert any(backed_off)
-    for clients, report in zip(backed_off, ran.reports[1:], strict=True):
+    for clients, report in zip(backed_off, run.reports[1:], strict=True):
         assert not clients & set(report.cohort.tolist())
         assert report.clients["queried"].all()
 
 
 def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=round_robin", *SLOW)
-    selected = zip(list_backed_off(ran), ran.reports[1:], strict=True)
+    run = run_training(tmp_path, "selector=round_robin", *SLOW)
+    selected = zip(list_backed_off(run), run.reports[1:], strict=True)
     assert any(clients & set(report.cohort.tolist()) for clients, report in selected)
 
 

@@ -14,38 +14,38 @@ STEADY = ("device=shifted_exponential", "device.alpha=1", "device.lam=0")  # a s
 TINY = ("clients=6", "cohort=6", "rounds=3", "split.limit=240", "client.epochs=1", "heterogeneity=iid", *STEADY)
 
 
-def joules(ran: FinishedRun) -> list[float]:
-    return [report.metrics["energy/joules"] for report in ran.reports]
+def joules(run: FinishedRun) -> list[float]:
+    return [report.metrics["energy/joules"] for report in run.reports]
 
 
-def all_bytes(ran: FinishedRun) -> np.ndarray:
-    return np.array([r.metrics["comm/down_bytes"] + r.metrics["comm/up_bytes"] for r in ran.reports])
+def all_bytes(run: FinishedRun) -> np.ndarray:
+    return np.array([r.metrics["comm/down_bytes"] + r.metrics["comm/up_bytes"] for r in run.reports])
 
 
-def n_train(ran: FinishedRun) -> float:
+def n_train(run: FinishedRun) -> float:
     """Return the training samples of all clients, which take a second each."""
-    return float(ran.last.clients["train_s"].sum())
+    return float(run.last.clients["train_s"].sum())
 
 
 def test_training_takes_watts_times_seconds(tmp_path: Path) -> None:
     """All six clients train for one epoch in each round, and nothing else is charged at 0 joules per byte."""
-    ran = run_training(tmp_path, *TINY, "device.watts=2.5")
-    assert n_train(ran) > 100
-    np.testing.assert_allclose(joules(ran), 2.5 * n_train(ran) * np.arange(4))
+    run = run_training(tmp_path, *TINY, "device.watts=2.5")
+    assert n_train(run) > 100
+    np.testing.assert_allclose(joules(run), 2.5 * n_train(run) * np.arange(4))
 
 
 def test_a_query_takes_a_third_of_an_epoch_and_bytes_are_those_of_the_ledger(tmp_path: Path) -> None:
     """Power-of-choice queries all clients, and its clients report their sizes at registration."""
-    ran = run_training(tmp_path, *TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
-    np.testing.assert_allclose(joules(ran), 3 * 4 / 3 * n_train(ran) * np.arange(4) + 0.01 * all_bytes(ran))
+    run = run_training(tmp_path, *TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
+    np.testing.assert_allclose(joules(run), 3 * 4 / 3 * n_train(run) * np.arange(4) + 0.01 * all_bytes(run))
 
 
 def test_late_clients_are_charged_in_full(tmp_path: Path) -> None:
     """The deadline drops slow clients of a persistent device, whose seconds are charged all the same."""
     words = ("deadline=fixed", "deadline.k=0.9", "rounds=2", "device.watts=1")
-    ran, patient = run_training(tmp_path, *TINY, *words), run_training(tmp_path, *TINY, "rounds=2", "device.watts=1")
-    assert len(ran.last.arrived) < 6
-    np.testing.assert_allclose(joules(ran), joules(patient))
+    run, patient = run_training(tmp_path, *TINY, *words), run_training(tmp_path, *TINY, "rounds=2", "device.watts=1")
+    assert len(run.last.arrived) < 6
+    np.testing.assert_allclose(joules(run), joules(patient))
 
 
 def test_energy_changes_no_bit_and_is_no_metric_by_default(tmp_path: Path) -> None:

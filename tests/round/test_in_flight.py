@@ -76,11 +76,11 @@ def test_the_race_of_two_clients(
     of clients that arrive together, where agg=fedasync mixes them in one after the other. FLSim's classes were
     executed; of FLGo the formulas were evaluated, not the program.
     """
-    ran = race(tmp_path, 2, *options, "rounds=8")
+    run = race(tmp_path, 2, *options, "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6)
-    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0], [0], [0], [1], [0], [0], [0], [1]]
-    assert [report.metrics["staleness/max"] for report in ran.reports[1:]] == [0, 0, 0, 3, 1, 0, 0, 3]
-    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
+    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0], [0], [0], [1], [0], [0], [0], [1]]
+    assert [report.metrics["staleness/max"] for report in run.reports[1:]] == [0, 0, 0, 3, 1, 0, 0, 3]
+    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
 
 
 @pytest.mark.parametrize(
@@ -108,10 +108,10 @@ def test_fedbuff_is_that_of_flsim_and_flgo(
     2. FLSim with its default avg_staleness=1, which multiplies all weights by 2^.5.
     3. The formula of easyFL a8a7f05: flgo/algorithm/fedbuff.py with K=2, which has no weights of staleness.
     """
-    ran = race(tmp_path, 3, *options, "deadline.buffer=2", "deadline.concurrency=3", "rounds=8")
+    run = race(tmp_path, 3, *options, "deadline.buffer=2", "deadline.concurrency=3", "rounds=8")
     np.testing.assert_allclose(models, expected, rtol=1e-6, atol=1e-7)
-    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0, 2], [0, 1]] * 4
-    assert [report.metrics["staleness/mean"] for report in ran.reports[1:]] == [0] + 7 * [0.5]
+    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 2], [0, 1]] * 4
+    assert [report.metrics["staleness/mean"] for report in run.reports[1:]] == [0] + 7 * [0.5]
 
 
 def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
@@ -122,18 +122,18 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
     Step 1: 8 + (-4 - 2) / 2 = 5 at 3 s. Client 2's -(8 + 4)/2 = -6 arrives in the same second and waits for client 0,
     which starts at 3 s with w = 5 and arrives at 4 s with -2.5, while client 1 waits: 5 + (-6 2^-.5 - 2.5) / 2.
     """
-    ran = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
-    assert ran.reports[1].cohort.tolist() == [0, 1, 2]
-    assert [report.arrived.tolist() for report in ran.reports[1:]] == [[0, 1], [0, 2]]
+    run = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
+    assert run.reports[1].cohort.tolist() == [0, 1, 2]
+    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 1], [0, 2]]
     np.testing.assert_allclose(models, [5, 5 + (-6 / 2**0.5 - 2.5) / 2], rtol=1e-6)
-    assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [3, 4]
+    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [3, 4]
 
 
 def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path) -> None:
     """With max_staleness=2 client 1 never counts: it arrives after three steps of client 0."""
-    ran = race(tmp_path, 2, "agg=fedavg", "deadline.max_staleness=2", "rounds=5")
+    run = race(tmp_path, 2, "agg=fedavg", "deadline.max_staleness=2", "rounds=5")
     np.testing.assert_allclose(models, [4, 2, 1, 0.5, 0.25])
-    assert [report.metrics["round/dropped_stale"] for report in ran.reports[1:]] == [0, 0, 0, 1, 0]
+    assert [report.metrics["round/dropped_stale"] for report in run.reports[1:]] == [0, 0, 0, 1, 0]
 
 
 SMALLER = ("device=shifted_exponential", "split.limit=240", "checkpoint.every_s=3600")
@@ -160,11 +160,11 @@ def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> N
 
 def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
     """Downloads and FLOPs when a job is sent, uploads when it arrives; each is 650 parameters of 4 bytes."""
-    ran = run_training(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
+    run = run_training(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
     n_sent, n_arrived, flops = 0, 0, 0.0
-    for report in ran.reports[1:]:
+    for report in run.reports[1:]:
         n_sent, n_arrived = n_sent + len(report.cohort), n_arrived + len(report.arrived)
-        flops += 3 * 2 * 640 * 2 * float(ran.info.n_train[report.cohort].sum())
+        flops += 3 * 2 * 640 * 2 * float(run.info.n_train[report.cohort].sum())
         assert report.metrics["comm/down_bytes"] == 2600 * n_sent
         assert report.metrics["comm/up_bytes"] == 2600 * n_arrived
         assert report.metrics["comm/in_flight"] == 2600 * (n_sent - n_arrived)

@@ -20,8 +20,8 @@ def powd(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("powd"), *TINY, *NOISE, "selector=powd", "selector.candidates=5")
 
 
-def epsilons(ran: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
-    return [report.metrics[name] for report in ran.reports if name in report.metrics]
+def epsilons(trained_run: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
+    return [report.metrics[name] for report in trained_run.reports if name in report.metrics]
 
 
 def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
@@ -83,10 +83,10 @@ def test_no_reported_number_is_said_at_the_start(tmp_path: Path, caplog: pytest.
 @pytest.mark.parametrize("selector", ["cpowd", "feddiverse", "flash", "ocs", "pyramidfl", "tifl"])
 def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path) -> None:
     light = ("selector.epochs=1", "selector.pretrain=0") if selector == "feddiverse" else ()
-    ran = run_training(
+    trained_run = run_training(
         tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light
     )
-    assert len(ran.reports) == 4
+    assert len(trained_run.reports) == 4
 
 
 def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tmp_path: Path) -> None:

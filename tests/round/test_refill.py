@@ -15,9 +15,9 @@ OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "de
 @pytest.mark.parametrize("selector", ["random", "oort", "flash", "powd", "ucb_cs"])
 def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tmp_path: Path) -> None:
     """In flight before, or selected twice: neither is possible, and the places are full as long as clients are left."""
-    ran = run_training(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
+    run = run_training(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
     in_flight: set[int] = set()
-    for report in ran.reports[1:]:
+    for report in run.reports[1:]:
         cohort = report.cohort.tolist()
         assert len(cohort) == len(set(cohort))
         assert not in_flight & set(cohort)
@@ -28,10 +28,10 @@ def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tm
 
 def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_path: Path) -> None:
     """pow-d queries its 6 candidates once a step; a client that starts later costs a download more if it is none."""
-    ran = run_training(
+    run = run_training(
         tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6"
     )
-    for before, after in zip(ran.reports[1:], ran.reports[2:], strict=False):
+    for before, after in zip(run.reports[1:], run.reports[2:], strict=False):
         queried = np.flatnonzero(after.clients["queried"])
         downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600
         assert downloads == len(set(after.cohort.tolist()) | set(queried.tolist()))
@@ -47,9 +47,9 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
         return measure(self)
 
     monkeypatch.setattr(Queries, "measure_server_signals", counted)
-    ran = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
+    run = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
-    assert max(map(len, ran.cohorts[1:])) > 1, "more than one client starts in a step"
+    assert max(map(len, run.cohorts[1:])) > 1, "more than one client starts in a step"
 
 
 def test_a_resume_in_the_middle_has_equal_bits(tmp_path: Path) -> None:

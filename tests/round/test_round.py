@@ -19,53 +19,53 @@ K, M, EPOCHS = 12, 4, 2
 FORWARD = 2 * 64 * 10  # FLOPs of one sample's forward pass, multiply and add
 
 
-def costs(ran: FinishedRun) -> list[dict[str, float]]:
+def costs(run: FinishedRun) -> list[dict[str, float]]:
     """Each round's own cost."""
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
-    rows = [[report.metrics[name] for name in names] for report in ran.reports]
+    rows = [[report.metrics[name] for name in names] for report in run.reports]
     return [dict(zip([n.split("/")[1] for n in names], row, strict=True)) for row in np.diff(rows, axis=0)]
 
 
-def trained_flops(ran: FinishedRun, t: int) -> float:
-    chosen = ran.reports[t + 1].cohort
-    return 3.0 * FORWARD * EPOCHS * float(ran.info.n_train[chosen].sum())
+def trained_flops(run: FinishedRun, t: int) -> float:
+    chosen = run.reports[t + 1].cohort
+    return 3.0 * FORWARD * EPOCHS * float(run.info.n_train[chosen].sum())
 
 
-def n_val(ran: FinishedRun) -> np.ndarray:
-    validation_sizes: np.ndarray = ran.info.class_counts.sum(1) - ran.info.n_train
+def n_val(run: FinishedRun) -> np.ndarray:
+    validation_sizes: np.ndarray = run.info.class_counts.sum(1) - run.info.n_train
     return validation_sizes
 
 
 def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
-    ran = run_training(tmp_path)
-    for t, cost in enumerate(costs(ran)):
+    run = run_training(tmp_path)
+    for t, cost in enumerate(costs(run)):
         assert cost["down_bytes"] == M * MODEL
         assert cost["up_bytes"] == M * MODEL
         assert cost["probe_bytes"] == 0
-        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
+        assert cost["client_flops"] == pytest.approx(trained_flops(run, t))
 
 
 def test_powd_charges_the_download_of_unselected_candidates_and_every_answer(tmp_path: Path) -> None:
     # extra = (d - m) P B + 4 d bytes, and a forward pass over each candidate's training data (selectors.md 3.2)
     d = 7
-    ran = run_training(tmp_path, "selector=powd", f"selector.candidates={d}")
-    for t, cost in enumerate(costs(ran)):
+    run = run_training(tmp_path, "selector=powd", f"selector.candidates={d}")
+    for t, cost in enumerate(costs(run)):
         assert cost["down_bytes"] == d * MODEL
         assert cost["probe_bytes"] == (d - M) * MODEL + 4 * d
         assert cost["up_bytes"] == M * MODEL + 4 * d
-        assert cost["client_flops"] > trained_flops(ran, t)
-    assert ran.reports[0].metrics["comm/up_bytes"] == 4 * K  # n_k, once
+        assert cost["client_flops"] > trained_flops(run, t)
+    assert run.reports[0].metrics["comm/up_bytes"] == 4 * K  # n_k, once
 
 
 def test_flash_queries_all_clients_in_every_round(tmp_path: Path) -> None:
     # (K - m) P B more down and 2 numbers up from all K: the third of the paper's three, the duration, costs no bytes
-    ran = run_training(tmp_path, "selector=flash")
-    passes = FORWARD * float(ran.info.n_train.sum() + n_val(ran).sum())
-    for t, cost in enumerate(costs(ran)):
-        m = len(ran.reports[t + 1].cohort)
+    run = run_training(tmp_path, "selector=flash")
+    passes = FORWARD * float(run.info.n_train.sum() + n_val(run).sum())
+    for t, cost in enumerate(costs(run)):
+        m = len(run.reports[t + 1].cohort)
         assert cost["down_bytes"] == K * MODEL
         assert cost["probe_bytes"] == (K - m) * MODEL + 2 * 4 * K
-        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t) + passes)
+        assert cost["client_flops"] == pytest.approx(trained_flops(run, t) + passes)
 
 
 def test_ucb_cs_adds_eight_bytes_per_client(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_scaffold_doubles_the_traffic(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("context", "longer"), [("fresh", True), ("lagged", False)])
 def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, longer: bool) -> None:
-    ran = run_training(tmp_path, "selector=flash", f"selector.context={context}")
-    slowest = [float(np.nanmax(report.clients["finish_s"])) for report in ran.reports[1:]]
-    took = [cost["virtual_s"] for cost in costs(ran)]
+    run = run_training(tmp_path, "selector=flash", f"selector.context={context}")
+    slowest = [float(np.nanmax(report.clients["finish_s"])) for report in run.reports[1:]]
+    took = [cost["virtual_s"] for cost in costs(run)]
     assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
 
 
@@ -98,24 +98,24 @@ def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, trav
     rows = [f"{k},.01,100,1000" for k in range(K)]
     (tmp_path / "devices.csv").write_text("\n".join(["client,seconds,down,up", *rows]))
     trace = ("device=trace", f"device.path={tmp_path / 'devices.csv'}", "device.unit=bytes/s")
-    ran = run_training(tmp_path / "logs", *f"selector={words}".split(), *trace)
-    for report in ran.reports[1:]:
+    run = run_training(tmp_path / "logs", *f"selector={words}".split(), *trace)
+    for report in run.reports[1:]:
         chosen = np.asarray(report.cohort)
         up = 2 if "scaffold" in words else 1
-        job = EPOCHS * 0.01 * ran.info.n_train[chosen] + up * MODEL / 1000
+        job = EPOCHS * 0.01 * run.info.n_train[chosen] + up * MODEL / 1000
         np.testing.assert_allclose(report.clients["finish_s"][chosen], travels * MODEL / 100 + job)
 
 
 def test_a_full_job_takes_n_sample_times(tmp_path: Path) -> None:
     # E[T] = (alpha + lambda) n, whatever the number of epochs (FLASH Sec. IV-B)
     for epochs in (1, 5):
-        ran = run_training(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
-        assert ran.info.expected_s.tolist() == pytest.approx((2.0 * ran.info.n_train).tolist())
+        run = run_training(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
+        assert run.info.expected_s.tolist() == pytest.approx((2.0 * run.info.n_train).tolist())
 
 
 def test_steps_take_the_time_of_their_samples(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
-    assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
+    run = run_training(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
+    assert run.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
 
 
 @pytest.mark.parametrize(
@@ -141,26 +141,26 @@ def test_short_mini_batches_cost_their_samples(
 
     monkeypatch.setattr(Collector, "add_update", add)
     monkeypatch.setattr("fedcohort.round.setup.count_forward_flops", lambda network, federation: 1.0)
-    ran = run_training(tmp_path, *words, "device.lam=0")
+    run = run_training(tmp_path, *words, "device.lam=0")
     assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1
     assert seconds == pytest.approx([float(batch_sizes.sum()) for batch_sizes in sizes])
-    assert ran.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
+    assert run.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
 
 
 def test_a_late_client_computes_but_uploads_nothing(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "deadline=fixed", "deadline.k=0.9")
-    arrived = [report.metrics["round/arrived"] for report in ran.reports[1:]]
+    run = run_training(tmp_path, "deadline=fixed", "deadline.k=0.9")
+    arrived = [report.metrics["round/arrived"] for report in run.reports[1:]]
     assert 0 < min(arrived) < M
-    for t, cost in enumerate(costs(ran)):
+    for t, cost in enumerate(costs(run)):
         assert cost["down_bytes"] == M * MODEL
         assert cost["up_bytes"] == arrived[t] * MODEL
-        assert cost["client_flops"] == pytest.approx(trained_flops(ran, t))
+        assert cost["client_flops"] == pytest.approx(trained_flops(run, t))
 
 
 def test_an_excluded_update_is_charged_as_uploaded(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "client.lr=1e30", "rounds=1")
-    assert ran.last.metrics["round/dropped_nonfinite"] == M
-    assert costs(ran)[0]["up_bytes"] == M * MODEL
+    run = run_training(tmp_path, "client.lr=1e30", "rounds=1")
+    assert run.last.metrics["round/dropped_nonfinite"] == M
+    assert costs(run)[0]["up_bytes"] == M * MODEL
 
 
 def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
@@ -201,8 +201,8 @@ def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest
 def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
     words = ("selector=feddiverse", "selector.pretrain=1", "selector.epochs=1", "agg.weighting=uniform", "rounds=2")
-    ran = run_training(tmp_path, *words)
-    for report, rule in zip(ran.reports[1:], (ran.info.n_train, np.ones(K)), strict=True):
+    run = run_training(tmp_path, *words)
+    for report, rule in zip(run.reports[1:], (run.info.n_train, np.ones(K)), strict=True):
         weights = rule[report.arrived]
         assert report.clients["weight"][report.arrived] == pytest.approx(weights / weights.sum())
 
@@ -214,6 +214,6 @@ def test_signals_read_after_training_are_measured(tmp_path: Path) -> None:
 
 
 def test_a_round_without_clients_takes_no_time(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
-    assert [len(report.cohort) for report in ran.reports] == [0, 0, 0]
-    assert [report.metrics["time/virtual_s"] for report in ran.reports] == [0.0, 0.0, 0.0]
+    run = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
+    assert [len(report.cohort) for report in run.reports] == [0, 0, 0]
+    assert [report.metrics["time/virtual_s"] for report in run.reports] == [0.0, 0.0, 0.0]

@@ -28,9 +28,9 @@ LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixe
 FLOPS = "comp/client_flops"
 
 
-def loss_lists(ran: FinishedRun) -> dict[int, np.ndarray]:
+def loss_lists(run: FinishedRun) -> dict[int, np.ndarray]:
     """The lists of losses in the last checkpoint, by client."""
-    state = torch.load(ran.folder / "last.ckpt", weights_only=True)["callbacks"]
+    state = torch.load(run.folder / "last.ckpt", weights_only=True)["callbacks"]
     (clients,) = [entry["clients"] for entry in state.values() if "clients" in entry]
     return {int(client): row[LOSS_LIST_NAME].numpy() for client, row in clients.items() if LOSS_LIST_NAME in row}
 
@@ -62,13 +62,13 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
 
 
 def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *LISTS, "deadline.partial_work=true")
-    lists = loss_lists(ran)
-    came = {client for report in ran.reports for client in report.arrived.tolist()}
-    assert came <= set(lists)
+    run = run_training(tmp_path, *LISTS, "deadline.partial_work=true")
+    lists = loss_lists(run)
+    arrivals = {client for report in run.reports for client in report.arrived.tolist()}
+    assert arrivals <= set(lists)
     for client, losses in lists.items():
         assert losses.dtype == np.float32
-        assert len(losses) == ran.info.n_train[client]
+        assert len(losses) == run.info.n_train[client]
         assert np.isfinite(losses).all()
 
 
@@ -77,12 +77,12 @@ def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
     looked, plain = (run_training(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
 
-    def flops(ran: FinishedRun) -> np.ndarray:
-        return np.diff([report.metrics[FLOPS] for report in ran.reports])
+    def flops(run: FinishedRun) -> np.ndarray:
+        return np.diff([report.metrics[FLOPS] for report in run.reports])
 
     passes = 2 * 64 * 10 * float(looked.info.n_train.sum())
     assert flops(looked) - flops(plain) == pytest.approx([passes, 0.0])
-    seconds = [[r.metrics["time/virtual_s"] for r in ran.reports] for ran in (looked, plain)]
+    seconds = [[r.metrics["time/virtual_s"] for r in run.reports] for run in (looked, plain)]
     first, second = np.diff(seconds, axis=1)[0] / np.diff(seconds, axis=1)[1]
     assert (first, second) == pytest.approx((1 + 1 / (3 * 2), 1.0), rel=1e-3)  # a third of one of two epochs
     assert looked.cohorts == plain.cohorts
@@ -101,9 +101,9 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
     words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
     first = loss_lists(run_training(tmp_path / "1", *words, "rounds=1"))
-    ran = run_training(tmp_path / "2", *words, "rounds=2")
+    run = run_training(tmp_path / "2", *words, "rounds=2")
     assert sorted(looks) == sorted(2 * list(range(12)))
-    for report, lists in zip(ran.reports[1:], (first, loss_lists(ran)), strict=True):
+    for report, lists in zip(run.reports[1:], (first, loss_lists(run)), strict=True):
         for client, losses in lists.items():
             assert losses.mean() == pytest.approx(report.clients["train_loss"][client], rel=1e-5)
 
@@ -111,13 +111,13 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     """No client finishes an epoch in time; clients that measured their losses in time keep them."""
     words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
-    ran = run_training(tmp_path, *words)
-    assert not any(len(report.arrived) for report in ran.reports)
-    lists = loss_lists(ran)
+    run = run_training(tmp_path, *words)
+    assert not any(len(report.arrived) for report in run.reports)
+    lists = loss_lists(run)
     assert 0 < len(lists) <= 12
-    flops = np.diff([report.metrics[FLOPS] for report in ran.reports])
-    again = sum(ran.info.n_train[k] for k in range(12) if k not in lists)
-    assert flops[0] - flops[1] == pytest.approx(2 * 64 * 10 * float(ran.info.n_train.sum() - again))
+    flops = np.diff([report.metrics[FLOPS] for report in run.reports])
+    repeat = sum(run.info.n_train[k] for k in range(12) if k not in lists)
+    assert flops[0] - flops[1] == pytest.approx(2 * 64 * 10 * float(run.info.n_train.sum() - repeat))
 
 
 @pytest.mark.parametrize("limit", [4, 0])
@@ -204,12 +204,12 @@ def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
     words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
-    ran = run_training(tmp_path, *words)
-    counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])
+    run = run_training(tmp_path, *words)
+    counts = np.array([report.clients["signal_loss_count"] for report in run.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
-    metrics = ran.last.metrics
+    metrics = run.last.metrics
     assert metrics["samples/ltr"] >= 0.3
     assert metrics["samples/threshold"] > 0
-    above = np.nanmean(counts / ran.info.n_train, axis=1)
+    above = np.nanmean(counts / run.info.n_train, axis=1)
     assert above[0] == 1.0
     assert above[-1] < 0.9

@@ -13,9 +13,9 @@ from run_harness import FinishedRun, run_training
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
 
 
-def last(ran: FinishedRun) -> dict[str, float]:
+def last(run: FinishedRun) -> dict[str, float]:
     return {
-        name: value for name, value in ran.last.metrics.items() if name.split("_")[0] in ("select/score", "select/x")
+        name: value for name, value in run.last.metrics.items() if name.split("_")[0] in ("select/score", "select/x")
     }
 
 
@@ -38,31 +38,31 @@ def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -
 
 
 def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
-    logged_steps = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
+    run = run_training(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
+    logged_steps = [report.step for report in run.reports if "select/exploit_noise" in report.metrics]
     assert logged_steps[-2:] == [4, 6]
     assert not any(step % 2 for step in logged_steps)
-    assert "select/explore_noise" in ran.last.metrics
+    assert "select/explore_noise" in run.last.metrics
 
 
 def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) -> None:
     words = ("selector=flash", "rounds=4", *RANKED)
-    ran = run_training(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
-    assert [report.step for report in ran.reports if "select/score_noise" in report.metrics] == [2, 4]
+    run = run_training(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
+    assert [report.step for report in run.reports if "select/score_noise" in report.metrics] == [2, 4]
     every = run_training(tmp_path / "1", *words, "eval.clients_every=1")
     for name in ("score", "exploit", "reward"):
-        assert ran.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
+        assert run.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
 
 
 def test_rewards_are_correlated(tmp_path: Path) -> None:
     """FLASH's in round t: |L(w_{t-1}) - L(w_{t-2})| of each client, which was not asked later, over one duration."""
-    ran = run_training(tmp_path, "selector=flash", "rounds=5", *RANKED)
-    assert "select/reward_noise" not in ran.reports[2].metrics, "no loss has changed before the second answer"
+    run = run_training(tmp_path, "selector=flash", "rounds=5", *RANKED)
+    assert "select/reward_noise" not in run.reports[2].metrics, "no loss has changed before the second answer"
     for step in (3, 4, 5):
-        two_before, one_before, now = (ran.reports[i].clients for i in (step - 2, step - 1, step))
+        two_before, one_before, now = (run.reports[i].clients for i in (step - 2, step - 1, step))
         changes = np.abs(one_before["signal_robust_loss"] - two_before["signal_robust_loss"])
         np.testing.assert_allclose(now["reward"], changes / np.nanmax(two_before["finish_s"]), rtol=1e-6)
-        assert {"select/reward_noise", "select/reward_skew"} <= set(ran.reports[step].metrics)
+        assert {"select/reward_noise", "select/reward_skew"} <= set(run.reports[step].metrics)
 
 
 def test_reward_correlations_need_no_scores() -> None:

@@ -119,12 +119,12 @@ def test_the_reference_cohort_is_uniform_and_independent() -> None:
 
 
 def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
+    run = run_training(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
     federation_ci = {"skew/global_ci", "skew/client_ci"}
-    assert {name for name in ran.reports[0].metrics if name.startswith("skew/")} == federation_ci
-    assert not any(name.startswith("skew/") for report in ran.reports[1:] for name in report.metrics)
-    assert ran.info.skew == {name[5:]: ran.reports[0].metrics[name] for name in federation_ci}
-    for report in ran.reports[1:]:
+    assert {name for name in run.reports[0].metrics if name.startswith("skew/")} == federation_ci
+    assert not any(name.startswith("skew/") for report in run.reports[1:] for name in report.metrics)
+    assert run.info.skew == {name[5:]: run.reports[0].metrics[name] for name in federation_ci}
+    for report in run.reports[1:]:
         chance = Draws(0, 12, report.step - 1).uniform("uniform")
         available = np.flatnonzero(report.clients["available"])
         twin = available[np.argsort(chance[available])[: len(report.cohort)]]
@@ -134,11 +134,11 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
 
 def test_the_cohorts_imbalance_is_that_of_the_pooled_data(tmp_path: Path) -> None:
     words = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
-    ran = run_training(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
-    assert ran.info.skew["client_ci"] > 0.5
-    assert {len(report.arrived) == len(report.cohort) for report in ran.reports[1:]} == {False}
-    for report in ran.reports[1:]:
-        counts = ran.info.class_counts[report.arrived].sum(0)  # T and V: V is too small to matter much
+    run = run_training(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
+    assert run.info.skew["client_ci"] > 0.5
+    assert {len(report.arrived) == len(report.cohort) for report in run.reports[1:]} == {False}
+    for report in run.reports[1:]:
+        counts = run.info.class_counts[report.arrived].sum(0)  # T and V: V is too small to matter much
         if len(report.arrived):
             assert report.metrics["select/class_imbalance"] == pytest.approx(class_imbalance(counts), abs=0.05)
         else:

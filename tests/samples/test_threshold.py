@@ -98,9 +98,9 @@ def test_noise_is_drawn_per_client_and_number() -> None:
     drawn = new_generator(0, "metadata", 3, 7).standard_normal(4)
     report = samples.report_losses(state, request(client=7), LOSSES)
     np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
-    again = samples.report_losses(state, request(client=7), LOSSES)
-    assert again == samples.report_losses(state, request(client=7), LOSSES)
-    assert all(again[word] != plain[word] for word in plain)
+    repeat = samples.report_losses(state, request(client=7), LOSSES)
+    assert repeat == samples.report_losses(state, request(client=7), LOSSES)
+    assert all(repeat[word] != plain[word] for word in plain)
 
 
 def test_the_privacy_budget_adds_up_over_a_clients_rounds() -> None:

@@ -132,5 +132,5 @@ def test_the_reported_losses_cost_four_bytes_each(tmp_path: Path) -> None:
     rows = [
         run_training(tmp_path / name, f"selector={name}", "rounds=2", "cohort=4") for name in ("random", "active_fl")
     ]
-    cost = [ran.last.metrics["comm/up_bytes"] for ran in rows]
+    cost = [run.last.metrics["comm/up_bytes"] for run in rows]
     assert cost[1] - cost[0] == 4 * 4 * 2 + 4 * 12

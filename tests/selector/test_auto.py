@@ -1,4 +1,4 @@
-"""Selection by diagnosis: what it does after which probes, and that it is random selection otherwise."""
+"""Selection by diagnosis: its choices after each probe, and that it is random selection otherwise."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -243,9 +243,9 @@ def test_a_run_without_differences_is_random_selection(tmp_path: Path) -> None:
 
 def test_a_run_leaves_out_the_clients_with_wrong_labels(tmp_path: Path) -> None:
     words = ("rounds=14", "selector.first=6", "label_noise=bimodal", "selector.probation=0")
-    ran = run(tmp_path, "selector=auto", *words)
-    is_noisy = not_none(ran.info).noise_rate > 0.5
-    later = np.concatenate([is_noisy[cohort] for cohort in ran.cohorts[13:]])
-    earlier = np.concatenate([is_noisy[cohort] for cohort in ran.cohorts[:13]])
+    trained_run = run(tmp_path, "selector=auto", *words)
+    is_noisy = not_none(trained_run.info).noise_rate > 0.5
+    later = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[13:]])
+    earlier = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[:13]])
     assert not later.any()
     assert earlier.mean() > 0.25

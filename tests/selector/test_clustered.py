@@ -194,10 +194,10 @@ def test_large_populations_are_rejected() -> None:
 @pytest.mark.parametrize("criterion", ["size", "similarity"])
 def test_a_run_weighs_clients_by_their_draws(criterion: str, tmp_path: Path) -> None:
     """Weights are multiples of 1 / m that sum to 1, in cohorts of any size up to m."""
-    ran = run_training(
+    run = run_training(
         tmp_path, "selector=clustered", f"selector.criterion={criterion}", "partition=quantity", "cohort=6", "rounds=4"
     )
-    for report in ran.reports[1:]:
+    for report in run.reports[1:]:
         draws = np.asarray(6 * report.clients["weight"][report.arrived], dtype=np.float64)
         np.testing.assert_allclose(draws, draws.round(), atol=1e-9)
         assert draws.sum() == pytest.approx(6)

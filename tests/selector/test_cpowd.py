@@ -122,9 +122,9 @@ def test_the_work_of_a_query_is_one_mini_batch() -> None:
 
 def test_a_run_is_charged_for_the_queries(tmp_path: Path) -> None:
     """(d - m) P B + 4 d bytes, and b of each candidate's samples: logistic regression on 8x8 digits, d = 2 m = 8."""
-    ran = run_training(tmp_path, "selector=cpowd", "selector.batch=3")
+    run = run_training(tmp_path, "selector=cpowd", "selector.batch=3")
     names = ("comm/probe_bytes", "comp/client_flops")
-    rows = np.diff([[report.metrics[name] for name in names] for report in ran.reports], axis=0)
-    trained = [3 * 2 * float(ran.info.n_train[report.cohort].sum()) for report in ran.reports[1:]]
+    rows = np.diff([[report.metrics[name] for name in names] for report in run.reports], axis=0)
+    trained = [3 * 2 * float(run.info.n_train[report.cohort].sum()) for report in run.reports[1:]]
     assert rows[:, 0].tolist() == [4 * 4 * 650 + 4 * 8] * len(rows)
     np.testing.assert_allclose(rows[:, 1], 2 * 640 * (np.array(trained) + 8 * 3), rtol=1e-12)

@@ -266,16 +266,16 @@ def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     """
     K, m, model = 12, 4, 4 * (64 * 10 + 10)
     changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]
-    ran = run_training(tmp_path, "selector=fedcor", "rounds=5", *changes)
+    run = run_training(tmp_path, "selector=fedcor", "rounds=5", *changes)
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
-    total = np.array([[report.metrics[name] for name in names] for report in ran.reports])
+    total = np.array([[report.metrics[name] for name in names] for report in run.reports])
     polled = [K * model, m * model + 4 * K, (K - m) * model + 4 * K]
     shadow = [2 * K * model, 2 * m * model + 8 * K, (2 * K - m) * model + m * model + 8 * K]
     plain = [m * model, m * model, 0]
     expected = [polled, polled, polled, shadow, plain]
     np.testing.assert_array_equal(np.diff(total, axis=0)[:, :3], expected)
-    n, forward = ran.info.n_train, 2 * 64 * 10
-    passes = np.diff(total, axis=0)[:, 3] / forward - [3 * 2 * n[r.cohort].sum() for r in ran.reports[1:]]
+    n, forward = run.info.n_train, 2 * 64 * 10
+    passes = np.diff(total, axis=0)[:, 3] / forward - [3 * 2 * n[r.cohort].sum() for r in run.reports[1:]]
     np.testing.assert_allclose(passes[:3], n.sum())
     assert passes[4] == pytest.approx(0)
     smallest, largest = (3 * 2 * part.sum() + 2 * n.sum() for part in (np.sort(n)[:m], np.sort(n)[-m:]))

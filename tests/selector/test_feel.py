@@ -157,8 +157,8 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
         selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
         for first, second in permutations(selection.clients.tolist()):
             remaining = np.setdiff1d(np.arange(3), [first])
-            again = q[remaining] / q[remaining].sum() if redraw == "renormalise" else own_probabilities(remaining)
-            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], again[remaining == second][0]]))
+            repeat = q[remaining] / q[remaining].sum() if redraw == "renormalise" else own_probabilities(remaining)
+            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], repeat[remaining == second][0]]))
             if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
                 orders.add((first, second))
                 break

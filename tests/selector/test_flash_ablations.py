@@ -184,10 +184,10 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
 @pytest.mark.parametrize("word", ["neural", "restless"])
 def test_aliases_are_flash_with_another_bandit(word: str) -> None:
     def composed(*overrides: str) -> Composition:
-        typed = (f"selector={word}_bandit", *overrides)
+        typed_overrides = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            cfg = compose("train", overrides=list(typed), return_hydra_config=True)
-        return compose_config(cfg, cfg.hydra.runtime.choices, typed)
+            cfg = compose("train", overrides=list(typed_overrides), return_hydra_config=True)
+        return compose_config(cfg, cfg.hydra.runtime.choices, typed_overrides)
 
     plain = composed("selector.scale=none")
     check.check_aliases(plain)

@@ -133,17 +133,17 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
     Evaluated every second round alone, rewards are the same: the signal hangs on no metric.
     """
     words = ("selector=flash_progress", "rounds=5", "heterogeneity=noise_bimodal", "deadline=wait_for_all")
-    ran = run_training(tmp_path / "every", *words)
-    loss = [report.metrics["server_val/loss"] for report in ran.reports]
+    run = run_training(tmp_path / "every", *words)
+    loss = [report.metrics["server_val/loss"] for report in run.reports]
     for step in range(2, 6):
-        before, now = ran.reports[step - 1], ran.reports[step]
+        before, now = run.reports[step - 1], run.reports[step]
         seconds = before.clients["finish_s"][before.arrived].max()
         expected = np.full(12, NAN)
         expected[before.arrived] = (loss[step - 2] - loss[step - 1]) / len(before.arrived) / seconds
         np.testing.assert_allclose(now.clients["reward"], expected, rtol=1e-9)
     seldom = run_training(tmp_path / "seldom", *words, "eval.every=2")
-    np.testing.assert_array_equal(seldom.last.clients["reward"], ran.last.clients["reward"])
-    assert np.isfinite(ran.last.clients["reward"]).sum() == 4
+    np.testing.assert_array_equal(seldom.last.clients["reward"], run.last.clients["reward"])
+    assert np.isfinite(run.last.clients["reward"]).sum() == 4
 
 
 def test_a_server_without_data_is_rejected_at_start_up(tmp_path: Path) -> None:

@@ -91,9 +91,9 @@ def test_the_order_of_arrival_does_not_change_permutations() -> None:
 
 def test_evaluations_are_charged_to_the_server(tmp_path: Path) -> None:
     """A cohort of four has 2^4 coalitions; a pass of logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs."""
-    ran = run_training(tmp_path, "selector=greedyfed", "rounds=2")
-    n_val = round(ran.last.metrics["comp/server_flops"] / (2 * 16 * 2 * 64 * 10))
+    run = run_training(tmp_path, "selector=greedyfed", "rounds=2")
+    n_val = round(run.last.metrics["comp/server_flops"] / (2 * 16 * 2 * 64 * 10))
     assert n_val > 10
-    assert [report.metrics["comp/server_flops"] for report in ran.reports] == [
+    assert [report.metrics["comp/server_flops"] for report in run.reports] == [
         step * 16 * n_val * 2 * 64 * 10 for step in range(3)
     ]

@@ -90,9 +90,9 @@ def test_new_clients_come_first_and_then_clusters_by_entropy() -> None:
 
 def test_a_run_reads_the_last_layer(tmp_path: Path) -> None:
     """With logistic regression the output layer is the model: 64 x 10 weights and 10 biases."""
-    ran = run_training(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
-    assert ((ran.last.clients["part_entropy"] > 2) & (ran.last.clients["part_entropy"] <= np.log(10))).all()
-    assert ran.last.metrics["comm/probe_bytes"] == 0
+    run = run_training(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
+    assert ((run.last.clients["part_entropy"] > 2) & (run.last.clients["part_entropy"] <= np.log(10))).all()
+    assert run.last.metrics["comm/probe_bytes"] == 0
 
 
 def test_a_population_above_the_limit_is_rejected() -> None:

@@ -182,34 +182,34 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("plain"), *RUN)
 
 
-def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
+def assigned_units(run: FinishedRun, t: int) -> np.ndarray:
     """The units of round t, of those selected."""
-    report = ran.reports[t + 1]
+    report = run.reports[t + 1]
     units: np.ndarray = report.clients["units"][report.cohort]
     return units
 
 
 def test_the_actual_work_is_charged(tmp_path: Path) -> None:
     """Three forward passes per sample and epoch; no client finishes after the slowest."""
-    ran = run_training(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
-    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    run = run_training(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
+    flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
-        cohort = ran.reports[t + 1].cohort
-        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(ran, t) @ ran.info.n_train[cohort]))
-        seconds = ran.reports[t + 1].clients["finish_s"][cohort]
+        cohort = run.reports[t + 1].cohort
+        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(run, t) @ run.info.n_train[cohort]))
+        seconds = run.reports[t + 1].clients["finish_s"][cohort]
         np.testing.assert_allclose(
-            seconds, assigned_units(ran, t) / 10 * ran.info.n_train[cohort]
+            seconds, assigned_units(run, t) / 10 * run.info.n_train[cohort]
         )  # n sample-times for E = 10
-        slowest = ran.info.n_train[cohort].argmax()
-        assert assigned_units(ran, t)[slowest] == 10
+        slowest = run.info.n_train[cohort].argmax()
+        assert assigned_units(run, t)[slowest] == 10
         assert seconds.max() == pytest.approx(seconds[slowest])
-    assert max(assigned_units(ran, t).max() for t in range(3)) > 10
+    assert max(assigned_units(run, t).max() for t in range(3)) > 10
 
 
 def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     """Each of two tensors is sent or not: a client uploads 0, 10, 640 or 650 numbers, and 8 bytes for Oort's two."""
-    ran = run_training(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
-    up = np.diff([report.metrics["comm/up_bytes"] for report in ran.reports]) - 4 * 8
+    run = run_training(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
+    up = np.diff([report.metrics["comm/up_bytes"] for report in run.reports]) - 4 * 8
     least = [
         4 * sum(parts) for parts in np.array(np.meshgrid(*[[0, BIAS, WEIGHT, WEIGHT + BIAS]] * 4)).reshape(4, -1).T
     ]
@@ -244,36 +244,36 @@ def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
 
 def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
     """Half a mean job: with partial work clients do fewer units than asked, and are charged for those."""
-    ran = run_training(
+    run = run_training(
         tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true"
     )
-    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
-        report = ran.reports[t + 1]
-        done = assigned_units(ran, t)
-        expected_work = np.where(done > 0, done, 0) @ ran.info.n_train[report.cohort]
+        report = run.reports[t + 1]
+        done = assigned_units(run, t)
+        expected_work = np.where(done > 0, done, 0) @ run.info.n_train[report.cohort]
         late_clients = np.setdiff1d(report.cohort, report.arrived)
         if not len(late_clients):
             assert cost == pytest.approx(3 * FORWARD * expected_work)
         assert cost >= 3 * FORWARD * expected_work - 1
-        assert (report.clients["finish_s"][report.arrived] <= 0.5 * ran.info.expected_s.mean() + 1e-6).all()
+        assert (report.clients["finish_s"][report.arrived] <= 0.5 * run.info.expected_s.mean() + 1e-6).all()
         assert (done < 44).all()
 
 
 def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
     """client.steps=6 with passes=1: no client does more steps than max(6, one pass)."""
-    ran = run_training(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
+    run = run_training(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
-        n = ran.info.n_train[ran.reports[t + 1].cohort]
-        assert (assigned_units(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
+        n = run.info.n_train[run.reports[t + 1].cohort]
+        assert (assigned_units(run, t) <= np.maximum(6, np.ceil(n / 10))).all()
 
 
 def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
-    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
+    run = run_training(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
+    flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
-        used = np.ceil(0.5 * ran.info.n_train[ran.reports[t + 1].cohort] - 1e-9)
-        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(ran, t) @ used))
+        used = np.ceil(0.5 * run.info.n_train[run.reports[t + 1].cohort] - 1e-9)
+        assert cost == pytest.approx(3 * FORWARD * float(assigned_units(run, t) @ used))
 
 
 def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun) -> None:

@@ -41,10 +41,10 @@ def test_uniform_inclusion() -> None:
 def test_proportional_with_equal_sizes_is_uniform() -> None:
     for seed in range(20):
         ctx = make_context(cohort=3, n_clients=9, signals={"n_train": np.full(9, 7)}, seed=seed)
-        again = make_context(cohort=3, n_clients=9, seed=seed)
+        repeat = make_context(cohort=3, n_clients=9, seed=seed)
         picks = [
             Random(weights).select(Stateless(), c, {})[0].clients.tolist()
-            for weights, c in (("proportional", ctx), ("uniform", again))
+            for weights, c in (("proportional", ctx), ("uniform", repeat))
         ]
         assert picks[0] == picks[1]
 

@@ -76,9 +76,9 @@ DIURNAL = ("availability=diurnal", "availability.day_s=6000", "availability.shar
 
 def test_a_run_selects_the_least_available_and_pays_for_forecasts_only(tmp_path: Path) -> None:
     """Each forecast is charged 4 bytes, and no model is sent for it; it takes no time. There is none in round 1."""
-    ran = run_training(tmp_path, "selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
+    run = run_training(tmp_path, "selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
     n_models, n_forecasts = 0, 0
-    for report in ran.reports[1:]:
+    for report in run.reports[1:]:
         forecasts = report.clients.get("signal_availability_forecast", np.full(40, np.nan))
         queried = np.flatnonzero(report.clients["queried"])
         assert np.flatnonzero(~np.isnan(forecasts)).tolist() == queried.tolist()

@@ -177,8 +177,8 @@ def test_a_notice_says_that_validation_sets_are_needed() -> None:
 
 
 def test_the_accuracy_in_a_run_is_a_share(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
-    for report in ran.reports[1::2]:
+    run = run_training(tmp_path, "selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
+    for report in run.reports[1::2]:
         accuracy = report.clients["signal_val_accuracy"]
         assert ((accuracy >= 0) & (accuracy <= 1)).all()
-    assert "signal_val_accuracy" not in ran.reports[2].clients
+    assert "signal_val_accuracy" not in run.reports[2].clients

@@ -233,6 +233,6 @@ def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, .
 
 @pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])
 def test_the_notice_on_steps_is_true(words: tuple[str, ...], tmp_path: Path) -> None:
-    ran = run_training(tmp_path, "selector=ucb_cs", *words, "rounds=1")
-    several = bool(np.nanmax(ran.last.clients["signal_train_loss_std"]) > 0)
+    run = run_training(tmp_path, "selector=ucb_cs", *words, "rounds=1")
+    several = bool(np.nanmax(run.last.clients["signal_train_loss_std"]) > 0)
     assert several == (words[1] != "client.batch=100000")

@@ -1,4 +1,4 @@
-"""Every signal states its cost and what it reveals; numbers by hand."""
+"""Every signal states its cost and the facts that it reveals; numbers by hand."""
 
 import numpy as np
 import pytest

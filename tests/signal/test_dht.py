@@ -105,15 +105,15 @@ def test_two_classes_need_one_biased_model() -> None:
 
 def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     """12 clients, 4 of which train: 8 more downloads of w_1 and 3 numbers from each; FLOPs and time as charged."""
-    ran = run_training(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
-    probe = np.diff([report.metrics["comm/probe_bytes"] for report in ran.reports])
+    run = run_training(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
+    probe = np.diff([report.metrics["comm/probe_bytes"] for report in run.reports])
     model = 4 * (64 * 10 + 10)
     assert probe.tolist() == [0, 8 * model + 12 * 12, 0]
-    flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])[1]
-    forward, n = 2 * 64 * 10, ran.info.n_train
-    trained = 3 * forward * 2 * n[ran.reports[2].cohort].sum()
+    flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])[1]
+    forward, n = 2 * 64 * 10, run.info.n_train
+    trained = 3 * forward * 2 * n[run.reports[2].cohort].sum()
     passes = (flops - trained) / (forward * n.sum())
     assert 3 * (8 + 0.1) + 2 < passes < 3 * (10 + 1) + 2, "up to 10 classes, the largest a tenth at least"
     random = run_training(tmp_path / "other", "split.limit=600")
-    took = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (ran, random)]
+    took = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (run, random)]
     assert took[0] > 2 * took[1], "the round waits for the slowest estimate"

@@ -114,8 +114,16 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
 
     monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
     incompatible = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
-    typed = (f"samples={word}", *incompatible.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
-    run = partial(run_training, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
+    overrides = (
+        f"samples={word}",
+        *incompatible.get(word, ()),
+        "deadline=fixed",
+        "deadline.k=100",
+        "heterogeneity=iid",
+    )
+    run = partial(
+        run_training, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *overrides
+    )
     if not make_component("samples", word).is_foreseeable:
         with pytest.raises(
             IncompatibleConfig, match=r"before the cohort is selected, .* choose samples=all or samples=random"

@@ -67,67 +67,67 @@ def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, agg: str) -> None:
     # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
-    ran = run_training(
+    run = run_training(
         tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5"
     )
-    for report in ran.reports[1:]:
+    for report in run.reports[1:]:
         (k,) = report.arrived
         assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
 
 
 def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
     first = [run_training(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
-    plain, lossy = (ran.last.clients["signal_loss_post"] for ran in first)
+    plain, lossy = (run.last.clients["signal_loss_post"] for run in first)
     np.testing.assert_array_equal(plain, lossy)
     assert first[0].last.fingerprint != first[1].last.fingerprint
 
 
-def spent(ran: FinishedRun, name: str) -> float:
-    return ran.last.metrics[name] - ran.reports[0].metrics[name]
+def spent(run: FinishedRun, name: str) -> float:
+    return run.last.metrics[name] - run.reports[0].metrics[name]
 
 
 def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
-    ran, free = (
+    run, free = (
         run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "rounds=1")
         for word in ("loss_post", "train_loss")
     )
-    chosen = ran.last.cohort
-    n = float(ran.info.n_train[chosen].sum())
-    assert ran.last.cohort.tolist() == free.last.cohort.tolist()
-    assert spent(ran, "comm/up_bytes") == M * (4 * P + 4)
-    assert spent(ran, "comm/probe_bytes") == 0
-    assert spent(ran, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    chosen = run.last.cohort
+    n = float(run.info.n_train[chosen].sum())
+    assert run.last.cohort.tolist() == free.last.cohort.tolist()
+    assert spent(run, "comm/up_bytes") == M * (4 * P + 4)
+    assert spent(run, "comm/probe_bytes") == 0
+    assert spent(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
     # a job of E epochs is n sample-times, a forward pass a third of an epoch: n + n / (3 E)
     longer = 1 + 1 / (3 * EPOCHS)
     expected = free.last.clients["finish_s"] * longer
-    np.testing.assert_allclose(ran.last.clients["finish_s"], expected, rtol=1e-12)
-    assert spent(ran, "time/virtual_s") == pytest.approx(spent(free, "time/virtual_s") * longer)
+    np.testing.assert_allclose(run.last.clients["finish_s"], expected, rtol=1e-12)
+    assert spent(run, "time/virtual_s") == pytest.approx(spent(free, "time/virtual_s") * longer)
 
 
 def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
-    n = ran.info.n_train
+    run = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
+    n = run.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
-    assert spent(ran, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
+    assert spent(run, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
 
 
 def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
-    ran = run_training(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
-    assert len(ran.last.arrived) == 0
-    n = float(ran.info.n_train[ran.last.cohort].sum())
-    assert spent(ran, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
-    assert spent(ran, "comm/up_bytes") == 0
+    run = run_training(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
+    assert len(run.last.arrived) == 0
+    n = float(run.info.n_train[run.last.cohort].sum())
+    assert spent(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    assert spent(run, "comm/up_bytes") == 0
 
 
 def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
     equal = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
     for word in ("train_loss", "loss_post"):
-        ran = run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
-        job = 2.0 * ran.info.n_train * (4 / 3 if word == "loss_post" else 1)
+        run = run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
+        job = 2.0 * run.info.n_train * (4 / 3 if word == "loss_post" else 1)
         late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
-        assert sorted(set(range(K)) - set(ran.last.arrived.tolist())) == late_clients.tolist()
-        np.testing.assert_allclose(ran.last.clients["finish_s"][ran.last.arrived], job[ran.last.arrived])
+        assert sorted(set(range(K)) - set(run.last.arrived.tolist())) == late_clients.tolist()
+        np.testing.assert_allclose(run.last.clients["finish_s"][run.last.arrived], job[run.last.arrived])
 
 
 def divergence(losses: list[float]) -> float:

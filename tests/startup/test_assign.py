@@ -34,8 +34,8 @@ def test_the_server_gets_random_rows_of_each_class(owned: bool) -> None:
     kept_rows = set[int]()
     if owned:
         order = rng.permutation(60).tolist()
-        for who in range(12):
-            kept_rows |= set([row for row in order if owner[row] == who][:MIN_SAMPLES])
+        for client_ids in range(12):
+            kept_rows |= set([row for row in order if owner[row] == client_ids][:MIN_SAMPLES])
     expected = sorted(sorted(set(range(60)) - kept_rows, key=key.__getitem__)[:15])
     assert draw_server_rows(raw, 0.25, np.random.default_rng(2)).tolist() == expected
 

@@ -15,7 +15,7 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 
 
 @for_all(
-    "typed, line",
+    "overrides, line",
     [
         ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
         ("selector=/etc/passwd", "selector must be one of"),
@@ -29,10 +29,10 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
         ("hydra.run.dir=/elsewhere", "hydra.run.dir=/elsewhere is rejected, as fedcohort makes the folders"),
     ],
 )
-def test_arguments_that_hydra_reads_as_paths_are_rejected(typed: str, line: str) -> None:
+def test_arguments_that_hydra_reads_as_paths_are_rejected(overrides: str, line: str) -> None:
     """`../agg/fedavg` was loaded as the selector."""
     with pytest.raises(OptionError) as caught:
-        check_arguments(["seed=1", typed], CONFIGS)
+        check_arguments(["seed=1", overrides], CONFIGS)
     assert line in str(caught.value)
 
 

@@ -76,8 +76,8 @@ def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
 
 def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
-    typed = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
-    laid, hydras = compose_overrides(*typed), by_hydra(*typed)
+    typed_overrides = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
+    laid, hydras = compose_overrides(*typed_overrides), by_hydra(*typed_overrides)
     for group in groups:
         assert laid.config[group] == hydras.config[group], group
     assert laid == hydras

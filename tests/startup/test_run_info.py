@@ -5,6 +5,6 @@ from run_harness import compose_overrides
 
 
 def test_typed_choices_and_options_are_listed_without_those_of_observers() -> None:
-    typed = ("selector=flash", "selector.delta=0.1", "objective=propfair", "objective@objective.base=gce", "seed=3")
-    expected = dict(override.split("=") for override in typed)
-    assert list_typed_options(compose_overrides(*typed, "callback=none", "logger=none")) == expected
+    overrides = ("selector=flash", "selector.delta=0.1", "objective=propfair", "objective@objective.base=gce", "seed=3")
+    expected = dict(override.split("=") for override in overrides)
+    assert list_typed_options(compose_overrides(*overrides, "callback=none", "logger=none")) == expected

@@ -8,17 +8,17 @@ from run_harness import compose_overrides, run_training
 
 
 @pytest.mark.parametrize(
-    ("typed", "name"),
+    ("overrides", "name"),
     [
         (("selector=flash",), "flash-fedavg-digits-"),
         (("experiment=flash",), "exp_flash-fedavg-digits-"),
         (("experiment=flash", "name=mine"), "mine-"),
     ],
 )
-def test_the_name_of_a_run_lists_its_choices(tmp_path: Path, typed: tuple[str, ...], name: str) -> None:
-    ran = run_training(tmp_path, *typed, "rounds=1")
-    assert ran.folder.name.startswith(name)
-    assert ran.info.choices.get("experiment") == ("flash" if "experiment=flash" in typed else None)
+def test_the_name_of_a_run_lists_its_choices(tmp_path: Path, overrides: tuple[str, ...], name: str) -> None:
+    run = run_training(tmp_path, *overrides, "rounds=1")
+    assert run.folder.name.startswith(name)
+    assert run.info.choices.get("experiment") == ("flash" if "experiment=flash" in overrides else None)
 
 
 def test_a_preset_is_one_choice() -> None:

@@ -32,12 +32,12 @@ class Bench:
     def define(self, common: list[str]) -> None:
         self.study = write_study(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
 
-    def work(self, again: str = "false") -> StudyRunner:
+    def work(self, repeat: str = "false") -> StudyRunner:
         self.lines.clear()
-        return StudyRunner(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, again)
+        return StudyRunner(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, repeat)
 
-    def run(self, again: str = "false") -> Results:
-        self.work(again).run(list_conditions(self.study), self.study.seeds)
+    def run(self, repeat: str = "false") -> Results:
+        self.work(repeat).run(list_conditions(self.study), self.study.seeds)
         return load_results(self.study)
 
     def compare(self) -> dict[str, str]:
@@ -98,8 +98,8 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
     assert "(n=2, 2§)" in page
     assert "§ marks numbers of 2 runs whose code behaves differently from commit planted000" in page
 
-    again = bench.run("changed")
+    repeat = bench.run("changed")
     assert "2 of 4 runs are done, 2 to do" in bench.lines
-    assert {key[1]: row["commit"] for key, row in again.rows.items()} == {"random": "old", "ucb_cs": "planted00012"}
+    assert {key[1]: row["commit"] for key, row in repeat.rows.items()} == {"random": "old", "ucb_cs": "planted00012"}
     assert bench.compare() == {"random": "", "ucb_cs": ""}
     assert "differs" not in bench.status()

@@ -80,7 +80,7 @@ def test_a_users_own_method_is_ranked_on_its_seeds(board: tuple[Path, list[Path]
 
 
 def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
-    """A setting without powd's runs has no ranks: it must not count, and the page must say so."""
+    """A setting without powd's runs has no ranks: it must not count, and the page must name it."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
     make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save()

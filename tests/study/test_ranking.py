@@ -141,7 +141,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
 
 
 def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
-    """A copy of a setting is no further sample of settings, as it was in Wilcoxon's test."""
+    """A copy of a setting is no further sample of settings; in Wilcoxon's test it was one."""
     study = write_study(
         tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
     )

@@ -21,10 +21,10 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     results = make_results(study, LATE_MEANS)
     results.save()
     first = (tmp_path / RESULTS_FILE).read_bytes(), (tmp_path / CURVES_FILE).read_bytes()
-    again = load_results(study)
-    assert list(again.rows) == sorted(results.rows)
-    assert again.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
-    again.save()
+    repeat = load_results(study)
+    assert list(repeat.rows) == sorted(results.rows)
+    assert repeat.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
+    repeat.save()
     assert (tmp_path / CURVES_FILE).read_bytes() == first[1]
     report.write_report(study, load_results(study))  # from the files as from the runs
 
@@ -39,10 +39,10 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
         results.curves[key] = replace(curve, costs={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})
     results.measure_setting(study, "equal")
     results.save()
-    again = load_results(study)
+    repeat = load_results(study)
     for key, row in results.rows.items():
-        np.testing.assert_equal(again.rows[key], row)
-        np.testing.assert_equal(vars(again.curves[key]), vars(results.curves[key]))
+        np.testing.assert_equal(repeat.rows[key], row)
+        np.testing.assert_equal(vars(repeat.curves[key]), vars(results.curves[key]))
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:

@@ -124,15 +124,17 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
 
     # an edit of the yaml that is none of the runs' costs nothing, another result is had from the curves
     changed = write_study(study.folder, title="Another", result="last")
-    again = run_study(changed, logs, log=lines)
-    assert again.rows["equal", "random", 0]["late"] == pytest.approx(first.rows["equal", "random", 0]["last"], abs=1e-6)
+    repeat = run_study(changed, logs, log=lines)
+    assert repeat.rows["equal", "random", 0]["late"] == pytest.approx(
+        first.rows["equal", "random", 0]["last"], abs=1e-6
+    )
     # configs changed, and the composed one did not: composing tells
-    for row in again.rows.values():
+    for row in repeat.rows.values():
         row["stamp"] = "other"
-    again.save()
-    work = StudyRunner(changed, again, CONFIGS, logs, False, lines.append)
+    repeat.save()
+    work = StudyRunner(changed, repeat, CONFIGS, logs, False, lines.append)
     assert work.find_progress(list_conditions(changed), [0, 1]).count_runs(DONE) == 10
-    for row in again.rows.values():
+    for row in repeat.rows.values():
         row["config_hash"] = "other"
     assert work.find_progress(list_conditions(changed), [0, 1]).count_runs("changed") == 10
     lines.clear()
@@ -207,7 +209,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
     lines, played = list[str](), list[Task]()
 
-    def again(stop: int = 99) -> Results:
+    def repeat(stop: int = 99) -> Results:
         def counted(task: Task) -> RunOutcome:
             played.append(task)
             if len(played) > stop:
@@ -220,23 +222,23 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
         return load_results(study)
 
     with pytest.raises(KeyboardInterrupt):
-        again(stop=1)
+        repeat(stop=1)
     assert lines[0] == "0 of 3 runs are done, 3 to do"
     assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "new", "old"]
     played.clear()
-    results = again()  # goes on
+    results = repeat()  # goes on
     assert "2 of 3 runs are done, 1 to do" in lines
     assert {row["commit"] for row in results.rows.values()} == {"new"}
     assert [task.overrides[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
     assert not any(task.resume for task in played)  # what is in logs/ is other code's
     played.clear()
-    again()
+    repeat()
     assert not played
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", True))
     with pytest.raises(
         OptionError, match="again=true repeats runs of other commits, but this code has uncommitted changes"
     ):
-        again()
+        repeat()
 
 
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

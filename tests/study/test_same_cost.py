@@ -97,7 +97,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
 
 
 def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp_path: Path) -> None:
-    """Its runs have no clock of their own, and a reference with other overrides is never the run of the baseline."""
+    """Its runs have no clock, and a reference with other overrides is never the run of the baseline."""
     cells = {name: {"words": [f"partition.alpha={name[-1]}", "until.virtual_s=50"]} for name in ("a1", "a2")}
     cells["a1"]["rows"], cells["a2"]["rows"] = ["wide", "same_bytes"], ["round_robin"]
     wide = {"of": "wide", "equal": "bytes"}

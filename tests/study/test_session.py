@@ -90,8 +90,8 @@ def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
     trained = history.wall_s(metadata.read_start_times(folder), history.read_history(folder).times)
     assert 0 < trained <= first
-    again = run_task(task).result_columns["wall_s"]
-    assert again >= trained
+    repeat = run_task(task).result_columns["wall_s"]
+    assert repeat >= trained
     now_ms = time.time_ns() // 1_000_000
     assert measure_earlier_seconds(folder, now_ms) == trained
     assert measure_earlier_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0

@@ -235,9 +235,9 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert (tuned.trials, sum(tuned.commits.values())) == (6, 6)
     assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
-    again = list[str]()
-    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
-    assert again == lines
+    repeat = list[str]()
+    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).run(["ucb_cs"])
+    assert repeat == lines
 
 
 def test_the_rules_of_a_verdict_have_defaults() -> None:

@@ -33,8 +33,8 @@ def test_how_a_run_ended(logs: Logs, status: str, expected: str) -> None:
 
 def test_a_run_has_the_status_running(logs: Logs) -> None:
     replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
-    again = make_observers(logs)
-    for watcher in again:
+    repeat = make_observers(logs)
+    for watcher in repeat:
         watcher.start(run_info(logs, start=3))
     run = logs.only_run()
     assert (run.info.status, run.data.tags["status"]) == ("RUNNING", "running")

@@ -41,8 +41,8 @@ def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
 
     replay_run(make_observers(logs), run_info(logs), last=4, status="interrupted")
     assert round_tags() == ("6", "4")
-    again = make_observers(logs)
-    for watcher in again:
+    repeat = make_observers(logs)
+    for watcher in repeat:
         watcher.start(run_info(logs, rounds=9, start=3))
     assert round_tags() == ("9", "3")
     assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"

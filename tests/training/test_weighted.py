@@ -184,8 +184,8 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
         assert sorted(first.tolist()) == sorted(labels.tolist())
         return correction.answers
 
-    again = [torch.equal(a, b) for a, b in zip(gradients(4, 1), gradients(4, 1), strict=True)]
-    assert all(again)
+    repeat = [torch.equal(a, b) for a, b in zip(gradients(4, 1), gradients(4, 1), strict=True)]
+    assert all(repeat)
     is_equal = [torch.equal(a, b) for a, b in zip(gradients(4, 1), gradients(5, 1), strict=True)]
     assert not all(is_equal)
 

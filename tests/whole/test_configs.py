@@ -37,9 +37,9 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 def list_words(group: str) -> list[str]:
     """Return `group=option` for all yaml files; aliases come last, without the groups that they set."""
     names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
-    typed = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
+    typed_overrides = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
     last = max(len(list(CONFIGS.glob(f"{data_group}/*.yaml"))) for data_group in DATA_GROUPS)
-    return [""] * last + typed if group == "heterogeneity" else typed
+    return [""] * last + typed_overrides if group == "heterogeneity" else typed_overrides
 
 
 TOGETHER = [  # compose one option of each group together: Hydra takes equally long for one file and for all
@@ -48,20 +48,22 @@ TOGETHER = [  # compose one option of each group together: Hydra takes equally l
 
 
 def test_every_option_is_composed() -> None:
-    typed = {word for row in TOGETHER for word in row} | {f"experiment={word}" for word in EXPERIMENTS}
-    assert typed == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
+    typed_overrides = {word for row in TOGETHER for word in row} | {f"experiment={word}" for word in EXPERIMENTS}
+    assert typed_overrides == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
 
 
-@pytest.mark.parametrize("typed", [*((f"experiment={word}",) for word in EXPERIMENTS), *TOGETHER], ids=" ".join)
-def test_every_config_composes(typed: tuple[str, ...]) -> None:
-    needed = ("model.path=user_networks.Dense",) if "model=module" in typed else ()
-    cfg = compose_by_hydra((*typed, *needed))
+@pytest.mark.parametrize(
+    "typed_overrides", [*((f"experiment={word}",) for word in EXPERIMENTS), *TOGETHER], ids=" ".join
+)
+def test_every_config_composes(typed_overrides: tuple[str, ...]) -> None:
+    needed = ("model.path=user_networks.Dense",) if "model=module" in typed_overrides else ()
+    cfg = compose_by_hydra((*typed_overrides, *needed))
     composed = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
     options.check_all_options(composed.config)
     check.check_aliases(composed)
     for group in METHOD_GROUPS:
         assert components.make_component(composed, group) is not None
-    if typed[0].startswith("experiment="):
+    if typed_overrides[0].startswith("experiment="):
         check.check_before_data(composed)  # presets name components that can be combined
 
 

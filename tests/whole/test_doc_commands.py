@@ -36,10 +36,12 @@ def list_jobs(words: list[str]) -> Iterator[list[str]]:
     A search interval is replaced by one end, and several seeds by the first, because no check depends on the seed.
     """
     sweeps = words[:1] == ["-m"]
-    typed = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]
+    overrides = [
+        re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)
+    ]
     choices = [
         [f"{key}={choice}" for choice in value.split(",")] if sweeps else [f"{key}={value}"]
-        for key, value in map(cut, typed)
+        for key, value in map(cut, overrides)
     ]
     choices = [values[:1] if values[0].startswith("seed=") else values for values in choices]
     yield from map(list, itertools.product(*choices))

@@ -26,13 +26,13 @@ def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     verbs = re.findall(r"(?:`|^)fedcohort ([\w-]+)", text, re.MULTILINE)
     assert [verb for verb in verbs if verb not in COMMANDS and verb not in ("VERB", "COMMAND")] == []
     groups = {folder.name for folder in CONFIGS.iterdir() if folder.is_dir()}
-    typed = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]
-    unknown = [pair for pair in typed if not (CONFIGS / pair[0] / f"{pair[1]}.yaml").exists() and pair[1] != "null"]
+    overrides = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]
+    unknown = [pair for pair in overrides if not (CONFIGS / pair[0] / f"{pair[1]}.yaml").exists() and pair[1] != "null"]
     assert [pair for pair in unknown if not any(m in pair[1] for m in USER_NAMES)] == []
 
 
 def test_selected_tests_exist() -> None:
-    """Each word of `pytest FILES -k WORDS` is in the name of a test in the files, and each file has a selected test."""
+    """Each term of `pytest FILES -k TERMS` is in the name of a test in the files, and each file has a selected test."""
     commands = [
         (command, re.findall(r"tests/[\w/.]+", command), re.findall(r"(?<= -k )\w+|(?<= -k )\"[^\"]+", command))
         for path in DOCUMENTS

@@ -140,12 +140,12 @@ def test_every_reduced_experiment_is_tested() -> None:
 def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     path = f"dataset.path={make(tmp_path)}"
-    ran = run_training(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
-    assert len(ran.reports) == 3
-    assert np.isfinite(ran.last.metrics["test/loss"])
-    assert (len(ran.last.cohort), ran.info.choices["experiment"]) == (2, word)
+    run = run_training(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
+    assert len(run.reports) == 3
+    assert np.isfinite(run.last.metrics["test/loss"])
+    assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, word)
     if word.startswith("feddiverse"):
-        assert "test/acc_worst_group" in ran.last.metrics
+        assert "test/acc_worst_group" in run.last.metrics
 
 
 @pytest.mark.parametrize(("scale", "clipped"), [(1.0, False), (40.0, True)])

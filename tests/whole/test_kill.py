@@ -65,8 +65,8 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "mlflow.db").write_bytes(database_template())
-    ran = run_training(folder, *WORDS, *QUIET)
-    return ran, tracked(folder)
+    trained_run = run_training(folder, *WORDS, *QUIET)
+    return trained_run, tracked(folder)
 
 
 def tracked(logs: Path) -> dict[str, dict[int, float]]:

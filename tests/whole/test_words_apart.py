@@ -69,9 +69,9 @@ def test_no_module_imports_a_choice() -> None:
     assert not importers
 
 
-def chosen(*typed: str) -> set[tuple[str, str]]:
+def chosen(*overrides: str) -> set[tuple[str, str]]:
     """Return (group, choice) of every yaml that the run reads, including nested components."""
-    return {(key.split("@")[0], word) for key, word in compose_overrides(*typed).choices.items()}
+    return {(key.split("@")[0], word) for key, word in compose_overrides(*overrides).choices.items()}
 
 
 def stripped(home: Path, used: set[tuple[str, str]]) -> str:
@@ -96,7 +96,7 @@ def test_two_runs_without_common_options_need_no_other_option(tmp_path: Path) ->
     )
     homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
     runs = [Command(*SHORT, *words, home=Path(home)) for home, words in zip(homes, (FIRST, SECOND), strict=True)]
-    for home, ran in zip(homes, [run.finish() for run in runs], strict=True):
-        assert ran.returncode == 0, ran.stdout + ran.stderr
-        assert f"from {home}/src" in ran.stdout, "another copy of the package ran"
+    for home, trained_run in zip(homes, [run.finish() for run in runs], strict=True):
+        assert trained_run.returncode == 0, trained_run.stdout + trained_run.stderr
+        assert f"from {home}/src" in trained_run.stdout, "another copy of the package ran"
     assert all(len(list(Path(home, "logs").glob("**/weights.pt"))) == 1 for home in homes)

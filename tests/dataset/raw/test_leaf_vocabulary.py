@@ -1,4 +1,4 @@
-"""Raw Reddit comments are converted to sequences of ten words, and the words of the training part are counted."""
+"""Raw Reddit comments are converted to sequences of ten words, and the training part is counted by word."""
 
 import json
 from pathlib import Path

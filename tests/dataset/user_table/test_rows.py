@@ -18,10 +18,10 @@ KINDS: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client
 
 
 def write_clients(path: Path, sizes: list[int]) -> None:
-    who = [f"c{k}" for k, size in enumerate(sizes) for _ in range(size)]
-    n = len(who)
+    client_ids = [f"c{k}" for k, size in enumerate(sizes) for _ in range(size)]
+    n = len(client_ids)
     for part in ("train", "test"):
-        write_part(path, part, x=np.arange(n) / n, who=who, label=np.arange(n) % 2)
+        write_part(path, part, x=np.arange(n) / n, who=client_ids, label=np.arange(n) % 2)
 
 
 def test_small_clients_are_left_out(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The map of what each client did in each round, also where there is no room for every client and round."""
+"""The map of the states of clients by round, also if there is no room for every client and round."""
 
 import dataclasses
 from pathlib import Path

@@ -46,18 +46,18 @@ def written(
     journal.start(facts)
     ids = np.arange(clients)
     unit = np.resize([*UNIT, slowest_s], clients)
-    came = np.flatnonzero(unit < 5)
+    arrivals = np.flatnonzero(unit < 5)
     units = np.where(unit == 2.0, 5, np.where(unit == 4.0, 3, 0))
     ones = np.ones(clients)
     seconds = {"down_s": 2 * ones, "infer_s": ones, "train_s": unit * np.where(units > 0, units, 5), "up_s": 3 * ones}
     numbers = {"units": units, "units_asked": 5 * ones, **seconds}
-    flags = {"available": ids, "selected": ids, "arrived": came}
+    flags = {"available": ids, "selected": ids, "arrived": arrivals}
     table = ClientFacts(len(facts.n_train), flags, {name: (ids, values) for name, values in numbers.items()})
     for step in range(rounds + 1):
         paced = {"round/closed_s": 20.0, **({"round/announced_s": 20.0} if announced else {})} if step else {}
         metrics = {"time/virtual_s": (20.0 + probe_s) * step, **paced}
         round_report = dataclasses.replace(
-            make_report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=came
+            make_report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=arrivals
         )
         journal.observe(dataclasses.replace(round_report, clients=table if step else {}))
     journal.finish("finished")
@@ -189,8 +189,8 @@ def test_the_command_draws_a_round_without_scores(
 
 def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) -> None:
     """A buffered run: jobs of earlier rounds begin before 0, those that arrive end before the close, others go on."""
-    ran = run_training(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
-    history = read_history(ran.folder)
+    run = run_training(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
+    history = read_history(run.folder)
     loaded = load_timed_round(history, 5)
     jobs, arrived, goes_on = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]
     assert int(arrived.sum()) == 4

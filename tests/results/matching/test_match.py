@@ -139,7 +139,7 @@ def test_each_seed_may_have_another_budget() -> None:
 
 
 def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
-    """Seeds 1 and 2 of ucb went on without the budget, so that they are no equals; a seed that random lacks is none."""
+    """Seeds 1 and 2 of ucb continued without the budget: they are not paired, nor is a seed that random lacks."""
     budgets = {0: "300", 1: "400", 2: "500"}
     random = [make_run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
     methods = [make_run("ucb", s, 0.6, options={"until.virtual_s": budget}) for s, budget in budgets.items()]
