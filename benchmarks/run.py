@@ -22,6 +22,8 @@ from typing import Any
 
 import torch
 
+from processor import name_processor
+
 FOLDER = Path(__file__).parent
 RANGE_ERROR = ("selector=ucb_cs", "selector.discount=2")
 TRACKED = (
@@ -181,7 +183,8 @@ def main(workloads: list[str], repeats: int) -> None:
     lines = [
         "# Round time and memory compared with a plain PyTorch loop",
         "",
-        f"{datetime.date.today()}, {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()},",
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {name_processor()}, kernels of torch for "
+        f"{torch.backends.cpu.get_cpu_capability()}, Python {platform.python_version()},",
         f"{versions}; {repeats} interleaved repeats; one thread per process; float32 unless noted; evaluation on,",
         COLUMNS_NOTE,
         "`make bench` writes this file.",

@@ -11,7 +11,6 @@ the last one has ended: those that outlive their parent are counted, because thi
 import ctypes
 import datetime
 import os
-import re
 import resource
 import statistics
 import subprocess
@@ -22,6 +21,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+
+from processor import name_processor
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl.h
 ROOT = Path(__file__).resolve().parents[1]
@@ -118,13 +119,12 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         ]
         for name, words in COMMANDS.items()
     ]
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     counts = sorted({len(repeats) for by_command in costs.values() for repeats in by_command.values()})
     n_repeats = " to ".join(map(str, counts))
     ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
     kernels = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
     about = (
-        f"{datetime.date.today()}, {os.cpu_count()} cores of {model[1] if model else 'an unknown processor'}, kernels "
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {name_processor()}, kernels "
         f"of torch for {kernels}, load {load:.1f} before the first command: a busy machine needs more seconds for "
         f"equal work. Median of {n_repeats} repeats, which alternate between the versions. Seconds are user and system "
         "time of all processes of a command, until the last one has ended. MB are the largest resident memory of one "
@@ -188,8 +188,9 @@ def main(words: list[str]) -> None:
         for _ in range(repeats):
             for when, code in codes.items():
                 costs[when][name].append(measure(name, code))
-        for when, repeats in costs.items():
-            seconds, peak_mb = [cost.cpu_s for cost in repeats[name]], max(cost.peak_mb for cost in repeats[name])
+        for when, costs_by_command in costs.items():
+            command_costs = costs_by_command[name]
+            seconds, peak_mb = [cost.cpu_s for cost in command_costs], max(cost.peak_mb for cost in command_costs)
             texts = ", ".join(f"{value:.2f}" for value in seconds)
             sys.stdout.write(f"{name} {when}: {texts} s, {peak_mb:.0f} MB\n")
             sys.stdout.flush()

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
-from jobs.test_status import ran
+from jobs.test_status import trained_run
 
 WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
@@ -28,7 +28,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
     sweep_folder.save_plan(folder, Plan([*WORDS, *([job] for job in "abc")], refused))
     assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (rejected); no process works on it"]
-    SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
+    SweepJob(folder, 0, tuple(WORDS[0]), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     SweepJob(folder, 1, tuple(WORDS[1])).write_record("failed", reason="why")
     lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
     first, *other_lines = print_sweep(tmp_path, "status", capsys)
@@ -74,7 +74,7 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    SweepJob(folder, 0, tuple(WORDS[0]), ran(tmp_path / "run", 32, 0.5, 0.625)).write_record("running")
+    SweepJob(folder, 0, tuple(WORDS[0]), trained_run(tmp_path / "run", 32, 0.5, 0.625)).write_record("running")
     assert print_sweep(tmp_path, "status", capsys)[0].startswith("sweep s: 1 running, 1 left"), "the cluster has it"
     waiting, first, *lines = print_sweep(tmp_path, "cancel", capsys, "wait_s=0")
     assert waiting == "waiting for the jobs to finish their round, at most 0 s"

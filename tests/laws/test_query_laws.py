@@ -90,13 +90,13 @@ class Closed:
 
     def costs(self, step: int, rows: pd.DataFrame) -> list[float]:
         """Return the costs of a round, in the order of COSTS, from its rows of the clients table."""
-        n = self.ran.info.n_train
-        n_val = self.ran.info.class_counts.sum(1) - n
+        n = self.run.info.n_train
+        n_val = self.run.info.class_counts.sum(1) - n
         queried, selected = (rows.client[rows[flag]].to_numpy() for flag in ("queried", "selected"))
         passes = sum(PASSES[word](n[queried], n_val[queried]) for word in self.signals)
         answers = sum(len(self._answered(word, rows)) for word in self.signals)
         query_s = float(np.max(passes, initial=0.0)) / (3 * EPOCHS) if self.by_selector else 0.0
-        metrics = self.ran.reports[step].metrics
+        metrics = self.run.reports[step].metrics
         closed_s = metrics["round/closed_s"]
         busy_s = max(query_s, closed_s) if self.concurrent else query_s + closed_s
         return [
@@ -113,8 +113,8 @@ class Closed:
 
 def check(closed: Closed) -> pd.DataFrame:
     """Compare the journal with the table that was written; return the table."""
-    table = pd.read_parquet(closed.ran.folder / "clients.parquet")
-    for before, after in itertools.pairwise(closed.ran.reports):
+    table = pd.read_parquet(closed.run.folder / "clients.parquet")
+    for before, after in itertools.pairwise(closed.run.reports):
         rows = table[table.step == after.step]
         rise = [after.metrics[name] - before.metrics[name] for name in COSTS]
         assert rise == pytest.approx(closed.costs(after.step, rows), rel=1e-9), after.step

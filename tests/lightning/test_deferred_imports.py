@@ -17,7 +17,7 @@ import torch
 
 from run_harness import run_training
 
-ran = run_training(sys.argv[1], "model=mlp", "client=adam", "rounds=1")
+run = run_training(sys.argv[1], "model=mlp", "client=adam", "rounds=1")
 absent = {"torch._dynamo", "torch._inductor", "sympy", "scipy.signal", "mlflow"}
 assert not absent & sys.modules.keys(), absent & sys.modules.keys()
 

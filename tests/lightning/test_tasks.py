@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_processes
 from fedcohort.record.folder import read_status
 from fedcohort.record.observer import Observer
 from run_harness import run_training
-from test_process_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
+from test_process_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, run  # noqa: F401
 
 FORKED = multiprocessing.get_context("fork")
 PATIENCE_S = 120
@@ -80,7 +80,7 @@ def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
     """The second hears SIGTERM: both end after the round, resume, finish as one process does, and then rest."""
     monkeypatch.setattr(run_harness, "Terminate", Terminate, raising=False)
     words = CASES["powd"]
-    one_task = ran(tmp_path, 1, *words)
+    one_task = run(tmp_path, 1, *words)
     logs = tmp_path / "2"
     assert run_both(logs, *words, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
     (folder,) = (logs / "runs").iterdir()

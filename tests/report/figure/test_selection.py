@@ -13,7 +13,7 @@ from fedcohort.report.figure import selection
 from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, ran, words  # noqa: F401
+from report.test_run_figures import drawn, run, words  # noqa: F401
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
@@ -28,7 +28,7 @@ def test_a_coarse_map_keeps_the_rare() -> None:
 
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
-    facts = ran(tmp_path / "run")
+    facts = run(tmp_path / "run")
     outcome = selection.load_outcomes(read_history(facts.folder), np.arange(12))
     assert outcome.shape == (12, 6)
     for step in range(1, 7):
@@ -45,7 +45,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     drawn: dict[str, Figure],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    facts = ran(tmp_path / "run", clients=40)
+    facts = run(tmp_path / "run", clients=40)
     history = read_history(facts.folder)
     ever = selection.find_selected_clients(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in make_report(step, clients=40).cohort.tolist()})
