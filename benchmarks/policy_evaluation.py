@@ -12,7 +12,6 @@ from these cohorts and their gains. The first replicate has the cohorts of the r
 
 import datetime
 import math
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +38,7 @@ from fedcohort.round.setup import Setup
 from fedcohort.selector.base import Selector
 from fedcohort.startup import build, check, compose, load
 from fedcohort.types import Ids
+from processor import name_processor
 
 SCRIPT = Path(__file__).resolve()
 CONFIGS = SCRIPT.parents[1] / "configs"
@@ -276,12 +276,11 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
 
 def write_page(table: pd.DataFrame, n_seeds: int) -> str:
     """Return the page: one line per estimator, then one line per pair."""
-    model = re.search(r"^model name\s*:\s*(.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     first = table[table["estimator"] == policy_evaluation.ESTIMATORS[0]]
     lines = [
         "# Coverage of the intervals of fedcohort evaluate-policy",
         "",
-        f"`make bench-policy`, {datetime.date.today().isoformat()}, {model[1] if model else 'unknown processor'}. "
+        f"`make bench-policy`, {datetime.date.today().isoformat()}, {name_processor()}. "
         f"{len(first)} pairs of selectors, each with {n_seeds} runs of {N_ROUNDS} rounds: digits, logistic regression, "
         f"Dirichlet 0.3, cohorts of {COHORT} of {N_CLIENTS} clients. {N_REPLICATES} replicates for each pair. The "
         "metric is the test loss, in nats per step. Estimates are refused below an effective sample size of "

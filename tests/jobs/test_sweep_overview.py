@@ -204,7 +204,7 @@ def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: 
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert Sweep().finish_sweep() == 0
-    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).finish_sweep() == 0, "what ended it is said"
+    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).finish_sweep() == 0, "the error was reported before"
     assert captured_log.messages == []
 
 

@@ -19,7 +19,7 @@ from run_harness import run_training
 
 WORDS = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
-EVERYBODY = np.arange(12)
+ALL_CLIENTS = np.arange(12)
 
 
 @pytest.fixture(scope="module", params=["flash", "random"])  # flash scores all clients, random no client
@@ -45,7 +45,7 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
 
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
-    new, old = (selection.load_outcomes(read_history(folder), EVERYBODY) for folder in folders)
+    new, old = (selection.load_outcomes(read_history(folder), ALL_CLIENTS) for folder in folders)
     assert bool(np.any(old == one_round.AWAY))
     np.testing.assert_array_equal(old, new)
 

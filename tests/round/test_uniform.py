@@ -13,7 +13,7 @@ from fedcohort.types import Ids
 from run_harness import run_training
 
 K, M, T = 20, 5, 400
-EVERYBODY = np.arange(K)
+ALL_CLIENTS = np.arange(K)
 
 
 def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
@@ -21,7 +21,7 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
     chance, counts = UniformReference.make_empty(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
-        chance = chance.add_round(chosen, EVERYBODY, draw_uniform_cohort(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        chance = chance.add_round(chosen, ALL_CLIENTS, draw_uniform_cohort(ALL_CLIENTS, len(chosen), Draws(seed, K, t)))
         counts[chosen] += 1
     return chance, counts
 
@@ -97,7 +97,7 @@ def test_uniform_selection_departs_as_far_as_its_reference() -> None:
 
 
 def test_full_participation_equals_its_reference() -> None:
-    chance, counts = played(lambda t: EVERYBODY, rounds=3)
+    chance, counts = played(lambda t: ALL_CLIENTS, rounds=3)
     assert chance.metrics(counts) == pytest.approx(
         {
             "select/uniform_overlap": 1.0,
@@ -109,12 +109,12 @@ def test_full_participation_equals_its_reference() -> None:
 
 
 def test_the_reference_cohort_is_uniform_and_independent() -> None:
-    draws = [draw_uniform_cohort(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
+    draws = [draw_uniform_cohort(ALL_CLIENTS, M, Draws(3, K, t)) for t in range(2000)]
     assert all(len(np.unique(drawn)) == M for drawn in draws)
     counts = np.bincount(np.concatenate(draws), minlength=K)
     assert np.abs(counts - 500).max() < 4 * np.sqrt(500 * (1 - M / K))
-    assert set(draw_uniform_cohort(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
-    fewer = draw_uniform_cohort(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
+    assert set(draw_uniform_cohort(ALL_CLIENTS, M, Draws(3, K, 7))) == set(draws[7])
+    fewer = draw_uniform_cohort(np.setdiff1d(ALL_CLIENTS, draws[7][:1]), M - 1, Draws(3, K, 7))
     assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
 
 
