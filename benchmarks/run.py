@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from fedcohort.host.processor import has_bf16
 from processor import name_processor
 
 FOLDER = Path(__file__).parent
@@ -65,7 +66,7 @@ def peers() -> list[Peer]:
         Peer("bare, 2 processes", "bare.py", ("2",)),
         Peer("fedcohort, 2 processes", "peer.py", ("2",)),
     ]
-    if any(instruction_set in Path("/proc/cpuinfo").read_text() for instruction_set in ("avx512_bf16", "amx_bf16")):
+    if has_bf16():
         available.append(Peer("fedcohort, 2 processes, bf16", "peer.py", ("2", "cpu", "bf16"), ("W2", "W4")))
     if torch.cuda.is_available():
         cuda = ("W1", "W3", "W4")
