@@ -1,5 +1,6 @@
-"""The files that `fedcohort new` writes run without changes, and their test passes."""
+"""The files that `fedcohort new` writes and those of the tutorial run without changes, and their tests pass."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -55,6 +56,22 @@ def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault
     failed = {line.split()[1].split("::")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
     assert failed == {test for test in tests if "faulty" in test}, done.stdout[-3000:] + done.stderr[-2000:]
     assert done.returncode == pytest.ExitCode.TESTS_FAILED
+
+
+def write_tutorial_files() -> None:
+    """Write the module, the yaml file and the test of docs/tutorial_selector.md into the current checkout."""
+    text = (ROOT / "docs" / "tutorial_selector.md").read_text()
+    blocks = re.findall(r"^```(?:python|yaml)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    places = ("src/fedcohort/selector/{}.py", "configs/selector/{}.yaml", "tests/selector/test_{}.py")
+    for place, block in zip(places, blocks, strict=True):
+        Path(place.format("stale_loss")).write_text(block)
+
+
+@pytest.mark.usefixtures("checkout")
+def test_the_tutorials_selector_passes_its_own_test_and_the_laws() -> None:
+    write_tutorial_files()
+    done = run_tests("tests/selector/test_stale_loss.py", "tests/laws", "-k", "stale_loss")
+    assert done.returncode == pytest.ExitCode.OK, done.stdout[-3000:] + done.stderr[-2000:]
 
 
 @pytest.mark.usefixtures("checkout")
