@@ -102,7 +102,7 @@ def test_a_fit_agrees_with_probabilistic_pca() -> None:
     values, vectors = np.linalg.eigh(rows.T @ rows / 40)
     best = np.sqrt(values[2:] - 0.3**2)[:, None] * vectors[:, 2:].T
     data = gaussian.Observations(rows, mean, weights)
-    fit, _ = gaussian.fit_features(LINEAR, rng.standard_normal((2, 4)), 1.0, data, 1000)
+    fit, _ = gaussian.fit_gaussian_process(LINEAR, rng.standard_normal((2, 4)), 1.0, data, 1000)
     least, fitted = (loss_and_gradients(LINEAR, features, 1.0, data)[0] for features in (best, fit))
     assert least - 1e-9 < fitted < least + 0.01
     np.testing.assert_allclose(fit.T @ fit, best.T @ best, atol=0.05)
@@ -111,9 +111,9 @@ def test_a_fit_agrees_with_probabilistic_pca() -> None:
 
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
 def test_without_data_the_parameters_are_unchanged(kernel: gaussian.Kernel) -> None:
-    assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((2, 7), NAN), np.ones(2)), 10) == (X, 1.5)
-    assert gaussian.fit_features(kernel, X, 1.5, observe(np.full((1, 7), 1e300), np.ones(1)), 3) == (X, 1.5)
-    np.testing.assert_array_equal(gaussian.fit_features(kernel, X, 1.5, observe(Y), 0)[0], X)
+    assert gaussian.fit_gaussian_process(kernel, X, 1.5, observe(np.full((2, 7), NAN), np.ones(2)), 10) == (X, 1.5)
+    assert gaussian.fit_gaussian_process(kernel, X, 1.5, observe(np.full((1, 7), 1e300), np.ones(1)), 3) == (X, 1.5)
+    np.testing.assert_array_equal(gaussian.fit_gaussian_process(kernel, X, 1.5, observe(Y), 0)[0], X)
 
 
 def test_the_smooth_covariance_by_hand() -> None:
@@ -131,7 +131,7 @@ def test_the_smooth_covariance_agrees_with_scikit_learn() -> None:
 
 
 def test_a_smooth_fit_lowers_the_loss() -> None:
-    end, f = gaussian.fit_features(SMOOTH, X, 1.0, observe(Y), 50)
+    end, f = gaussian.fit_gaussian_process(SMOOTH, X, 1.0, observe(Y), 50)
     assert loss(SMOOTH, end, f) < loss(SMOOTH, X, 1.0) - 1
 
 
@@ -146,6 +146,6 @@ def test_a_fit_equals_torchs_adam_with_a_decaying_rate() -> None:
         features.grad = torch.from_numpy(slopes[1])
         adam.step()
         falling.step()
-    fit, _ = gaussian.fit_features(LINEAR, X, 1.0, observe(Y, weights), 10)
+    fit, _ = gaussian.fit_gaussian_process(LINEAR, X, 1.0, observe(Y, weights), 10)
     assert fit.dtype == np.float64
     np.testing.assert_allclose(fit, features.detach().numpy(), rtol=1e-12)

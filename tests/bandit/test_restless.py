@@ -38,7 +38,7 @@ def test_learning_equals_the_steps_by_hand() -> None:
     """
     past = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
     np.testing.assert_allclose(restless.transition_matrix(past.transition_counts), P, rtol=1e-14)
-    np.testing.assert_allclose(restless.next_belief(past), [0.55, 0.45], rtol=1e-14)
+    np.testing.assert_allclose(restless.predict_state_belief(past), [0.55, 0.45], rtol=1e-14)
     np.testing.assert_allclose(restless.predict_rewards(past, X), [0.64], rtol=1e-14)
     after = restless.add_rewards(past, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)

@@ -9,7 +9,7 @@ import pytest
 
 from config_options import make_typed
 from fedcohort.selector.base import Stateless
-from fedcohort.selector.fedcs import FedCs, plan_round
+from fedcohort.selector.fedcs import FedCs, schedule_uploads
 from run_harness import run_training
 from selector_harness import World, make_context, play_rounds
 
@@ -32,19 +32,19 @@ def test_the_plan_by_hand(round_s: float, order: list[int]) -> None:
     which 5 are left, and sends for 5: 45 s in all. Client 1 adds 10 s of download and 20 s of upload: 75 s.
     A round must take less than T_round. With 25 s none fits, and the cheapest client is alone.
     """
-    assert plan_round(LINK_S, COMPUTE_S, LINK_S, round_s).tolist() == order
+    assert schedule_uploads(LINK_S, COMPUTE_S, LINK_S, round_s).tolist() == order
 
 
 def test_equally_cheap_clients_come_in_their_order() -> None:
     ones = np.ones(4)
-    assert plan_round(ones, ones, ones, 100.0).tolist() == [0, 1, 2, 3]
+    assert schedule_uploads(ones, ones, ones, 100.0).tolist() == [0, 1, 2, 3]
 
 
 def test_without_transfers_all_fast_clients_fit() -> None:
     """They compute in parallel: every client below T_round, and no other."""
     seconds = np.random.default_rng(0).uniform(0, 10, 50)
     zeros = np.zeros(50)
-    chosen = plan_round(zeros, seconds, zeros, 4.0)
+    chosen = schedule_uploads(zeros, seconds, zeros, 4.0)
     assert sorted(chosen.tolist()) == np.flatnonzero(seconds < 4.0).tolist()
     assert all(seconds[a] <= seconds[b] for a, b in pairwise(chosen))
 

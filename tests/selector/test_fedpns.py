@@ -15,10 +15,10 @@ from fedcohort.selector.fedpns import (
     FedPns,
     State,
     agreements_after_removal,
-    divide_by_largest,
     find_opposing_gradients,
     gradient_agreement,
     inner_products_per_step,
+    normalise_gram,
 )
 from fedcohort.signal.base import Derived, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
@@ -172,7 +172,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
-    assert not divide_by_largest(np.zeros((2, 2))).any()
+    assert not normalise_gram(np.zeros((2, 2))).any()
 
 
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:

@@ -14,7 +14,7 @@ from config_options import make_component
 from fedcohort.selector.feel import (
     Feel,
     State,
-    _solve_multiplier,
+    _solve_lagrange_multiplier,
     des_raj_coefficients,
     fill_missing_norms,
     normalise_importance,
@@ -37,7 +37,7 @@ PLAIN: Feel = make_component("selector", "feel")
 
 def find_lagrange_multiplier(a: np.ndarray, T: np.ndarray, rho: float) -> float:
     """Return lambda, which may be negative, from the root s = lambda + rho min T."""
-    return _solve_multiplier(a, T, rho) - rho * float(T.min())
+    return _solve_lagrange_multiplier(a, T, rho) - rho * float(T.min())
 
 
 def feel(**changes: Any) -> Feel:

@@ -86,7 +86,7 @@ def test_the_running_scale_by_hand() -> None:
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
     np.testing.assert_allclose(get_ridge(state).b, b, rtol=1e-12)
-    assert state.measurements.tau_unit.mean_magnitude() == pytest.approx(4 / 3)
+    assert state.measurements.tau_unit.feature_scale() == pytest.approx(4 / 3)
     np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
 
 
@@ -102,7 +102,7 @@ def test_the_first_round_scale_by_hand() -> None:
     state = play_losses(make_flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     np.testing.assert_allclose(get_ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
-    assert state.measurements.tau_unit.mean_magnitude() == 1.5
+    assert state.measurements.tau_unit.feature_scale() == 1.5
 
 
 def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:

@@ -18,7 +18,7 @@ from fedcohort.selector.ranking_terms import (
     expected_cohort_shares,
     normalise_utilities,
     speed_factor,
-    split_cohort,
+    split_explore_exploit,
     staleness_bonus,
 )
 from fedcohort.signal.base import find_signal
@@ -145,7 +145,7 @@ def test_exploration_decays() -> None:
     ],
 )
 def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: int, expected: tuple[int, int]) -> None:
-    assert split_cohort(m, eps, new, n_known) == expected
+    assert split_explore_exploit(m, eps, new, n_known) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])

@@ -60,7 +60,7 @@ class Bandit(Protocol[B]):
         """
         ...
 
-    def record_choice(self, belief: B, X: ContextMatrix) -> B:
+    def record_cohort(self, belief: B, X: ContextMatrix) -> B:
         """Return `belief` after the selection of clients with contexts X [m, d], whose rewards are not known yet."""
         ...
 
@@ -69,7 +69,7 @@ class Bandit(Protocol[B]):
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Return mean and standard deviation of each feature's coefficient in `belief`, [d] each; [0] without any."""
+        """Return mean and standard deviation of each feature's coefficient in `belief`, [d]; [0] if it has none."""
         ...
 
 
@@ -86,7 +86,7 @@ class LinearBandit:
     def prior(self, n_features: int, rng: Generator | None) -> Ridge:
         return ridge.prior_belief(n_features, self.lam)
 
-    def record_choice(self, belief: Ridge, X: ContextMatrix) -> Ridge:
+    def record_cohort(self, belief: Ridge, X: ContextMatrix) -> Ridge:
         return belief
 
     def learn(self, belief: Ridge, X: ContextMatrix, r: Values) -> Ridge:
@@ -142,7 +142,7 @@ class CalibratedThompson:
         noise_width = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
         return Thompson(self.lam).score(belief.ridge, X, noise_width, round, rng)[0], belief
 
-    def record_choice(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
+    def record_cohort(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief
 
     def learn(self, belief: NoisyRidge, X: ContextMatrix, r: Values) -> NoisyRidge:
@@ -160,19 +160,19 @@ class NeuralBandit:
     Attributes:
         lam: ridge penalty on the covariance of the network's gradients.
         bonus_factor: factor of the exploration bonus.
-        n_pairs: number of pairs of hidden units.
-        n_steps: number of Adam steps per round.
+        n_unit_pairs: number of pairs of hidden units.
+        n_adam_steps: number of Adam steps per round.
         lr: learning rate of Adam.
     """
 
     lam: float
     bonus_factor: float
-    n_pairs: int
-    n_steps: int
+    n_unit_pairs: int
+    n_adam_steps: int
     lr: float
 
     def prior(self, n_features: int, rng: Generator | None) -> NetworkBelief:
-        return neural.initial_network(n_features, self.n_pairs, self.lam, rng)
+        return neural.initial_network(n_features, self.n_unit_pairs, self.lam, rng)
 
     def score(
         self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: Generator
@@ -180,11 +180,11 @@ class NeuralBandit:
         mean_rewards, bonuses, belief = neural.predict_with_bonus(belief, X)
         return _score_with_bonus(mean_rewards, self.bonus_factor * bonuses), belief
 
-    def record_choice(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
+    def record_cohort(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return neural.add_selected_gradients(belief, X)
 
     def learn(self, belief: NetworkBelief, X: ContextMatrix, r: Values) -> NetworkBelief:
-        return neural.add_rewards_and_fit(belief, X, r, self.lam, self.n_steps, self.lr)
+        return neural.add_rewards_and_fit(belief, X, r, self.lam, self.n_adam_steps, self.lr)
 
     def coefficients(self, belief: NetworkBelief) -> tuple[Values, Values]:
         return np.empty(0), np.empty(0)
@@ -196,16 +196,16 @@ class RestlessBandit:
 
     Attributes:
         lam: ridge penalty of the regression.
-        n_states: number of hidden states.
+        n_hidden_states: number of hidden states.
         exploration_factor: the cohort of round t is random if fewer than this factor x ln(t + 1) cohorts were so far.
     """
 
     lam: float
-    n_states: int
+    n_hidden_states: int
     exploration_factor: float
 
     def prior(self, n_features: int, rng: Generator | None) -> HiddenMarkov:
-        return restless.initial_belief(n_features, self.n_states, self.lam, rng)
+        return restless.initial_belief(n_features, self.n_hidden_states, self.lam, rng)
 
     def score(
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: Generator
@@ -217,7 +217,7 @@ class RestlessBandit:
         next_belief = replace(belief, n_explored_rounds=belief.n_explored_rounds + 1)
         return _score_with_bonus(equal_scores, equal_scores), next_belief
 
-    def record_choice(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
+    def record_cohort(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
         return belief
 
     def learn(self, belief: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:

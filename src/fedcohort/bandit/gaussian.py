@@ -125,13 +125,13 @@ class LinearKernel:
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         d, s2 = features.shape[0], self.noise_std**2
         loss_sum = features.new_zeros(())
-        for group in observation_groups:
-            X, n = features[:, group.clients], len(group.clients)
+        for g in observation_groups:
+            X, n = features[:, g.clients], len(g.clients)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            whitened_residuals = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-            residual_norms = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
+            whitened_residuals = torch.linalg.solve_triangular(C, X @ g.R.T, upper=False)
+            residual_norms = ((g.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (g.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
 
@@ -150,22 +150,22 @@ class SquaredExponentialKernel:
     fits_scale: ClassVar[bool] = True
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
-        kernel_matrix = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
+        kernel_matrix = self._evaluate_kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
         return np.asarray(kernel_matrix.numpy() + self.noise_std**2 * np.eye(X.shape[1]))
 
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         loss_sum = features.new_zeros(())
-        for group in observation_groups:
-            X, n = features[:, group.clients], len(group.clients)
+        for g in observation_groups:
+            X, n = features[:, g.clients], len(g.clients)
             noise_covariance = self.noise_std**2 * torch.eye(n, dtype=X.dtype)
-            C, _ = torch.linalg.cholesky_ex(self._kernel(X, kernel_scale) + noise_covariance)
-            whitened_residuals = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+            C, _ = torch.linalg.cholesky_ex(self._evaluate_kernel(X, kernel_scale) + noise_covariance)
+            whitened_residuals = torch.linalg.solve_triangular(C, g.R.T, upper=False)
             residual_norms = (whitened_residuals**2).sum(0)
             log_det = 2 * C.diagonal().log().sum()
-            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (g.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
-    def _kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
+    def _evaluate_kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
         squared_norms = (features**2).sum(0)
         squared_distances = (squared_norms[:, None] + squared_norms[None, :] - 2 * features.T @ features).clamp(min=0.0)
         return kernel_scale**2 * torch.exp(-0.5 * squared_distances / self.length_scale)
@@ -186,7 +186,7 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
     return np.asarray(np.divide(weighted_sum, weight_sum, out=np.zeros(Y.shape[1]), where=weight_sum > 0))
 
 
-def fit_features(
+def fit_gaussian_process(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_adam_steps: int
 ) -> tuple[FeatureMatrix, float]:
     """Return the features X and scale f after Adam on the negative log-likelihood; unchanged if that is not finite.

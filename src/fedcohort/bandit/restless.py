@@ -112,7 +112,7 @@ def update_regressions(hmm: HiddenMarkov, state_belief: Values, X: ContextMatrix
     return replace(hmm, V=V, b=hmm.b + state_belief[:, None] * (r @ X))
 
 
-def next_belief(hmm: HiddenMarkov) -> Values:
+def predict_state_belief(hmm: HiddenMarkov) -> Values:
     """Return the probability of each hidden state of `hmm` in the next round, [J]."""
     return np.asarray(hmm.belief @ transition_matrix(hmm.transition_counts))
 
@@ -121,7 +121,7 @@ def predict_rewards(hmm: HiddenMarkov, X: ContextMatrix) -> Values:
     """Return the reward that `hmm` expects of each row of X [n, d], [n]; NaN for a row with NaN or huge values."""
     is_valid_row = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
-    expected_rewards[is_valid_row] = X[is_valid_row] @ (next_belief(hmm) @ reward_coefficients(hmm))
+    expected_rewards[is_valid_row] = X[is_valid_row] @ (predict_state_belief(hmm) @ reward_coefficients(hmm))
     return expected_rewards
 
 
@@ -133,7 +133,7 @@ def is_exploring_round(n_explored_rounds: int, t: int, c: float) -> bool:
 def add_rewards(hmm: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return `hmm` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
     is_valid_row = find_valid_rows(X, r)
-    X, r, prior_belief = X[is_valid_row], r[is_valid_row], next_belief(hmm)
+    X, r, prior_belief = X[is_valid_row], r[is_valid_row], predict_state_belief(hmm)
     if not len(r):
         return replace(hmm, belief=prior_belief)
     is_first_cohort = hmm.n_rewards == 0
@@ -157,7 +157,7 @@ def coefficient_moments(hmm: HiddenMarkov) -> tuple[Values, Values]:
 
     The deviation includes the variation between states and the uncertainty within each state.
     """
-    state_belief, theta = next_belief(hmm), reward_coefficients(hmm)
+    state_belief, theta = predict_state_belief(hmm), reward_coefficients(hmm)
     mean_coefficients = state_belief @ theta
     state_deviations = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(hmm.V, hmm.b, strict=True)])
     return mean_coefficients, np.sqrt(state_belief @ (state_deviations**2 + (theta - mean_coefficients) ** 2))

@@ -75,8 +75,8 @@ def posterior_deviation(regression: Ridge) -> FeatureVector:
 
     The noise of rewards has variance 1.
     """
-    factor_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
-    return np.asarray(np.sqrt((factor_inverse**2).sum(axis=0)))
+    cholesky_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
+    return np.asarray(np.sqrt((cholesky_inverse**2).sum(axis=0)))
 
 
 def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:

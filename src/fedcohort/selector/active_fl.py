@@ -123,8 +123,8 @@ class ActiveFl(Selector[State]):
         return (Probe("loss", expected_cohort, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients, client_values, probability = self._choose_clients(state, ctx)
-        return Selection(clients, client_values, probability=probability), state
+        clients, client_values, draw_probability = self._choose_clients(state, ctx)
+        return Selection(clients, client_values, probability=draw_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss == "start":
@@ -139,12 +139,12 @@ class ActiveFl(Selector[State]):
         return None, State(mean_losses)
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
-        """Return the cohort, each client's value, and its probability of being drawn first, [n_clients] each."""
+        """Return the cohort's ids, and each client's value and probability of being drawn first, [n_clients] each."""
         available_ids = ctx.available
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
         client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train
-        known_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
-        client_values[np.isnan(client_values)] = known_values.max() if len(known_values) else 0.0
+        known_client_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
+        client_values[np.isnan(client_values)] = known_client_values.max() if len(known_client_values) else 0.0
         eligible_ids = available_ids
         if n_excluded := math.floor(self.alpha1 * len(available_ids) + 1e-9):
             excluded_ids = top(-client_values, available_ids, n_excluded, ctx.rng, self.tie)
@@ -156,6 +156,6 @@ class ActiveFl(Selector[State]):
         undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)
         uniform_drawn_ids = draw(np.ones(ctx.n_clients), undrawn_ids, ctx.cohort - n_drawn_by_value, ctx.rng)
         share_drawn_by_value = n_drawn_by_value / ctx.cohort
-        probability = share_drawn_by_value * draw_weights / max(float(draw_weights.sum()), 1.0)
-        probability[available_ids] += (1 - share_drawn_by_value) / max(len(available_ids), 1)
-        return np.sort(np.append(value_drawn_ids, uniform_drawn_ids)), client_values, probability
+        draw_probability = share_drawn_by_value * draw_weights / max(float(draw_weights.sum()), 1.0)
+        draw_probability[available_ids] += (1 - share_drawn_by_value) / max(len(available_ids), 1)
+        return np.sort(np.append(value_drawn_ids, uniform_drawn_ids)), client_values, draw_probability

@@ -57,7 +57,7 @@ class State:
         in_pool, is_fast: whether the label noise, and the speed, of each client allow its selection, [n_clients] each.
         durations: sums of the logarithms of the seconds of each client's jobs so far.
         watch: evidence of label noise from the probes so far.
-        is_undecided: whether a probe was answered after the last decision on balance.
+        is_undecided: whether a probe was answered after the last decision on class balance.
         is_balanced: whether cohorts are balanced over classes.
         needs_counts: whether cohorts should be balanced, but too few clients have reported their label counts.
         owed_places: fraction of a place that is still due to excluded clients from earlier rounds, in [0, 1).
@@ -87,8 +87,8 @@ class Auto(Selector[State]):
         act: whether the diagnosis changes the selection; otherwise clients are probed, but selected at random.
         noise, speed: whether clients with more label noise, and slow clients, are left out.
         balance: whether cohorts are balanced over classes where random ones hold few classes.
-        first: rounds before the first probe and between probes, or more until clients have had 1.2 jobs on average.
-        probes: largest number of probes.
+        first: rounds before the first probe and between probes; more where they hold fewer than 1.2 jobs per client.
+        probes: largest number of probes, which query clients for the losses of their samples by class.
         sample: about the number of clients that the first probe queries; all if there are fewer.
         gap: least difference in the rate of wrong labels between two groups of clients for which clients are left out.
         persistence: least ratio of this difference to that of the previous probe for which they are left out.
@@ -115,8 +115,8 @@ class Auto(Selector[State]):
     speed_gain: float
 
     def __post_init__(self) -> None:
-        for flag_option in ("act", "noise", "balance", "speed"):
-            ranges.flag(flag_option, getattr(self, flag_option))
+        for option_name in ("act", "noise", "balance", "speed"):
+            ranges.flag(option_name, getattr(self, option_name))
         for option_name, value_range in RANGE_BY_INTEGER_OPTION.items():
             ranges.integer(option_name, getattr(self, option_name), value_range)
         for option_name, value_range in RANGE_BY_NUMBER_OPTION.items():
@@ -126,11 +126,12 @@ class Auto(Selector[State]):
     def needs(self) -> frozenset[str]:
         return frozenset({"class_loss"} | ({"duration"} if self.speed else set()))
 
-    def notices(self, choice: str) -> Sequence[str]:
-        return (f"selector={choice} selects at random until it has measured twice, in round {2 * self.first} or later",)
+    def notices(self, selector_name: str) -> Sequence[str]:
+        random_rounds_text = f"until it has measured twice, in round {2 * self.first} or later"
+        return (f"selector={selector_name} selects at random {random_rounds_text}",)
 
     def init(self, population: Population) -> State:
-        K, zero_sums = population.n_clients, np.zeros(population.n_clients)
+        K, zero_by_client = population.n_clients, np.zeros(population.n_clients)
         return State(
             n_classes=population.n_classes,
             interval=rounds_between_probes(self.first, K, population.cohort),
@@ -140,7 +141,7 @@ class Auto(Selector[State]):
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
-            durations=Durations(np.zeros(K, np.int64), zero_sums, zero_sums),
+            durations=Durations(np.zeros(K, np.int64), zero_by_client, zero_by_client),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -149,8 +150,7 @@ class Auto(Selector[State]):
             return ()
         queried_ids = ctx.ready
         if probe_number == 1 and ctx.n_clients > self.sample:
-            first_sampled_round = ctx.round - math.ceil(self.sample / ctx.cohort)
-            queried_ids = queried_ids[state.last_round[queried_ids] >= first_sampled_round]
+            queried_ids = queried_ids[state.last_round[queried_ids] >= ctx.round - math.ceil(self.sample / ctx.cohort)]
         return (Probe("class_loss", queried_ids, {"n_classes": state.n_classes}, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -159,7 +159,7 @@ class Auto(Selector[State]):
         in_pool = state.in_pool & state.is_fast
         probation_places, owed_places = self._count_probation_places(state, ctx)
         clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - probation_places, ctx.rng)
-        state = self._decide_class_balance(state, in_pool, ctx)
+        state = self._decide_cohort_balancing(state, in_pool, ctx)
         pool_ids = ctx.available[in_pool[ctx.available]]
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
             clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - probation_places, ctx.rng)
@@ -181,18 +181,18 @@ class Auto(Selector[State]):
         if len((class_losses := find_answers(outcome.probes, "class_loss")).clients):
             state = self._update_noise_rates(state, class_losses, outcome.round)
         if self.speed and outcome.round and outcome.round % state.interval == 0:
-            state = self._compare_speeds(state, outcome)
+            state = self._find_fast_clients(state, outcome)
         return None, state
 
     def _count_probation_places(self, state: State, ctx: RoundContext) -> tuple[int, float]:
-        """Return the number of places for excluded clients in round `ctx`, and the fraction of a place left over."""
+        """Return the places for excluded clients in round `ctx`, and the fraction of a place for later rounds."""
         if not state.watch.is_acting:
             return 0, 0.0
         owed_places = state.owed_places + self.probation * ctx.cohort
         n_excluded = int((~state.in_pool[ctx.available]).sum())
         return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
-    def _decide_class_balance(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
+    def _decide_cohort_balancing(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state after deciding, once per probe, whether cohorts of the clients `in_pool` are balanced."""
         if not (self.balance and state.is_undecided):
             return state
@@ -211,7 +211,7 @@ class Auto(Selector[State]):
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
-        """Return the state with the label noise in the probe `class_losses` of `round`, and the pool that follows."""
+        """Return the state with noise rates and pool from `class_losses`, the answers to the probe of `round`."""
         is_valid_row = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
         clients, losses = class_losses.clients[is_valid_row], ClassLosses.from_rows(class_losses.values[is_valid_row])
         if not losses.n_samples.any():
@@ -236,8 +236,8 @@ class Auto(Selector[State]):
         log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.decision_text)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
-    def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after the round `outcome`; if speeds persist, `is_fast` is false for the slowest clients."""
+    def _find_fast_clients(self, state: State, outcome: RoundOutcome) -> State:
+        """Return the state after the round `outcome`; if speeds persist, `is_fast` is False for the slowest clients."""
         has_label_counts = state.in_pool & (state.counts.sum(1) > 0)
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not has_label_counts.any():

@@ -36,11 +36,12 @@ class BalancedCohort(StatelessSelector):
         class_counts = ctx.signals[self.sample_counts_signal].astype(float)
         has_samples = class_counts.sum(1) > 0
         remaining_ids = ctx.available
-        cohort_counts = np.zeros(class_counts.shape[1])
+        cohort_class_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
-            cohort_imbalances = class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0
+            cohort_imbalances = class_imbalances(class_counts, cohort_class_counts) if chosen_ids else 0.0
             (k,) = top(np.where(has_samples, -cohort_imbalances, -np.inf), remaining_ids, 1, ctx.rng).tolist()
             chosen_ids.append(k)
-            remaining_ids, cohort_counts = remaining_ids[remaining_ids != k], cohort_counts + class_counts[k]
+            remaining_ids = remaining_ids[remaining_ids != k]
+            cohort_class_counts += class_counts[k]
         return Selection(np.sort(np.array(chosen_ids, dtype=np.int64)), -class_imbalances(class_counts)), state

@@ -152,20 +152,20 @@ class StatelessSelector(Selector[Stateless]):
         return Stateless()
 
 
-def describe_full_first_round(choice: str) -> str:
-    """Return the start-up notice of the selector `choice`, which trains all ready clients in its first round."""
-    return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
+def describe_full_first_round(selector_name: str) -> str:
+    """Return the notice that the selector `selector_name` trains all ready clients in its first round."""
+    return f"selector={selector_name} trains all ready clients in round 1, whatever the cohort"
 
 
-def check_population_limit(limit: int, n_clients: int, limit_reason: str) -> None:
-    """Raise `OptionError` if the option `limit` is below `n_clients`; `limit_reason` says why a limit exists."""
-    if limit < n_clients:
+def check_population_limit(max_clients: int, n_clients: int, limit_reason: str) -> None:
+    """Raise `OptionError` if the limit `max_clients` is below `n_clients`; `limit_reason` says why there is a limit."""
+    if max_clients < n_clients:
         allowed_text = f"an integer of at least {n_clients}, the number of clients, {limit_reason}"
-        raise ranges.range_error("limit", allowed_text, limit)
+        raise ranges.range_error("limit", allowed_text, max_clients)
 
 
 def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
-    """Return the answers to the query of `signal` among all answers by signal; an empty result without such a query."""
+    """Return the answers to the query of `signal` in `probes`, the answers by signal; empty without such a query."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
 
 

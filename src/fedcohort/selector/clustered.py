@@ -67,7 +67,7 @@ class State:
 
 @dataclass(frozen=True)
 class Clustered(Selector[State]):
-    """Clustered sampling, a client selector: each place is drawn from another distribution over clients.
+    """Clustered sampling, a client selector: each place of the cohort has its own distribution over clients.
 
     Attributes:
         criterion: "size" for Algorithm 1, by numbers of samples, or "similarity" for Algorithm 2, by last updates.
@@ -132,13 +132,13 @@ class Clustered(Selector[State]):
             urns = urns_by_size(n_train, m)
         else:
             urns = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
-        entry_row, _, entry_mass = urns
-        mass_positions = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
-        drawn_ids = client_ids[entry_row[np.searchsorted(np.cumsum(entry_mass), mass_positions, side="right")]]
-        absence_probability = np.ones(K)
-        np.multiply.at(absence_probability, client_ids[entry_row], 1 - entry_mass / n_train.sum())
+        urn_clients, _, mass_in_urn = urns
+        random_mass_points = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
+        drawn_ids = client_ids[urn_clients[np.searchsorted(np.cumsum(mass_in_urn), random_mass_points, side="right")]]
+        exclusion_probability = np.ones(K)
+        np.multiply.at(exclusion_probability, client_ids[urn_clients], 1 - mass_in_urn / n_train.sum())
         draws = np.bincount(drawn_ids, minlength=K)
-        return Selection(np.flatnonzero(draws), probability=1 - absence_probability), replace(state, draws=draws)
+        return Selection(np.flatnonzero(draws), probability=1 - exclusion_probability), replace(state, draws=draws)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         if self.criterion == "similarity":
@@ -159,8 +159,10 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
         and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
-    entry_row, urn_of_entry, entry_mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
-    return client_order[entry_row], urn_of_entry, entry_mass
+    urn_clients, urn_of_entry, mass_in_urn = pour_into_urns(
+        n_urns * n_train[client_order], np.full(n_urns, n_train.sum())
+    )
+    return client_order[urn_clients], urn_of_entry, mass_in_urn
 
 
 def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarray, "merges 4"]) -> Urns:
@@ -189,17 +191,19 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
     cluster_rank = np.empty(len(cluster_masses), np.int64)
     cluster_rank[cluster_numbers] = np.arange(len(cluster_numbers))
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
-    heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
-    light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
+    heavy_clients = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
+    light_clients = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
     free_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
-    spilled_rows, spill_urns, spill_masses = pour_into_urns(shared_masses[light_ids], free_urn_masses)
-    solo_ids = np.repeat(np.arange(len(n_train)), n_solo_urns)
-    entry_client = np.concatenate([solo_ids, heavy_ids, light_ids[spilled_rows]])
-    heavy_urns = cluster_rank[cluster_of_client[heavy_ids]] - n_light_clusters
-    urn_of_entry = np.concatenate([np.arange(len(solo_ids)), len(solo_ids) + heavy_urns, len(solo_ids) + spill_urns])
-    entry_mass = np.concatenate([np.full(len(solo_ids), urn_mass), shared_masses[heavy_ids], spill_masses])
+    spilled_rows, spill_urns, spill_masses = pour_into_urns(shared_masses[light_clients], free_urn_masses)
+    solo_clients = np.repeat(np.arange(len(n_train)), n_solo_urns)
+    urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[spilled_rows]])
+    heavy_client_urns = cluster_rank[cluster_of_client[heavy_clients]] - n_light_clusters
+    urn_of_entry = np.concatenate(
+        [np.arange(len(solo_clients)), len(solo_clients) + heavy_client_urns, len(solo_clients) + spill_urns]
+    )
+    mass_in_urn = np.concatenate([np.full(len(solo_clients), urn_mass), shared_masses[heavy_clients], spill_masses])
     entries_by_urn = np.argsort(urn_of_entry, kind="stable")
-    return entry_client[entries_by_urn], urn_of_entry[entries_by_urn], entry_mass[entries_by_urn]
+    return urn_clients[entries_by_urn], urn_of_entry[entries_by_urn], mass_in_urn[entries_by_urn]
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
@@ -220,9 +224,11 @@ def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "
     update_norms = np.linalg.norm(update_matrix, axis=1)
     scalar_products = update_matrix[clients] @ update_matrix.T
     norm_products = np.outer(update_norms[clients], update_norms)
-    cosines = np.divide(scalar_products, norm_products, out=np.ones_like(scalar_products), where=norm_products > 0)
+    update_cosines = np.divide(
+        scalar_products, norm_products, out=np.ones_like(scalar_products), where=norm_products > 0
+    )
     angles = state.angles.copy()
-    angles[clients] = np.arccos(np.clip(cosines, -1.0, 1.0))
+    angles[clients] = np.arccos(np.clip(update_cosines, -1.0, 1.0))
     angles[:, clients] = angles[clients].T
     angles[clients, clients] = 0.0
     return replace(state, updates=updates, angles=angles)

@@ -20,29 +20,29 @@ class FeatureScale:
     """The scale of a feature: the mean absolute value of its non-zero observations so far, 1 before the first.
 
     Attributes:
-        total: sum of the absolute values of the observations.
-        count: number of observations.
+        total: sum of the absolute values of the non-zero observations.
+        count: number of non-zero observations.
     """
 
     total: float = 0.0
     count: int = 0
 
-    def mean_magnitude(self) -> float:
-        """Return the mean absolute value of the feature's observations so far; 1 before the first observation."""
+    def feature_scale(self) -> float:
+        """Return the mean absolute value of the feature's non-zero observations so far; 1 before the first of them."""
         return self.total / self.count if self.count else 1.0
 
-    def with_values(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
+    def with_feature_values(self, feature_magnitudes: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
-            absolute_values: absolute values of the new observations, [n].
+            feature_magnitudes: absolute values of the new observations, [n].
             scale_rule: observations that set the scale: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), which leaves the scale at 1.
         """
         if scale_rule == "none" or (scale_rule == "first_round" and self.count):
             return self
-        positive_observations = absolute_values[absolute_values > 0]
-        return FeatureScale(self.total + float(positive_observations.sum()), self.count + len(positive_observations))
+        positive_magnitudes = feature_magnitudes[feature_magnitudes > 0]
+        return FeatureScale(self.total + float(positive_magnitudes.sum()), self.count + len(positive_magnitudes))
 
 
 INITIAL_FEATURE_SCALE = FeatureScale()
@@ -115,7 +115,9 @@ class Measurements:
         """
         has_duration, durations_s = np.isfinite(job_seconds), self.tau.copy()
         durations_s[clients[has_duration]] = job_seconds[has_duration]
-        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_values(job_seconds[has_duration], scale_rule))
+        return replace(
+            self, tau=durations_s, tau_unit=self.tau_unit.with_feature_values(job_seconds[has_duration], scale_rule)
+        )
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards of some clients.
@@ -128,7 +130,7 @@ class Measurements:
         """
         client_rewards = self.r.copy()
         client_rewards[clients] = new_rewards
-        return replace(self, r=client_rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
+        return replace(self, r=client_rewards, r_unit=self.r_unit.with_feature_values(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
         """Return the context (feature vector) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
@@ -137,22 +139,23 @@ class Measurements:
         """
         has_duration = np.isfinite(self.tau)
         mean_duration = self.tau[has_duration].mean() if has_duration.any() else 0.0
-        scaled_durations = np.where(has_duration, self.tau, mean_duration) / self.tau_unit.mean_magnitude()
-        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.mean_magnitude()])
+        scaled_durations = np.where(has_duration, self.tau, mean_duration) / self.tau_unit.feature_scale()
+        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.feature_scale()])
         return np.where(np.isfinite(X), X, np.nan)
 
 
-def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form: str) -> ContextMatrix:
+def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_transform: str) -> ContextMatrix:
     """Return the columns of the named features, [n, d], in the order of `feature_names`; d + 1 columns if whitened.
 
     Args:
         X: contexts with all features in the order of `FEATURE_NAMES`, [n, 4].
         feature_names: features to keep.
-        feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds a 1.
+        feature_transform: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds
+            a column of ones.
     """
     # contiguous is the memory order after a resume
     feature_columns = np.ascontiguousarray(X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]])
-    return whiten_contexts(feature_columns) if feature_form == "whitened" else feature_columns
+    return whiten_contexts(feature_columns) if feature_transform == "whitened" else feature_columns
 
 
 def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
@@ -171,8 +174,8 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     centred_contexts = X[is_valid_row] - X[is_valid_row].mean(axis=0)
     eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
     is_varying_direction = eigenvalues > MIN_RELATIVE_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
-    column_scales = np.where(is_varying_direction, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
-    whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
+    direction_scales = np.where(is_varying_direction, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
+    whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * direction_scales) @ eigenvectors.T
     whitened_contexts[is_valid_row, -1] = 1.0
     return whitened_contexts
 
@@ -223,6 +226,6 @@ class State:
 
 def replace_contexts(contexts: ContextMatrix, new_contexts: ContextMatrix, clients: Ids) -> ContextMatrix:
     """Return a copy of `contexts` with the rows of `clients` from `new_contexts`; both are [n_clients, d]."""
-    contexts_copy = contexts.copy()
-    contexts_copy[clients] = new_contexts[clients]
-    return contexts_copy
+    replaced_contexts = contexts.copy()
+    replaced_contexts[clients] = new_contexts[clients]
+    return replaced_contexts

@@ -42,7 +42,7 @@ from fedcohort.selector.base import Selector, find_answers
 from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_GRADIENT_ENTRY = 1e100  # of the numbers of a gradient, whose squares are added
-MINI_BATCH_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
+MINI_BATCH_RNG_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Delta(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if self.query_signal is None:
             return ()
-        query_options = {"batch": self.batch, "key": MINI_BATCH_KEY}
+        query_options = {"batch": self.batch, "key": MINI_BATCH_RNG_KEY}
         if self.ideal:
             return (Probe(self.query_signal, ctx.ready, query_options),)
         generator_state = ctx.rng.bit_generator.state
@@ -156,7 +156,7 @@ class Delta(Selector[State]):
         agg_override = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
             return agg_override, state
-        client_ids, gradient_rows = finite_rows(outcome.clients, self._measure_clients(outcome, len(state.weights)))
+        client_ids, gradient_rows = finite_rows(outcome.clients, self._stack_gradients(outcome, len(state.weights)))
         if len(client_ids) < 2:
             return agg_override, state
         client_scores = self.compute_scores(gradient_rows[:, :-1], gradient_rows[:, -1])
@@ -166,30 +166,30 @@ class Delta(Selector[State]):
         probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
         return agg_override, replace(state, probability=self.apply_min_probability(probability))
 
-    def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
+    def _stack_gradients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
         """Return each arrived client's gradient, and its deviation over mini-batches or its loss, [n, P + 1].
 
         `outcome` is the round's outcome, `n_clients` the number of all clients, and P the length of a gradient.
         """
         n_arrived = len(outcome.clients)
-        query_answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
-        queried_values = query_answers[outcome.clients].reshape(n_arrived, -1)
-        gradients = outcome.signals["update"] if self.gradient == "update" else queried_values[:, :-1]
-        spreads_or_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
-        return np.column_stack([gradients, spreads_or_losses])
+        gradient_answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
+        gradient_rows = gradient_answers[outcome.clients].reshape(n_arrived, -1)
+        gradients = outcome.signals["update"] if self.gradient == "update" else gradient_rows[:, :-1]
+        deviations_or_losses = outcome.signals["train_loss"] if self.score == "released" else gradient_rows[:, -1]
+        return np.column_stack([gradients, deviations_or_losses])
 
-    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], spreads_or_losses: Values) -> Values:
+    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], deviations_or_losses: Values) -> Values:
         """Return the score of each measured client, [n]; P is the length of a gradient.
 
         Args:
             gradients: gradient of each client, [n, P].
-            spreads_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in
-                nats with score=released, [n].
+            deviations_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its mean
+                training loss in nats with score=released, [n].
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
-            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * spreads_or_losses**2))
-        losses = np.maximum(spreads_or_losses, 0.0)
+            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * deviations_or_losses**2))
+        losses = np.maximum(deviations_or_losses, 0.0)
         loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 

@@ -133,11 +133,11 @@ class DivFL(Selector[State]):
 
 
 def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
-    """Return the rows that greedy facility location chooses, in order, and how many rows are nearest to each, [f].
+    """Return the rows that greedy facility location chooses, in order, and how many rows are nearest to each.
 
     Args:
         distances: distance between each pair of clients, [a, a]; of equal objectives the first row wins.
-        n_facilities: number of rows to choose, at most a.
+        n_facilities: number f of rows to choose, at most a. Both results are int64 [f].
     """
     chosen_rows: list[int] = []
     nearest_distances = np.full(len(distances), np.inf)

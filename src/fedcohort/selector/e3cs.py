@@ -41,7 +41,7 @@ class State:
     """State of E3CS that is kept between rounds.
 
     Attributes:
-        log_weights: logarithm of each client's weight, less the largest one, [n_clients].
+        log_weights: logarithm of each client's weight minus the largest logarithm, [n_clients].
         log_weight_gain: increase of a client's log weight if it arrives, as fixed at its latest selection, [n_clients];
             0 where its selection probability was capped at 1.
     """
@@ -106,8 +106,8 @@ class E3cs(Selector[State]):
 def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
     """Return the selection probability of each client, which sum to m, and whether it is capped at 1, [n] each.
 
-    The c clients with the largest weights are capped. The others share m - c - (n - c) sigma in proportion to `w`,
-    above sigma each. c is the smallest number for which no probability exceeds 1.
+    The c clients with the largest weights are capped. Each other client has sigma, and a part of the remaining
+    m - c - (n - c) sigma in proportion to `w`. c is the smallest number for which no probability exceeds 1.
 
     Args:
         w: weight of each client, positive, [n].

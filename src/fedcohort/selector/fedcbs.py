@@ -101,6 +101,6 @@ class FedCbs(Selector[State]):
         """
         cohort_imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
         log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(cohort_imbalances, self.eps))
-        probabilities = np.zeros(len(class_counts))
-        probabilities[remaining_ids] = np.exp(log_weights - log_weights.max())
-        return np.asarray(probabilities / probabilities.sum())
+        client_probabilities = np.zeros(len(class_counts))
+        client_probabilities[remaining_ids] = np.exp(log_weights - log_weights.max())
+        return np.asarray(client_probabilities / client_probabilities.sum())

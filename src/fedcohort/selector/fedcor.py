@@ -54,8 +54,8 @@ class State:
     """State of FedCor that is kept between rounds.
 
     Attributes:
-        X: feature vectors of the clients, which determine the covariance of their losses, [dim, n_clients]; None before
-            the first fit.
+        X: feature vectors of the clients, which determine the covariance of their loss changes, [dim, n_clients];
+            None before the first fit.
         f: scale of the covariance with kernel=se.
         p: share of all training samples that each client has, [n_clients].
         mu: mean of each client's loss changes, in nats, [n_clients].
@@ -80,7 +80,7 @@ class FedCor(Selector[State]):
     """FedCor, a client selector: a Gaussian process models how the clients' loss changes correlate.
 
     Attributes:
-        warmup: last round (counted from 0) with a random cohort; all clients are queried for their loss until the next.
+        warmup: last round (from 0) with a random cohort. Until round warmup + 1 all clients are queried for their loss.
         interval: rounds between two fits after the warm-up; for each fit a random cohort trains a model that is
             discarded.
         beta: factor of a client's score after each selection, in (0, 1].
@@ -126,7 +126,7 @@ class FedCor(Selector[State]):
         ranges.number("length", self.length, "(0, inf)")
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of two covariance matrices of the losses of `n_clients` clients, whatever `n_params`."""
+        """Return the bytes of two covariance matrices of `n_clients` clients' loss changes, whatever `n_params`."""
         return 16 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -147,7 +147,7 @@ class FedCor(Selector[State]):
         if ctx.round <= self.warmup:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
-            state = self._fit_features(state, ctx)
+            state = self._fit_gaussian_process(state, ctx)
         return self._choose_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -178,7 +178,7 @@ class FedCor(Selector[State]):
             alpha = np.ones_like(alpha)
         return replace(state, loss_changes=loss_changes, alpha=alpha, loss=current_losses, last_query_round=round)
 
-    def _fit_features(self, state: State, ctx: RoundContext) -> State:
+    def _fit_gaussian_process(self, state: State, ctx: RoundContext) -> State:
         """Return the state with the Gaussian process fitted to the loss changes before the round of `ctx`."""
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
@@ -190,7 +190,7 @@ class FedCor(Selector[State]):
         mu = gaussian.weighted_mean(Y, age_weights) if self.update_mean else state.mu
         n_adam_steps = self.first_steps if state.X is None else self.steps
         observations = gaussian.Observations(Y, mu, age_weights)
-        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, observations, n_adam_steps)
+        X, f = gaussian.fit_gaussian_process(self._make_kernel(), X, state.f, observations, n_adam_steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _make_kernel(self) -> "Kernel":
@@ -201,20 +201,20 @@ class FedCor(Selector[State]):
         return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
 
     def _choose_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the cohort of round `ctx`; its score terms are each client's discount and position in the order."""
+        """Return the cohort of round `ctx`; its score terms are each client's discount and position in the cohort."""
         if state.X is None:
             raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
         sigma = self._make_kernel().covariance(state.X, state.f)
-        cohort_order, scores_by_choice = self.order_cohort(sigma, state.p, state.alpha, ctx)
-        choice_order = np.full(ctx.n_clients, np.nan)
-        choice_order[cohort_order] = np.arange(len(cohort_order))
-        first_choice_scores = scores_by_choice[0] if scores_by_choice else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(cohort_order), first_choice_scores, {"discount": state.alpha, "place": choice_order})
+        cohort_order, scores_by_place = self.order_cohort(sigma, state.p, state.alpha, ctx)
+        cohort_place = np.full(ctx.n_clients, np.nan)
+        cohort_place[cohort_order] = np.arange(len(cohort_order))
+        first_place_scores = scores_by_place[0] if scores_by_place else np.full(ctx.n_clients, np.nan)
+        return Selection(np.sort(cohort_order), first_place_scores, {"discount": state.alpha, "place": cohort_place})
 
     def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
-        """Return ids in the order of choice, and all clients' scores at each choice.
+        """Return the cohort's ids in the order of choice, and all clients' scores at each choice, [n_clients] each.
 
         Args:
             sigma: covariance of the clients' loss changes, [n_clients, n_clients].
@@ -224,20 +224,22 @@ class FedCor(Selector[State]):
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        cohort_order, remaining_ids, scores_by_choice = np.empty(0, np.int64), ctx.available, list[Values]()
+        cohort_order, remaining_ids, scores_by_place = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variances = np.diag(sigma)
-            is_varying = variances >= MIN_LOSS_VARIANCE
-            scores = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variances, 1.0)), -np.inf)
+            loss_varies = variances >= MIN_LOSS_VARIANCE
+            scores = np.where(
+                loss_varies, alpha * (p @ sigma) / np.sqrt(np.where(loss_varies, variances, 1.0)), -np.inf
+            )
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]
-            scores_by_choice.append(scores)
-            sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
-        return cohort_order, scores_by_choice
+            scores_by_place.append(scores)
+            sigma = gaussian.condition_covariance(sigma, int(k)) if loss_varies[k] else sigma
+        return cohort_order, scores_by_place
 
 
 def losses_by_client(loss_answers: ProbeResult, n_clients: int) -> Values:
-    """Return each client's loss in `loss_answers`, in nats, [n_clients]; NaN without an answer, or from 1e12 on."""
+    """Return each client's loss in `loss_answers`, in nats, [n_clients]; NaN without an answer below 1e12."""
     client_losses = loss_answers.dense(n_clients)
     return np.where(np.abs(client_losses) < MAX_LOSS, client_losses, np.nan)

@@ -70,11 +70,13 @@ class FedCs(StatelessSelector):
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
         candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
         compute_s = np.maximum(job_s - upload_s - download_s, 0.0)
-        upload_order = plan_round(download_s[candidate_ids], compute_s[candidate_ids], upload_s[candidate_ids], round_s)
+        upload_order = schedule_uploads(
+            download_s[candidate_ids], compute_s[candidate_ids], upload_s[candidate_ids], round_s
+        )
         return Selection(np.sort(candidate_ids[upload_order[: ctx.cohort]])), state
 
 
-def plan_round(download_s: Values, compute_s: Values, upload_s: Values, round_s: float) -> Ids:
+def schedule_uploads(download_s: Values, compute_s: Values, upload_s: Values, round_s: float) -> Ids:
     """Return the positions of the candidates that finish in time, in the order of their uploads, int64 [m].
 
     Each next candidate adds the fewest seconds, the first one in case of ties. If no candidate finishes in time, the
@@ -92,11 +94,11 @@ def plan_round(download_s: Values, compute_s: Values, upload_s: Values, round_s:
         added_round_s = np.maximum(download_s[remaining_rows] - broadcast_s, 0.0) + added_upload_s
         fastest_row = int(np.argmin(added_round_s))
         candidate_row = int(remaining_rows[fastest_row])
-        finishes_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
-        if finishes_late and upload_order:
+        is_candidate_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
+        if is_candidate_late and upload_order:
             break
         upload_order.append(candidate_row)
-        if finishes_late:
+        if is_candidate_late:
             break
         broadcast_s = max(broadcast_s, float(download_s[candidate_row]))
         uploads_end_s = uploads_end_s + float(added_upload_s[fastest_row])

@@ -54,7 +54,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, S
 log = logging.getLogger("fedcohort")
 
 Triplets = Float64[np.ndarray, "clients 3"]
-DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
+TRIPLET_COLUMN_ORDER = (2, 0, 1)  # SC, CI, AI
 MIN_DIVISOR = 1e-12
 MIN_TRIPLET_COMPONENT = MIN_DRAW_WEIGHT = 1e-9  # smaller components, and weights of known_matrix, count as 0
 
@@ -141,8 +141,8 @@ class FedDiverse(Selector[State]):
         unqueried_ids = ctx.ready[~state.is_queried[ctx.ready]]
         if self.source != "estimated" or ctx.round < self.pretrain or not len(unqueried_ids):
             return ()
-        seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
-        query_options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": seed}
+        batch_seed = int(ctx.rng.integers(2**63))  # batch orders follow from it, the round and the client
+        query_options = {"q": self.q, "epochs": self.epochs, "lr": self.lr, "batch": self.batch, "seed": batch_seed}
         return (Probe("dht", unqueried_ids, query_options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -159,7 +159,7 @@ class FedDiverse(Selector[State]):
         cohort_order = self.order_cohort(delta, has_triplet, ctx, n_triples)
         role_of_client = np.full(ctx.n_clients, np.nan)
         role_of_client[cohort_order] = np.arange(len(cohort_order)) % 3
-        triplet_column = DRAW_ORDER[n_triples % 3]
+        triplet_column = TRIPLET_COLUMN_ORDER[n_triples % 3]
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, triplet_column],
@@ -182,8 +182,8 @@ class FedDiverse(Selector[State]):
         while len(chosen_ids) < ctx.cohort and len(remaining_ids):
             role_number = len(chosen_ids) % 3
             if role_number == 0:
-                probability = draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], has_triplet, remaining_ids)
-                k = draw_one_client(probability, ctx.rng.random())
+                draw_weights = delta[:, TRIPLET_COLUMN_ORDER[n_triples % 3]]
+                k = draw_one_client(draw_probabilities(draw_weights, has_triplet, remaining_ids), ctx.rng.random())
                 n_triples += 1
             else:
                 p, c = chosen_ids[-role_number], chosen_ids[-1]
@@ -237,14 +237,14 @@ def draw_probabilities(draw_weights: Values, has_triplet: Bool[np.ndarray, "_n"]
     if remaining_weights.sum() < MIN_DIVISOR:
         is_candidate = has_triplet[remaining_ids]
         remaining_weights = np.where(is_candidate | ~is_candidate.any(), 1.0, 0.0)
-    probabilities = np.zeros(len(draw_weights))
-    probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
-    return probabilities
+    client_probabilities = np.zeros(len(draw_weights))
+    client_probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
+    return client_probabilities
 
 
-def draw_one_client(probability: Values, uniform_draw: float) -> int:
-    """Return the id of the client that is drawn with `probability` [n_clients]; `uniform_draw` is in [0, 1)."""
-    cumulative_probability = np.cumsum(probability)
-    last_possible_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
+def draw_one_client(draw_probability: Values, uniform_draw: float) -> int:
+    """Return the id of the client that is drawn with `draw_probability` [n_clients]; `uniform_draw` is in [0, 1)."""
+    cumulative_probability = np.cumsum(draw_probability)
+    last_possible_client = np.flatnonzero(draw_probability)[-1]  # u times the total may round up to the total
     drawn_client = np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right")
     return int(min(drawn_client, last_possible_client))

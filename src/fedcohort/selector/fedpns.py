@@ -77,7 +77,7 @@ class FedPns(Selector[State]):
         alpha: exponent in the share of its probability that an opposing client loses, (r + beta)^alpha.
         beta: offset of r, the share of the client's arrivals in which it was labelled as opposing the cohort.
         keep: share of the arrivals that is always aggregated.
-        loss_check: whether an update is left out only if that lowers the server's loss.
+        loss_check: whether an update is left out only if that does not raise the server's loss.
     """
 
     alpha: float
@@ -126,9 +126,9 @@ class FedPns(Selector[State]):
         H = inner_products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         arrived_rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         arrived_rows = arrived_rows[np.isfinite(np.diag(H))[arrived_rows]]
-        is_loss_higher = self._compare_losses(outcome, arrived_rows) if self.loss_check else None
+        is_loss_higher = self._make_loss_comparison(outcome, arrived_rows) if self.loss_check else None
         min_kept_gradients = self._min_kept_updates(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
-        valid_H = divide_by_largest(H[np.ix_(arrived_rows, arrived_rows)])
+        valid_H = normalise_gram(H[np.ix_(arrived_rows, arrived_rows)])
         opposing_rows, excluded_rows = find_opposing_gradients(valid_H, min_kept_gradients, is_loss_higher)
         rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
@@ -141,8 +141,11 @@ class FedPns(Selector[State]):
         is_aggregated[arrived_rows[excluded_rows]] = False
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
-    def _compare_losses(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return a function of two groups of rows of `arrived_rows`: whether the second's mean has the higher loss."""
+    def _make_loss_comparison(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
+        """Return a function of two groups of updates: whether the second's mean has the higher loss on the server.
+
+        A group is given by positions in `arrived_rows`, which are positions in the clients of `outcome`.
+        """
         server_loss = outcome.signals["server_loss"]
 
         def loss_of_group(group_rows: Ids) -> float:
@@ -154,9 +157,9 @@ class FedPns(Selector[State]):
         return lambda group_rows, remaining_rows: loss_of_group(group_rows) < loss_of_group(remaining_rows)
 
     def update_probabilities(self, probability: Values, opposing_ids: Ids, opposing_shares: Values) -> Values:
-        """Return the selection probabilities [n_clients] after `opposing_ids` pass on a part to the other clients.
+        """Return the selection probabilities [n_clients] after `opposing_ids` lose a share to the other clients.
 
-        `probability` [n_clients] is the previous one, `opposing_shares` the share of the arrivals of each of
+        `probability` [n_clients] holds the previous ones. `opposing_shares` are the shares of the arrivals of each of
         `opposing_ids` in which it opposed the cohort.
         """
         gains_probability = np.ones(len(probability), bool)
@@ -184,7 +187,7 @@ def inner_products_per_step(update_products: Gram, local_steps: Values) -> Gram:
     return np.asarray(update_products / local_step_divisors[:, None] / local_step_divisors)
 
 
-def divide_by_largest(H: Gram) -> Gram:
+def normalise_gram(H: Gram) -> Gram:
     """Return the matrix H of inner products [m, m] divided by its largest diagonal entry, so that no sum overflows."""
     max_squared_norm = float(np.diag(H).max(initial=0.0))
     return H / max_squared_norm if max_squared_norm > 0 else H
@@ -201,11 +204,11 @@ def gradient_agreement(H: Gram, group_rows: Ids) -> float:
 
 
 def agreements_after_removal(H: Gram, group_rows: Ids) -> Values:
-    """Return the agreement E(A - k) after removing each single gradient k from a group A, [len(member_rows)].
+    """Return the agreement E(A - k) after removing each single gradient k from a group A, [a].
 
     Args:
         H: inner products of all gradients, [m, m].
-        group_rows: rows of H that belong to A, at least two.
+        group_rows: rows of H that belong to A, [a], at least two.
     """
     group_H = H[np.ix_(group_rows, group_rows)]
     return np.asarray((group_H.sum() - 2 * group_H.sum(1) + np.diag(group_H)) / (len(group_rows) - 1))
@@ -221,6 +224,7 @@ def find_opposing_gradients(
         min_kept_gradients: least number of rows to keep; one row is kept in any case.
         is_loss_higher: function of a group's rows, and of these rows without one client, that returns whether the
             server's loss is higher without this client. If so, the client is labelled but kept, and the search ends.
+            None leaves the loss unchecked.
     """
     group_rows, removed_rows = np.arange(len(H)), list[int]()
     while len(group_rows) > max(min_kept_gradients, 1):

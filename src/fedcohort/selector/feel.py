@@ -53,7 +53,7 @@ class State:
 
     Attributes:
         update_norms: norm of each client's last update, NaN before it, [n_clients].
-        weights: Des Raj estimation weights of the current cohort, 0 for other clients, [n_clients].
+        weights: weight of each client of the current cohort in Des Raj's estimator, 0 for other clients, [n_clients].
     """
 
     update_norms: Values
@@ -193,31 +193,33 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # speed alone does not count without a valid norm
-    q = _unnormalised_probabilities(a, rho * (T - T.min()), rho, _solve_multiplier(a, T, rho))
+    q = _unnormalised_probabilities(a, rho * (T - T.min()), rho, _solve_lagrange_multiplier(a, T, rho))
     return np.asarray(q / q.sum())
 
 
-def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
+def _solve_lagrange_multiplier(a: Values, T: Values, rho: float) -> float:
     """Return s = lambda + rho min T with which `sampling_probabilities` sum to 1, lambda the Lagrange multiplier.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
+
+    `a`, `T` and `rho` are those of `sampling_probabilities`.
     """
-    lower_s, upper_s = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    lower_root, upper_root = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     latency_costs = rho * (T - T.min())
     for _ in range(200):
-        middle_s = (lower_s + upper_s) / 2
-        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_s).sum())
+        middle_root = (lower_root + upper_root) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_root).sum())
         if abs(probability_sum - 1) < 1e-12:
             break
-        lower_s, upper_s = (middle_s, upper_s) if probability_sum > 1 else (lower_s, middle_s)
-    return (lower_s + upper_s) / 2
+        lower_root, upper_root = (middle_root, upper_root) if probability_sum > 1 else (lower_root, middle_root)
+    return (lower_root + upper_root) / 2
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:
     """Return a sqrt((1 - rho) / (latency_costs + s)), probabilities before normalisation, [n].
 
-    `latency_costs` [n] is rho (T - min T), `a` [n] the importance.
+    `latency_costs` [n] is rho (T - min T), `a` [n] the importance, and `s` the result of `_solve_lagrange_multiplier`.
     """
     q = latency_costs + s
     np.divide(1 - rho, q, out=q)

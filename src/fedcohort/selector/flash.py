@@ -64,8 +64,7 @@ class Flash(Selector[State]):
         gamma_scale: factor of the exploration width.
         delta: confidence parameter of the exploration width, in (0, 1).
         lam: ridge penalty of the regression.
-        alpha, beta, A: weights of the pseudo-labels and of the reverse cross-entropy, and value of log 0, in the robust
-            loss.
+        alpha, beta, A: in the robust loss, weights of pseudo-labels and of reverse cross-entropy, and value of log 0.
         features: names of the context's features.
         form: contexts unchanged ("raw"), or centred, decorrelated and scaled, with an intercept ("whitened").
         gamma_dim: dimension in the exploration width: the number of features ("kept"), or 4 ("fixed4").
@@ -135,9 +134,11 @@ class Flash(Selector[State]):
     def robust_loss(self) -> Mapping[str, float]:
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
-    def notices(self, choice: str) -> Sequence[str]:
-        notice = f"selector={choice} stands in for a paper whose text was not available: report it under another name"
-        return (describe_full_first_round(choice), *((notice,) if self.bandit in ("neural", "restless") else ()))
+    def notices(self, selector_name: str) -> Sequence[str]:
+        notice = (
+            f"selector={selector_name} stands in for a paper whose text was not available: report it under another name"
+        )
+        return (describe_full_first_round(selector_name), *((notice,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def used_features(self) -> tuple[str, ...]:
@@ -171,9 +172,9 @@ class Flash(Selector[State]):
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             server_loss = float(ctx.signals["server_val_loss"])
             loss_decrease = rewards.split_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_contexts(replace(state, server_loss=server_loss), loss_decrease))
+            state = self._renew_contexts(self._learn_rewards(replace(state, server_loss=server_loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
-            state = self._store_answers(state, probes)
+            state = self._store_loss_answers(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), replace(state, sent_X=state.X)
@@ -184,7 +185,7 @@ class Flash(Selector[State]):
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_contexts(state.sent_X, state.X, clients)
-        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_choice(posterior, state.X[clients]))
+        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_cohort(posterior, state.X[clients]))
         score_terms = {"exploit": predicted_rewards.expected_reward, "explore": predicted_rewards.exploration_term}
         return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
 
@@ -192,11 +193,11 @@ class Flash(Selector[State]):
         arrived_ids, is_first_round, used_contexts = outcome.clients, outcome.round == 0, state.sent_X
         current_contexts = state.X
         if self.context == "lagged":
-            state = self._store_answers(state, outcome.probes)
+            state = self._store_loss_answers(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             client_rewards = np.zeros(len(arrived_ids)) if is_first_round else state.latest_rewards[arrived_ids]
-            pending = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
-            return None, self._store_durations(self._store_rewards(state, pending, client_rewards), outcome)
+            pending_rewards = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
+            return None, self._store_durations(self._store_rewards(state, pending_rewards, client_rewards), outcome)
         rewarded_ids = arrived_ids
         if self.credit == "answered":  # all clients, whose answers are of this round
             rewarded_ids, used_contexts = np.arange(len(current_contexts)), current_contexts
@@ -207,8 +208,8 @@ class Flash(Selector[State]):
         coefficient_moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
         return {n: (float(mean_coefficient), float(sd)) for n, mean_coefficient, sd in coefficient_moments}
 
-    def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Return the state with the losses that clients answered in `probes`, and with new rewards and contexts."""
+    def _store_loss_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
+        """Return the state with the losses in `probes`, the answers by signal, and with new rewards and contexts."""
         robust_answers, val_answers = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
         robust_losses = robust_answers.dense(len(state.loss))
         robust_losses[~np.isfinite(robust_losses)] = np.nan
@@ -218,12 +219,12 @@ class Flash(Selector[State]):
         state = replace(state, measurements=measurements, loss=robust_losses)
         if self.reward == "global":
             loss_decrease = rewards.mean_loss_decrease(loss_decrease, state.p)
-        return self._renew_contexts(state if self.reward == "progress" else self._reward_contexts(state, loss_decrease))
+        return self._renew_contexts(state if self.reward == "progress" else self._learn_rewards(state, loss_decrease))
 
-    def _reward_contexts(self, state: State, loss_decrease: Values) -> State:
-        """Return the state after rewarding pending contexts by each client's `loss_decrease` in nats, [n_clients]."""
-        seconds = state.measurements.tau if self.reward_tau == "client" else np.full(len(state.loss), state.round_tau)
-        latest_rewards = rewards.reward_per_second(loss_decrease, seconds, self.change)
+    def _learn_rewards(self, state: State, loss_decrease: Values) -> State:
+        """Return the state after learning rewards of pending contexts from `loss_decrease`, in nats, [n_clients]."""
+        tau = state.measurements.tau if self.reward_tau == "client" else np.full(len(state.loss), state.round_tau)
+        latest_rewards = rewards.reward_per_second(loss_decrease, tau, self.change)
         state, pending = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
         return state if pending is None else self._store_rewards(state, pending, latest_rewards[pending.clients])
 
@@ -233,15 +234,15 @@ class Flash(Selector[State]):
         clients, latest_rewards = pending_rewards.clients[has_finite_reward], latest_rewards[has_finite_reward]
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
         if not (pending_rewards.is_first_round and self.skip_first_update):
-            scaled_rewards = latest_rewards / measurements.r_unit.mean_magnitude()
+            scaled_rewards = latest_rewards / measurements.r_unit.feature_scale()
             posterior = self.chosen_bandit.learn(posterior, pending_rewards.X[has_finite_reward], scaled_rewards)
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the job durations of round `outcome`; the longest one is the duration of the round."""
-        seconds = outcome.signals["duration"]
-        round_s = float(max(seconds[np.isfinite(seconds)], default=np.nan))
-        measurements = state.measurements.with_durations(outcome.clients, seconds, self.scale)
+        durations_s = outcome.signals["duration"]
+        round_s = float(max(durations_s[np.isfinite(durations_s)], default=np.nan))
+        measurements = state.measurements.with_durations(outcome.clients, durations_s, self.scale)
         return replace(state, measurements=measurements, round_tau=round_s)
 
     def _renew_contexts(self, state: State) -> State:

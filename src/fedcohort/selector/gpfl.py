@@ -122,26 +122,27 @@ class Gpfl(Selector[State]):
         """
         data_shares = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
         data_shares = data_shares / data_shares.sum()
-        evaluate_weights = outcome.signals["server_accuracy"]
+        server_metrics = outcome.signals["server_accuracy"]
         step_projections = outcome.signals["step_projection"](data_shares)
-        step_score = score_improvement(evaluate_weights(np.zeros(len(data_shares))), evaluate_weights(data_shares))
+        step_score = score_improvement(server_metrics(np.zeros(len(data_shares))), server_metrics(data_shares))
         is_finite_projection, exp_projections = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
         finite_projections = step_projections[is_finite_projection]
         exp_projections[is_finite_projection] = np.exp(finite_projections - finite_projections.max(initial=-np.inf))
         return np.asarray(step_score * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
 
 
-def score_improvement(metrics_before: tuple[float, float], metrics_after: tuple[float, float]) -> float:
+def score_improvement(server_metrics_before: tuple[float, float], server_metrics_after: tuple[float, float]) -> float:
     """Return the sign of a change in accuracy, or half the sign of a decrease in loss if the accuracies are equal.
 
     Args:
-        metrics_before: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
-        metrics_after: accuracy and loss after the step.
+        server_metrics_before: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
+        server_metrics_after: accuracy and loss after the step.
 
     Returns:
         One of 1, 0.5, 0, -0.5 and -1, or NaN if an accuracy or loss is not finite.
     """
-    if not np.isfinite([*metrics_before, *metrics_after]).all():
+    if not np.isfinite([*server_metrics_before, *server_metrics_after]).all():
         return math.nan
-    accuracy_change, loss_decrease = metrics_after[0] - metrics_before[0], metrics_before[1] - metrics_after[1]
+    accuracy_change = server_metrics_after[0] - server_metrics_before[0]
+    loss_decrease = server_metrics_before[1] - server_metrics_after[1]
     return float(np.sign(accuracy_change)) if accuracy_change else float(np.sign(loss_decrease)) / 2

@@ -37,7 +37,7 @@ from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, draw, top
 from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
-LARGEST_PERMUTATION_KEY = 2**63 - 1
+MAX_PERMUTATION_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class GreedyFed(Selector[State]):
         return State(np.full(K, initial_estimate), np.zeros(K, np.int64), population.signals["n_train"], 0)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_PERMUTATION_KEY)))
+        state = replace(state, permutation_key=int(ctx.rng.integers(MAX_PERMUTATION_SEED)))
         if self.choice == "softmax":
             scores = state.value_estimates
             draw_weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))

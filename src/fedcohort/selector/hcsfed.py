@@ -49,7 +49,7 @@ from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult,
 
 NO_STRATUM = -1  # the stratum of clients without a sketch
 MAX_SKETCH_VALUE = 1e12
-COMPRESSION_KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
+COMPRESSION_RNG_KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
 TOO_MANY_STRATA_MESSAGE = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
@@ -58,7 +58,7 @@ SKETCH_TOO_SHORT_MESSAGE = (
     "{option} compresses a gradient of this network into two numbers, which hold little more than its norm: set a "
     "larger selector.rate"
 )
-DEFAULT_STRATA_BY_VARIANT = {"paper": 10, "feddiverse_paper": 3}
+N_STRATA_BY_VARIANT = {"paper": 10, "feddiverse_paper": 3}
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class HcsFed(Selector[State]):
     backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        ranges.choice("variant", self.variant, *DEFAULT_STRATA_BY_VARIANT)
+        ranges.choice("variant", self.variant, *N_STRATA_BY_VARIANT)
         ranges.integer("strata", self.strata, "[1, inf)", allow_null=True)
         ranges.number("rate", self.rate, "(0, 1]")
         ranges.choice("compress", self.compress, *sketch.SKETCH_KINDS)
@@ -135,8 +135,8 @@ class HcsFed(Selector[State]):
     def needs(self) -> frozenset[str]:
         return frozenset({"compressed_gradient" if self.queries_sketches else "update"})
 
-    def notices(self, choice: str) -> Sequence[str]:
-        return () if self.queries_sketches else (describe_full_first_round(choice),)
+    def notices(self, selector_name: str) -> Sequence[str]:
+        return () if self.queries_sketches else (describe_full_first_round(selector_name),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -146,7 +146,7 @@ class HcsFed(Selector[State]):
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.is_queried[ctx.ready]]
         if not self.queries_sketches or not len(unqueried_ids):
             return ()
-        query_options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_KEY}
+        query_options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_RNG_KEY}
         return (Probe("compressed_gradient", unqueried_ids, query_options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -170,7 +170,7 @@ class HcsFed(Selector[State]):
             return agg_override, state
         sketches = []
         for update in outcome.signals["update"][unqueried_ids]:
-            rng = new_generator(COMPRESSION_KEY, "signal/sketch")
+            rng = new_generator(COMPRESSION_RNG_KEY, "signal/sketch")
             sketches.append(sketch.sketch_gradient(update, self.rate, self.compress, rng))
         return agg_override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
@@ -182,7 +182,7 @@ class HcsFed(Selector[State]):
         """Return each client's stratum by k-means of the stored sketches, [n_clients]; -1 for a client without one."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum_of_client = np.full(len(state.X), NO_STRATUM)
-        H = min(DEFAULT_STRATA_BY_VARIANT[self.variant], ctx.cohort) if self.strata is None else self.strata
+        H = min(N_STRATA_BY_VARIANT[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
             n_distinct_sketches = len(np.unique(X, axis=0))
@@ -190,7 +190,7 @@ class HcsFed(Selector[State]):
         return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Draw the cohort of round `ctx` stratum by stratum, with the numbers of `count_stratum_draws`."""
+        """Draw the cohort of round `ctx` stratum by stratum; `count_stratum_draws` gives the draws of each."""
         available_ids, stratum_of_client = ctx.available, state.stratum_of_client
         m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
         unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
@@ -200,11 +200,11 @@ class HcsFed(Selector[State]):
         stratum_draws = self.count_stratum_draws(state, H, n_available, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            h_members = available_ids[stratum_of_client[available_ids] == h]
-            draw_weights = X_norms if self.queries_sketches and X_norms[h_members].sum() > 0 else np.ones(ctx.n_clients)
-            clients = np.append(clients, draw(draw_weights, h_members, int(stratum_draws[h]), ctx.rng))
+            members = available_ids[stratum_of_client[available_ids] == h]
+            draw_weights = X_norms if self.queries_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
+            clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
             if stratum_draws[h]:
-                probability[h_members] = stratum_draws[h] / m * draw_weights[h_members] / draw_weights[h_members].sum()
+                probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
         if m > len(clients):
             probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))
@@ -218,7 +218,7 @@ class HcsFed(Selector[State]):
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
     def count_stratum_draws(self, state: State, H: int, n_available: Ids, m: int) -> Ids:
-        """Return how many of m draws each of H strata gets, at most its `n_available` [H], int64 [H]."""
+        """Return how many of m draws each of H strata gets, int64 [H], at most its available clients `n_available`."""
         is_clustered = state.stratum_of_client != NO_STRATUM
         clustered_strata = state.stratum_of_client[is_clustered]
         stratum_sizes = np.bincount(clustered_strata, minlength=H)

@@ -66,7 +66,7 @@ class HicsFl(Selector[State]):
     Attributes:
         source: part of an update that is read: "bias", the biases of the output layer, or "layer", its weights and
             biases.
-        temperature: divisor of the updates in the softmax.
+        temperature: divisor of the updates in the softmax that estimates the shares of a client's classes.
         scale: weight of the difference of two clients' entropies in their distance, in radians per nat.
         gamma: weight of a cluster's mean entropy in the exponent of its probability, per nat.
         clusters: number of clusters; None for the cohort's size.
@@ -123,8 +123,8 @@ class HicsFl(Selector[State]):
             return Selection(untrained_ids), state
         cluster_ids = self.cluster_clients(state, candidate_ids, self.clusters or ctx.cohort)
         mean_entropy = np.bincount(cluster_ids, state.entropy[candidate_ids]) / np.bincount(cluster_ids)
-        probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
-        drawn_ids = candidate_ids[draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)]
+        cluster_probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
+        drawn_ids = candidate_ids[draw_by_cluster(cluster_probability, cluster_ids, n_drawn, ctx.rng)]
         scores = np.full(K, np.nan)
         scores[candidate_ids] = mean_entropy[cluster_ids]
         score_terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
@@ -134,9 +134,9 @@ class HicsFl(Selector[State]):
         clients, C = outcome.clients, state.n_classes
         updates = outcome.signals["output_layer"]
         updates = np.where((np.abs(updates) <= MAX_UPDATE_ENTRY).all(axis=1, keepdims=True), updates, 0.0)
-        class_values = updates[:, -C:]
+        class_updates = updates[:, -C:]
         if self.source == "layer":
-            class_values = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
+            class_updates = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
         vectors = updates if self.source == "layer" else updates[:, -C:]
         update_norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         stored_vectors = state.vectors.copy()
@@ -144,7 +144,7 @@ class HicsFl(Selector[State]):
             stored_vectors = np.zeros((len(stored_vectors), vectors.shape[1]))
         stored_vectors[clients] = np.divide(vectors, update_norms, out=np.zeros_like(vectors), where=update_norms > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
-        entropy[clients], has_trained[clients] = softmax_entropy(class_values / self.temperature), True
+        entropy[clients], has_trained[clients] = softmax_entropy(class_updates / self.temperature), True
         return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)
 
     def cluster_clients(self, state: State, clients: Ids, n_clusters: int) -> Ids:
@@ -169,8 +169,8 @@ def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
     """Return the entropy of the softmax of each row of `logits` [n, n_classes], in nats, [n]."""
     shifted_logits = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
     exp_logits = np.exp(shifted_logits)
-    probabilities = exp_logits / exp_logits.sum(axis=1, keepdims=True)
-    return np.asarray(-(probabilities * np.log(np.where(probabilities > 0, probabilities, 1.0))).sum(axis=1))
+    class_probs = exp_logits / exp_logits.sum(axis=1, keepdims=True)
+    return np.asarray(-(class_probs * np.log(np.where(class_probs > 0, class_probs, 1.0))).sum(axis=1))
 
 
 def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale: float) -> Float64[np.ndarray, "a a"]:
@@ -201,20 +201,20 @@ def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_roun
     return np.asarray(cluster_weights / cluster_weights.sum())
 
 
-def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
+def draw_by_cluster(p: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
     """Draw clients without replacement, each by drawing a cluster and then one of its clients; return sorted positions.
 
     Args:
-        probability: probability of each cluster, [c]; an empty cluster is not drawn.
+        p: probability of each cluster, [c]; an empty cluster is not drawn.
         cluster_of_client: cluster of each client, from 0, [a].
         n_drawn: number of clients to draw, at most a.
         rng: random generator of the draws.
     """
-    remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
+    remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(p))]
     drawn_rows = []
     for u in rng.random(n_drawn):
         cluster_has_clients = np.array([len(cluster_rows) > 0 for cluster_rows in remaining_rows])
-        cluster_weights = np.where(cluster_has_clients, probability, 0.0)
+        cluster_weights = np.where(cluster_has_clients, p, 0.0)
         weight_sums = np.cumsum(cluster_weights if cluster_weights.any() else cluster_has_clients)
         drawn_rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
     return np.sort(np.array(drawn_rows, np.int64))

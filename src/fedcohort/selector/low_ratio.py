@@ -51,8 +51,8 @@ class LowRatio(Selector[State]):
     def __post_init__(self) -> None:
         ranges.number("share", self.share, "[0, 1]")
 
-    def notices(self, choice: str) -> Sequence[str]:
-        return (describe_full_first_round(choice),)
+    def notices(self, selector_name: str) -> Sequence[str]:
+        return (describe_full_first_round(selector_name),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients

@@ -49,8 +49,8 @@ class State:
     """State of OCS between the selection and the aggregation of a round.
 
     Attributes:
-        weights: aggregation weight that each available client has if it is selected, its data share over its selection
-            probability, [n_clients]; 0 for other clients.
+        weights: aggregation weight that each available client has if it is selected, its data share divided by its
+            selection probability, [n_clients]; 0 for other clients.
     """
 
     weights: Values
@@ -126,11 +126,13 @@ def optimal_probabilities(u: Values, m: int) -> Values:
         return np.full(n, m / n)
     rows_by_norm = np.argsort(u, kind="stable")
     norm_sums = np.cumsum(u[rows_by_norm])
-    open_places = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
-    is_valid_count = (open_places > 0) & (open_places * u[rows_by_norm] <= norm_sums * (1 + 1e-12))
-    last_uncapped, p = int(np.flatnonzero(is_valid_count)[-1]), np.ones(n)
-    uncapped_rows = rows_by_norm[: last_uncapped + 1]
-    p[uncapped_rows] = open_places[last_uncapped] * u[uncapped_rows] / max(norm_sums[last_uncapped], MIN_NORM_SUM)
+    uncapped_sums = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
+    is_valid_count = (uncapped_sums > 0) & (uncapped_sums * u[rows_by_norm] <= norm_sums * (1 + 1e-12))
+    last_uncapped_row, p = int(np.flatnonzero(is_valid_count)[-1]), np.ones(n)
+    uncapped_rows = rows_by_norm[: last_uncapped_row + 1]
+    p[uncapped_rows] = (
+        uncapped_sums[last_uncapped_row] * u[uncapped_rows] / max(norm_sums[last_uncapped_row], MIN_NORM_SUM)
+    )
     return np.minimum(p, 1.0)
 
 

@@ -68,14 +68,14 @@ def inclusion_probabilities(scores: Values, available_ids: Ids, pool_size: int, 
             place share it equally.
         cohort: number of clients to draw.
     """
-    probabilities = np.zeros(len(scores))
+    client_probabilities = np.zeros(len(scores))
     if not len(available_ids):
-        return probabilities
+        return client_probabilities
     pool_size = min(pool_size, len(available_ids))
     available_scores = rank_nan_last(scores[available_ids])
     cutoff_score = np.sort(available_scores)[::-1][pool_size - 1]
     is_above_cutoff, has_cutoff_score = available_scores > cutoff_score, available_scores == cutoff_score
-    probabilities[available_ids] = (
+    client_probabilities[available_ids] = (
         is_above_cutoff + has_cutoff_score * (pool_size - is_above_cutoff.sum()) / has_cutoff_score.sum()
     ) * min(1.0, cohort / pool_size)
-    return probabilities
+    return client_probabilities

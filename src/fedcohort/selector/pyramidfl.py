@@ -71,8 +71,8 @@ class State:
 
     Attributes:
         ranking_state: state of Oort's ranking; its durations are expected ones.
-        importance: importance of each client's last update, its norm times the client's samples / 100, divided by its
-            steps with `per_step`, [n_clients]; the number of samples before the first.
+        importance: importance of each client's last update, its norm times the client's samples / 100, [n_clients]; the
+            number of samples before the first. With `per_step` it is divided by the number of local steps.
     """
 
     ranking_state: RankingState
@@ -88,7 +88,7 @@ class PyramidFl(RankingOptions, Selector[State]):
         low: probability that a tensor of the most important client's update is left out.
         high: limit of that probability for the least important client, at least `low`.
         beta: share of a fast client's idle time, until the slowest client finishes, that it trains on, in [0, 1].
-        passes: limit of a client's work in passes over its data, or None.
+        passes: limit of a client's work in passes over its data; None for no limit.
         per_step: whether the importance of an update is divided by the number of local steps.
         drop_agg: mean of a tensor that some clients left out: over the clients that sent it ("per_tensor"), or with
             zeros for the others ("zeros").
@@ -194,10 +194,10 @@ def compute_importances(update_norms: Values, sample_counts: Values, local_steps
         local_steps: number of local steps, or ones, [n].
     """
     is_valid_input = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
-    valid_norms, valid_counts = (
+    valid_norms, valid_sample_counts = (
         np.minimum(np.where(is_valid_input, x, 0.0), MAX_IMPORTANCE_FACTOR) for x in (update_norms, sample_counts)
     )
-    return np.asarray(valid_norms * valid_counts / 100.0 / local_steps)
+    return np.asarray(valid_norms * valid_sample_counts / 100.0 / local_steps)
 
 
 def tensor_drop_rates(importance: Values, lowest_drop_rate: float, highest_drop_rate: float, cohort: int) -> Values:
@@ -237,5 +237,5 @@ def work_multipliers(job_s: Values, work_unit_s: Values, E: int, beta: float) ->
         beta: share of a client's idle time that is used, in [0, 1].
     """
     idle_s = job_s.max(initial=0.0) - job_s
-    idle_units = np.divide(idle_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
-    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(idle_units + 1e-9) / E))
+    idle_work_units = np.divide(idle_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
+    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(idle_work_units + 1e-9) / E))

@@ -19,7 +19,7 @@ from fedcohort.selector.ranking_terms import (
     mask_draw_weights,
     normalise_utilities,
     speed_factor,
-    split_cohort,
+    split_explore_exploit,
     staleness_bonus,
 )
 from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selection, Values
@@ -112,7 +112,7 @@ class RankingOptions:
         return State(nan_by_client, zero_rounds, nan_by_client, zero_rounds, self.eps, self.preferred, np.empty(0))
 
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with less exploration."""
+        """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with less exploration (`eps`)."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         preferred_job_s = self._find_preferred_duration(state, ctx)
         utilities = normalise_utilities(state.utilities, self.clip)
@@ -123,7 +123,9 @@ class RankingOptions:
         untried_ids = available_ids[state.last_rounds[available_ids] == 0]
         has_reached_cap = state.n_participations >= (np.inf if self.cap is None else self.cap)
         scored_ids = available_ids[np.isfinite(scores[available_ids]) & ~has_reached_cap[available_ids]]
-        n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids))
+        n_explore, n_exploit = split_explore_exploit(
+            min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids)
+        )
         exploited_ids = clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
         exploit_weights = mask_draw_weights(np.maximum(scores, 1e-12), exploited_ids)
         explore_weights = mask_draw_weights(self._make_exploration_weights(state, ctx, preferred_job_s), untried_ids)
@@ -133,16 +135,16 @@ class RankingOptions:
         filler_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(chosen_ids), ctx.rng)
         clients = np.sort(np.concatenate([chosen_ids, filler_ids]))
         score_terms = {"utility": utilities, "staleness": staleness, "system": speed_factors}
-        probability = expected_cohort_shares(weighted_draws)
-        return Selection(clients, scores, score_terms, probability), replace(state, eps=eps)
+        selection_probability = expected_cohort_shares(weighted_draws)
+        return Selection(clients, scores, score_terms, selection_probability), replace(state, eps=eps)
 
     def store_reports(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
         utilities, last_rounds, job_seconds, n_participations = (
-            state_array.copy()
-            for state_array in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
+            client_array.copy()
+            for client_array in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
         )
         utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1
@@ -170,13 +172,13 @@ class RankingOptions:
         """
         if self.explore == "speed":
             return np.asarray(1.0 / np.maximum(ctx.signals["expected_s"], 1e-4))
-        size_weights: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
+        data_weights: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
         if self.preferred_in == "percentile":
-            size_weights = np.maximum(size_weights * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
-        return size_weights
+            data_weights = np.maximum(data_weights * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
+        return data_weights
 
     def _adapt_preferred_duration(self, preferred_duration: float, utility_sums: Values) -> tuple[float, Values]:
-        """Return the preferred duration after the option `pacer` has compared the last two windows of rounds.
+        """Return the preferred duration after the rule `pacer` has compared the utilities of the last two windows.
 
         Args:
             preferred_duration: the previous preferred duration, in the unit of `preferred_in`.
@@ -192,8 +194,8 @@ class RankingOptions:
         earlier_utility_sum, latest_utility_sum = float(utility_sums[:window].sum()), float(utility_sums[window:].sum())
         max_preferred_duration = 100.0 if self.preferred_in == "percentile" else math.inf
         is_utility_flat = abs(latest_utility_sum - earlier_utility_sum) <= 0.1 * earlier_utility_sum
-        grows_by_pacer = {"paper": earlier_utility_sum > latest_utility_sum, "code": is_utility_flat, "none": False}
-        if grows_by_pacer[self.pacer]:
+        longer_by_pacer = {"paper": earlier_utility_sum > latest_utility_sum, "code": is_utility_flat, "none": False}
+        if longer_by_pacer[self.pacer]:
             preferred_duration = min(max_preferred_duration, preferred_duration + self.step)
         elif self.pacer == "code" and abs(latest_utility_sum - earlier_utility_sum) >= 5 * earlier_utility_sum:
             preferred_duration = max(min(self.step, preferred_duration), preferred_duration - self.step)

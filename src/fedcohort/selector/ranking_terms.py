@@ -39,15 +39,15 @@ def normalise_utilities(utilities: Values, utility_quantile: float) -> Values:
     return np.asarray((np.minimum(utilities, max_utility) - lowest_utility) / utility_range)
 
 
-def staleness_bonus(round: int, last_rounds: Ids) -> Values:
+def staleness_bonus(round: int, last_job_rounds: Ids) -> Values:
     """Return the bonus sqrt(.1 ln(round) / last_round) of each client, the larger the longer it is away, [n_clients].
 
     Args:
         round: number of the round, from 1.
-        last_rounds: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did, whose
-            bonus is 0.
+        last_job_rounds: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did,
+            whose bonus is 0.
     """
-    return np.where(last_rounds > 0, np.sqrt(0.1 * math.log(round) / np.maximum(last_rounds, 1)), 0.0)
+    return np.where(last_job_rounds > 0, np.sqrt(0.1 * math.log(round) / np.maximum(last_job_rounds, 1)), 0.0)
 
 
 def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Values:
@@ -64,7 +64,7 @@ def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Valu
     return speed_factors
 
 
-def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+def split_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are chosen by their scores.
 
     The share that explores is rounded down, but at least one client while it is above 0 and clients are untried. Small
@@ -110,6 +110,6 @@ def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Valu
         weighted_draws: the draw by score and the draw among new clients: each client's weight, [n_clients], and the
             number of places.
     """
-    n_places = max(sum(n for _, n in weighted_draws), 1)
-    exploit_shares, explore_shares = (n / n_places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
+    n_cohort_places = max(sum(n for _, n in weighted_draws), 1)
+    exploit_shares, explore_shares = (n / n_cohort_places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)
     return np.asarray(exploit_shares + explore_shares)

@@ -59,8 +59,9 @@ class Refl(Selector[State]):
 
     Attributes:
         alpha: weight of the past in the mean duration of a round.
-        accuracy: probability that a client forecasts its availability rightly, otherwise the opposite.
-        adaptive: whether fewer clients are selected, by the number of late updates that are expected within `slot_s`.
+        accuracy: probability that a client's forecast of its availability is used; otherwise 1 minus the forecast is.
+        adaptive: whether the cohort is smaller by the number of late updates that are expected within the mean
+            duration of a round.
     """
 
     alpha: float

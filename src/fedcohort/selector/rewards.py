@@ -33,21 +33,21 @@ SAME_ROBUST_LOSS_REQUIREMENT = Requirement(
 )
 
 
-def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:
+def check_reward_options(reward: str, credit_option: str, scale_option: str, bandit: str) -> None:
     """Raise `OptionError` for combinations of FLASH's options that are not defined.
 
     The parameters are the values of the options `reward`, `credit`, `scale` and `bandit` of
     `configs/selector/flash.yaml`.
     """
-    if reward == "progress" and credit != "causal":
-        raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit)
-    if credit == "answered" and reward != "client":
+    if reward == "progress" and credit_option != "causal":
+        raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit_option)
+    if credit_option == "answered" and reward != "client":
         raise ranges.range_error("reward", "client with credit=answered, which learns from each client's loss", reward)
-    if bandit == "calibrated" and scale == "none":
+    if bandit == "calibrated" and scale_option == "none":
         allowed_text = (
             "running or first_round with bandit=calibrated, whose prior noise of 1 assumes rewards of mean size 1"
         )
-        raise ranges.range_error("scale", allowed_text, scale)
+        raise ranges.range_error("scale", allowed_text, scale_option)
 
 
 def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:

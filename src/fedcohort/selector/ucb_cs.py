@@ -39,7 +39,7 @@ from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-SEVERAL_STEPS_REQUIREMENT = Requirement(
+SEVERAL_LOCAL_STEPS_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.takes_several_steps(facts.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, but every client takes one step per "
     "round, so that losses alone decide after its first round. Set client.epochs, client.steps or a smaller "
@@ -88,7 +88,7 @@ class UcbCs(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS_REQUIREMENT})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, SEVERAL_LOCAL_STEPS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")
@@ -122,19 +122,19 @@ class UcbCs(Selector[State]):
         latest_loss_stds[outcome.clients[has_loss_deviation]] = loss_deviations[has_loss_deviation]
         pulled_ids = np.concatenate([finite_loss_ids, outcome.failed])
         pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
-        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
+        discounted_sums = discounted.update_arm_sums(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
         exploration_deviations = latest_loss_stds if self.sigma == "all_latest" else latest_loss_stds[finite_loss_ids]
         sigma = float(np.nanmax(exploration_deviations)) if np.isfinite(exploration_deviations).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
             mean_terms, width_terms = (
-                self._decay_and_add(old_index_term, new_index_term, pulled_ids)
+                self._update_index_term(old_index_term, new_index_term, pulled_ids)
                 for old_index_term, new_index_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
         return None, State(discounted_sums, latest_loss_stds, sigma, mean_terms, width_terms, has_invalid_loss)
 
-    def _decay_and_add(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _update_index_term(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
 
         Selected clients get `new_index_terms`; the terms of the others are multiplied by the option `discount`.
