@@ -43,10 +43,10 @@ def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batch
     n_yielded_batches = 0
     while n_yielded_batches < n_batches:
         row_order = rng.permutation(n_rows)
-        for first_row in range(0, n_rows, batch_size):
+        for batch_start in range(0, n_rows, batch_size):
             if n_yielded_batches == n_batches:
                 return
-            yield row_order[first_row : first_row + batch_size]
+            yield row_order[batch_start : batch_start + batch_size]
             n_yielded_batches += 1
 
 

@@ -18,10 +18,10 @@ BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to 
 
 
 def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
-    """Return the weights nearest to q with KL(weights || uniform) <= rho, [..., n], and a multiplier, [..., 1].
+    """Return the weights with the least KL(weights || q), [..., n], and a multiplier, [..., 1].
 
-    The multiplier is the Lagrange multiplier of the constraint. With rho = 0 the weights are equal, and it is infinite
-    unless all q are equal.
+    The constraint is KL(weights || uniform) <= rho, and the multiplier is its Lagrange multiplier. With rho = 0 the
+    weights are equal, and the multiplier is infinite unless all q are equal.
 
     Args:
         log_q: finite logarithms of the weights q up to a constant, [..., n].

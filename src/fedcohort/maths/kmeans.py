@@ -30,8 +30,8 @@ def cluster_scalars(
     cumulative_sums = np.concatenate([[0.0], np.cumsum(scalars)])
     cluster_means = np.sort(_draw_centres(scalars[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
-        value_boundaries = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        interval_edges = np.concatenate([[0], value_boundaries, [len(scalars)]])
+        interval_boundaries = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        interval_edges = np.concatenate([[0], interval_boundaries, [len(scalars)]])
         cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
         next_cluster_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
         if np.array_equal(next_cluster_means, cluster_means):
@@ -57,9 +57,9 @@ def cluster_vectors(
     sorted_points = X[row_order]
     lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(n_restarts)]
     _, best_labels = min(lloyd_runs, key=lambda lloyd_run: lloyd_run[0])
-    _, first_rows = np.unique(best_labels, return_index=True)
+    _, first_member_rows = np.unique(best_labels, return_index=True)
     cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
-    cluster_number[best_labels[np.sort(first_rows)]] = np.arange(len(first_rows))
+    cluster_number[best_labels[np.sort(first_member_rows)]] = np.arange(len(first_member_rows))
     cluster_of_row = np.empty(len(X), np.int64)
     cluster_of_row[row_order] = cluster_number[best_labels]
     return cluster_of_row

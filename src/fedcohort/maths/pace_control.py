@@ -43,8 +43,8 @@ class PaceControl:
 
     Attributes:
         w: rounds between two changes.
-        lss: step of the loss threshold; 0 for a component that only reads ddlr.
-        dss: step of the deadline; 0 for a component that only reads ltr.
+        lss: step of the loss threshold's position; 0 for a component that only reads the deadline's.
+        dss: step of the deadline's position; 0 for a component that only reads the loss threshold's.
     """
 
     w: int

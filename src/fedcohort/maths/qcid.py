@@ -20,14 +20,14 @@ def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0
         added_counts: counts that are added to every row, [C].
     """
     row_imbalances = np.empty(len(class_counts))
-    for first_row in range(0, len(class_counts), ROWS_PER_BLOCK):
-        block_rows = slice(first_row, first_row + ROWS_PER_BLOCK)
+    for block_start in range(0, len(class_counts), ROWS_PER_BLOCK):
+        block_rows = slice(block_start, block_start + ROWS_PER_BLOCK)
         row_imbalances[block_rows] = _block_imbalances(class_counts[block_rows] + added_counts)
     return row_imbalances
 
 
 def _block_imbalances(class_shares: ClassCounts) -> Values:
-    """Return the imbalance of each row of `class_shares` [n, C], [n]; it holds counts, which shares overwrite."""
+    """Return the imbalance of each row of class counts in `class_shares` [n, C], [n]; the array is overwritten."""
     n_classes = class_shares.shape[1]
     samples_per_row = class_shares @ np.ones((n_classes, 1))  # sums of integers are exact in any order
     has_samples = samples_per_row[:, 0] > 0

@@ -37,7 +37,7 @@ def shapley_values(
         value_function: function of a coalition, as sorted positions of its players, that returns the coalition's value.
             It is called at most once for each coalition.
         n: number of players.
-        tolerance: difference of two values that counts as 0.
+        tolerance: difference below which two values count as equal.
         max_exact_players: largest number of players for which all coalitions are evaluated.
         permutations_per_player: largest number of permutations per player.
         rng: random generator of the permutations.
@@ -82,14 +82,14 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
 
     `value_of` returns the value of a coalition.
     """
-    added_values, preceding_players = np.zeros(len(player_order)), frozenset[int]()
+    marginal_contributions, preceding_players = np.zeros(len(player_order)), frozenset[int]()
     value_of_all = value_of(frozenset(player_order))
     for i in player_order:
         if abs(value_of_all - value_of(preceding_players)) < tolerance:
             break
-        added_values[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
+        marginal_contributions[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
         preceding_players |= {i}
-    return added_values
+    return marginal_contributions
 
 
 def _value_difference(value_with_player: float, value_without_player: float) -> float:

@@ -44,8 +44,8 @@ def round_to_capacity(target_draws: StratumValues, capacities: StratumSizes, n_d
     is farthest below its target, the first one in case of ties.
     """
     stratum_draws = np.zeros(len(target_draws), np.int64)
-    open_strata = np.flatnonzero(capacities > 0)
-    stratum_draws[open_strata[np.argsort(-target_draws[open_strata], kind="stable")][:n_draws]] = 1
+    free_strata = np.flatnonzero(capacities > 0)
+    stratum_draws[free_strata[np.argsort(-target_draws[free_strata], kind="stable")][:n_draws]] = 1
     while stratum_draws.sum() < min(n_draws, capacities.sum()):
         stratum_draws[int(np.where(stratum_draws < capacities, target_draws - stratum_draws, -np.inf).argmax())] += 1
     return stratum_draws
@@ -59,20 +59,20 @@ def equal_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_dr
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
     while (n_remaining_draws := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
-        open_strata = np.flatnonzero(stratum_draws < capacities)
-        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(open_strata))
-        stratum_draws[open_strata] += equal_share
-        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_leftover_draws]]] += 1
+        free_strata = np.flatnonzero(stratum_draws < capacities)
+        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(free_strata))
+        stratum_draws[free_strata] += equal_share
+        stratum_draws[free_strata[np.argsort(-stratum_sizes[free_strata], kind="stable")[:n_leftover_draws]]] += 1
         stratum_draws = np.minimum(stratum_draws, capacities)
     return stratum_draws
 
 
-def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
-    """Return each arrived client's weight: its stratum's share of all clients over its stratum's arrivals.
+def stratum_weights(stratum_of_client: Ids, arrived_ids: Ids) -> Values:
+    """Return each arrived client's weight, its stratum's share of all clients divided by the stratum's arrivals.
 
-    `stratum_of_client` is the stratum of every client, [n_clients], `clients` the ids of those that arrived; the
+    `stratum_of_client` is the stratum of every client, [n_clients], `arrived_ids` the ids of those that arrived; the
     weights are [len(clients)].
     """
-    client_stratum = stratum_of_client[clients] + 1
-    stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(client_stratum)
-    return np.asarray(stratum_sizes[client_stratum] / len(stratum_of_client) / arrivals_by_stratum[client_stratum])
+    arrival_stratum = stratum_of_client[arrived_ids] + 1
+    stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(arrival_stratum)
+    return np.asarray(stratum_sizes[arrival_stratum] / len(stratum_of_client) / arrivals_by_stratum[arrival_stratum])

@@ -43,8 +43,10 @@ def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
     log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), integration_step)
     relative_weights, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
     time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / MAX_CHUNK_SIZE))
-    log_terms = np.concatenate([np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks])
-    return min(float(logsumexp(log_times - np.exp(log_times) + log_terms) + math.log(integration_step)), 0.0)
+    log_integrands = np.concatenate(
+        [np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks]
+    )
+    return min(float(logsumexp(log_times - np.exp(log_times) + log_integrands) + math.log(integration_step)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class CohortLaw:
         return not self.draws and not self.unknown_reason
 
     @classmethod
-    def from_log(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
+    def from_draws(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
         """Return the distribution from which `cohort`, sorted ids, was drawn, by the draws in `draw_log`.
 
         The distribution is conditional on the queries and their answers. From the first random draw on, the pools must
@@ -84,8 +86,8 @@ class CohortLaw:
             return cls(cohort, (), "it draws candidates at random, of which only some train")
         if any(draw.is_dependent for draw in draws):
             return cls(cohort, (), "its later draws depend on its earlier ones")
-        random_ids = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in random_draws)])
-        return cls(np.setdiff1d(cohort, random_ids), random_draws)
+        random_draw_ids = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in random_draws)])
+        return cls(np.setdiff1d(cohort, random_draw_ids), random_draws)
 
     def log_probability(self, cohort: Ids) -> float:
         """Return the log probability of `cohort`, sorted ids, in nats; -inf if it cannot be drawn."""
@@ -94,7 +96,7 @@ class CohortLaw:
             return LOG_OF_ZERO
         return sum(_log_probability(draw, weights) for draw, weights in zip(self.draws, weights_by_draw, strict=True))
 
-    def can_draw(self, cohort: Ids) -> bool:
+    def can_draw_cohort(self, cohort: Ids) -> bool:
         """Return whether `cohort`, sorted ids, has a positive probability."""
         return self._find_weights_by_draw(cohort) is not None
 
@@ -111,13 +113,15 @@ class CohortLaw:
         weights_by_draw = []
         for draw in self.draws:
             pool_ids, pool_weights = np.append(draw.clients, draw.pool), np.append(draw.weights, draw.pool_weights)
-            is_pooled = np.isin(remaining_ids, pool_ids)
+            is_in_pool = np.isin(remaining_ids, pool_ids)
             id_order = np.argsort(pool_ids, kind="stable")
-            drawn_weights = pool_weights[id_order[np.searchsorted(pool_ids, remaining_ids[is_pooled], sorter=id_order)]]
+            drawn_weights = pool_weights[
+                id_order[np.searchsorted(pool_ids, remaining_ids[is_in_pool], sorter=id_order)]
+            ]
             if _count_weight_kinds(drawn_weights) != _count_weight_kinds(draw.weights):
                 return None
             weights_by_draw.append(drawn_weights)
-            remaining_ids = remaining_ids[~is_pooled]
+            remaining_ids = remaining_ids[~is_in_pool]
         return None if len(remaining_ids) else weights_by_draw
 
     def draw_cohorts(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
@@ -125,20 +129,20 @@ class CohortLaw:
         return np.stack([self._draw_cohort(rng) for _ in range(n)])
 
     def _draw_cohort(self, rng: np.random.Generator) -> Ids:
-        cohort_parts = [self.certain_ids]
+        ids_by_draw = [self.certain_ids]
         for draw in self.draws:
             exponential_draws = rng.standard_exponential(len(draw.pool))
             is_zero_weight = draw.pool_weights == 0
             draw_keys = exponential_draws / np.where(is_zero_weight, 1.0, draw.pool_weights)  # 0 for infinite weights
             draw_order = np.lexsort((draw_keys, is_zero_weight)) if is_zero_weight.any() else np.argsort(draw_keys)
-            cohort_parts.append(draw.pool[draw_order[: len(draw.clients)]])
-        return np.sort(np.concatenate(cohort_parts))
+            ids_by_draw.append(draw.pool[draw_order[: len(draw.clients)]])
+        return np.sort(np.concatenate(ids_by_draw))
 
 
 def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:
     """Return how many of `weights` are infinite, positive and finite, and zero."""
-    n_infinite, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
-    return n_infinite, len(weights) - n_infinite - n_zero, n_zero
+    n_infinite_weights, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
+    return n_infinite_weights, len(weights) - n_infinite_weights - n_zero, n_zero
 
 
 def _log_probability(draw: Draw, weights: Values) -> float:

@@ -102,7 +102,7 @@ def compare_round(
     uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.cohort[None])[0]
     run_summary = np.full(len(cohort_summary), math.nan)
     if run_law.has_all_weights:
-        uncovered_share = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
+        uncovered_share = 1 - float(np.mean([run_law.can_draw_cohort(cohort) for cohort in cohorts]))
         run_summary = history.summarise_cohorts(log, round.t, run_law.draw_cohorts(N_COHORTS, rng)).mean(axis=0)
     return ComparedRound(
         run=history.run,
