@@ -73,8 +73,8 @@ class Arrived(ReadOnly):
         discounts: factor by which the deadline has lowered the weight of each client for the staleness of its update,
             [m]; None if all updates are of the current model.
         end_s: virtual second at which each update arrived, [m]; None if it is unknown.
-        sent_offset: function from a round to the difference between the model that its clients received and w_t,
-            float64 [P].
+        sent_offset: function of a round that returns the model sent to its clients minus w_t, float64 [P]; None if
+            it is unknown.
     """
 
     outcome: RoundOutcome
@@ -115,7 +115,7 @@ class Arrived(ReadOnly):
         """Return the discount of each update for its staleness, [m]; ones if all updates are of the current model."""
         return np.ones(len(self.weights)) if self.discounts is None else self.discounts
 
-    def add_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
+    def add_model_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
         """Return the weighted sum of the clients' models minus w_t, [P], also if some updates are late.
 
         An update is relative to the model that its client received, which is an earlier one for a late update.

@@ -62,4 +62,4 @@ class FedAsync(Aggregator[None]):
         kept_shares = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
         weights = np.empty(n_arrived)
         weights[arrival_order] = mixing_rates[arrival_order] * np.append(kept_shares[1:], 1.0)
-        return Direction(arrived.add_offsets(arrived.combine(weights).displacement, weights), weights), None
+        return Direction(arrived.add_model_offsets(arrived.combine(weights).displacement, weights), weights), None

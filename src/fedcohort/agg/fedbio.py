@@ -51,7 +51,7 @@ OBJECTIVE_REQUIREMENT = Requirement(
 )
 
 
-def _has_client_val(facts: Facts) -> bool:
+def _has_validation_samples(facts: Facts) -> bool:
     """Return whether every client of the run that `facts` describe has validation samples."""
     if facts.federation is None:
         return bool(facts.config["split"]["client_val"] > 0)
@@ -59,7 +59,7 @@ def _has_client_val(facts: Facts) -> bool:
 
 
 VALIDATION_REQUIREMENT = Requirement(
-    _has_client_val,
+    _has_validation_samples,
     "{option} learns from the clients' validation sets, but split.client_val=0 leaves at most two samples in each: "
     "choose split.client_val in (0, 0.5]",
 )
@@ -87,7 +87,7 @@ class _SampleWeigher:
     Attributes:
         weight_options: the learning rates and bounds.
         x: parameter of each training sample of the client, [n]; a sample has the weight 2 sigmoid(x).
-        u: direction that weighs samples, [P]; None for the gradient of the validation loss.
+        u: direction with which the samples' gradients are compared, [P]; None for the gradient of the validation loss.
         received: `u` as received from the server.
     """
 
@@ -170,8 +170,9 @@ class FedBiO(SampleWeighted[State]):
     """FedBiO on data cleaning, an aggregator: clients learn weights of their samples on their validation sets.
 
     Attributes:
-        variant: "first_order" takes u = gradient of the validation loss; "second_order" solves H u = this
-            gradient with the Hessian H of the training loss, and exchanges u.
+        variant: direction u with which the samples' gradients are compared: "first_order" takes the gradient of the
+            validation loss; "second_order" solves H u = this gradient with the Hessian H of the training loss, and
+            exchanges u.
         eta_x: learning rate of the samples' weight parameters x.
         tau: learning rate of u with the Hessian.
         u_max: bound of the norm of u.

@@ -42,8 +42,8 @@ class FedBuff(SampleWeighted[None]):
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return 1/B sum_i u_i s_i U_i over the B buffered updates U_i, with weights u_i and discounts s_i.
 
-        The weight p_i in `arrived` is u_i s_i over its sum, so the result is (sum_i p_i U_i) / (sum_i p_i / s_i).
-        `state` is None.
+        The weight p_i in `arrived` is u_i s_i divided by the sum of these products, so the result is (sum_i p_i U_i) /
+        (sum_i p_i / s_i). `state` is None.
         """
         weight_scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
         return Direction(arrived.mean * weight_scale, arrived.weights * weight_scale), None

@@ -98,7 +98,7 @@ class FedDf(SampleWeighted[None]):
         if self.steps == 0:
             return mean_direction, None
         server_models = arrived.required_server_models
-        x, positions_by_step = self._draw_batches(server_models)
+        x, positions_by_step = self._draw_proxy_batches(server_models)
         t = self._predict_with_teachers(arrived, x)
         if t is None:
             return mean_direction, None
@@ -106,17 +106,17 @@ class FedDf(SampleWeighted[None]):
         student = self._train_student(server_models, mean_model, x, t, positions_by_step)
         return Direction(server_models.update_of(student), mean_direction.weights), None
 
-    def _draw_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
+    def _draw_proxy_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
         """Return the proxy inputs that the distillation uses, [n, ...], and each step's positions in them, [batch].
 
         `server_models` has the proxy and the random generator.
         """
         n_proxy_inputs = len(server_models.proxy)
         proxy_rows_by_step = list(draw_batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
-        used_proxy_rows, used_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
+        used_proxy_rows, proxy_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
         first_position_of_step = np.cumsum([len(proxy_rows_of_step) for proxy_rows_of_step in proxy_rows_by_step])[:-1]
         device = server_models.proxy.device
-        positions_by_step = [torch.from_numpy(p).to(device) for p in np.split(used_positions, first_position_of_step)]
+        positions_by_step = [torch.from_numpy(p).to(device) for p in np.split(proxy_positions, first_position_of_step)]
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:

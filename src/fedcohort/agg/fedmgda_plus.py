@@ -47,7 +47,7 @@ class FedMgdaPlus(SampleWeighted[None]):
     """FedMGDA+, an aggregator whose step lowers the loss of every client.
 
     Attributes:
-        eta_g: length of a step along a direction that all clients share.
+        eta_g: length of the step if all updates have the same direction; otherwise the step is shorter.
         decay: factor of eta_g per round.
         epsilon: largest difference between a client's weight and its weight in FedAvg.
         rescale: length of the step: eta_g ("none"), or eta_g times the mean length of the updates ("mean_norm").

@@ -106,8 +106,8 @@ class Rhfl(Aggregator[State]):
         proxy_requirements = {PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_MODEL} if self.mode == "align_average" else set()
         return frozenset({RELATIVE_ADVICE, *proxy_requirements})
 
-    def notices(self, choice: str) -> Sequence[str]:
-        if self.mode != "weights_only" or choice != "rhfl":
+    def notices(self, agg_name: str) -> Sequence[str]:
+        if self.mode != "weights_only" or agg_name != "rhfl":
             return ()
         notice = "agg.mode=weights_only is FedAvg weighted by RHFL's client confidence, not RHFL: use its name, agg=ccr"
         return (notice,)
@@ -180,7 +180,9 @@ class Rhfl(Aggregator[State]):
 
 
 def client_confidence(previous_losses: Values, losses: Values, beta: float, p: Values) -> Values:
-    """Return the weight of each client by its client confidence, [K]; the weights sum to 1.
+    """Return the weight of each client by RHFL's client confidence, [K]; the weights sum to 1.
+
+    The confidence of a client is higher if its loss is lower and has decreased more.
 
     Args:
         previous_losses: loss of each client at its last participation, in nats, NaN if there is none, [K].

@@ -97,11 +97,11 @@ class Term(SampleWeighted[State]):
         w = np.exp(log_weights - log_weights.max())
         log_Z, w = float(log_weights.max() + np.log(w.sum())), w / w.sum()
         if self.smoothing is not None:
-            state = self._update_mean(state, log_Z)
+            state = self._update_mean_normaliser(state, log_Z)
             w *= np.exp(log_Z - state.log_mean)
         return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), state
 
-    def _update_mean(self, state: State, log_Z: float) -> State:
+    def _update_mean_normaliser(self, state: State, log_Z: float) -> State:
         """Return the state with the running mean of the normaliser Z after a round.
 
         Args:

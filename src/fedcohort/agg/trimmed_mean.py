@@ -39,9 +39,9 @@ class TrimmedMean(Unweighted):
     def __post_init__(self) -> None:
         ranges.number("beta", self.beta, "[0, 0.5)")
 
-    def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no value is left out; `choice` is the value of the option `agg`."""
-        return (f"agg={choice} is the plain mean with agg.beta=0: choose agg.beta above 0",) if self.beta == 0 else ()
+    def notices(self, agg_name: str) -> Sequence[str]:
+        """Return a start-up notice if no value is left out; `agg_name` is the value of the option `agg`."""
+        return (f"agg={agg_name} is the plain mean with agg.beta=0: choose agg.beta above 0",) if self.beta == 0 else ()
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         return trimmed_mean(updates, int(self.beta * len(updates) + 1e-9))
