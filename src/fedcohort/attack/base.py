@@ -67,7 +67,7 @@ class Attack(Component, Protocol):
 
         Args:
             n_clients: number of clients.
-            rng: the generator of (seed, "attack").
+            rng: random generator seeded by the run's seed and "attack".
         """
         return np.empty(0, dtype=np.int64)
 
@@ -86,7 +86,7 @@ class Attack(Component, Protocol):
         Args:
             update: the update that the attacker trained, float64 [P].
             stats: statistics of the updates that the attackers of the round know.
-            rng: the generator of (seed, "attack_update", round, client).
+            rng: random generator seeded by the run's seed, "attack_update", the round and the client.
         """
         return update
 
@@ -96,7 +96,7 @@ class Attack(Component, Protocol):
         Args:
             labels: true labels of the attacker's training samples, int64 [n].
             n_classes: number of classes.
-            rng: the generator of (seed, "attack_labels", client).
+            rng: random generator seeded by the run's seed, "attack_labels" and the client.
         """
         return labels
 
@@ -114,9 +114,9 @@ class ShareOfClients(Attack):
     def __post_init__(self) -> None:
         ranges.number("fraction", self.fraction, "[0, 1]")
 
-    def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks; `choice` is the option as typed."""
-        return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
+    def notices(self, attack_name: str) -> Sequence[str]:
+        """Return a start-up notice if no client attacks; `attack_name` is the option as typed."""
+        return () if self.fraction else (f"attack={attack_name} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
         n_attackers = int(np.ceil(self.fraction * n_clients - 1e-9))

@@ -42,11 +42,11 @@ class LabelFlip(ShareOfClients):
         ranges.choice("map", self.map, "reverse", "random")
         ranges.number("share_rows", self.share_rows, "[0, 1]")
 
-    def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks, or no label is false; `choice` is the option as typed."""
+    def notices(self, attack_name: str) -> Sequence[str]:
+        """Return a start-up notice if no client attacks, or no label is false; `attack_name` is the option as typed."""
         if self.share_rows:
-            return super().notices(choice)
-        return (f"attack={choice} has no effect with attack.share_rows=0",)
+            return super().notices(attack_name)
+        return (f"attack={attack_name} has no effect with attack.share_rows=0",)
 
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
         false_label_rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]

@@ -18,11 +18,11 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.attack.base import ReportedValues, ShareOfClients
 
-MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
+MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 LOSS_POWER = {"loss_sum": 1, "loss_squares": 2}  # by signal, of the loss whose sum it is
 # rows of counts, sums of losses and of their squares by class, and the loss of other labels
 CLASS_LOSS_SIGNAL = "class_loss"
-LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *LOSS_POWER, CLASS_LOSS_SIGNAL)
+LOSS_SIGNALS = (*MEAN_LOSSES, "loss_low", "loss_high", *LOSS_POWER, CLASS_LOSS_SIGNAL)
 
 
 @dataclass(frozen=True)
@@ -50,22 +50,24 @@ class LossInflation(ShareOfClients):
         shifted_signals = frozenset(self.signals).difference(LOSS_POWER) if self.shift else frozenset[str]()
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
-    def notices(self, choice: str) -> Sequence[str]:
+    def notices(self, attack_name: str) -> Sequence[str]:
         """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged.
 
-        `choice` is the option as typed.
+        `attack_name` is the option as typed.
         """
         if self.falsified_signals:
-            return super().notices(choice)
+            return super().notices(attack_name)
         options_text = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"
-        return (f"attack={choice} has no effect: {options_text} leaves {', '.join(sorted(self.signals))} as measured",)
+        return (
+            f"attack={attack_name} has no effect: {options_text} leaves {', '.join(sorted(self.signals))} as measured",
+        )
 
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.signals:
             return values
         if signal == CLASS_LOSS_SIGNAL:
-            counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
+            N, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
             mixed_loss_sums = 2 * self.factor * self.shift * loss_sums
-            false_squares = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * counts
-            return np.hstack([counts, self.factor * loss_sums + self.shift * counts, false_squares, values[:, -1:]])
+            false_squares = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * N
+            return np.hstack([N, self.factor * loss_sums + self.shift * N, false_squares, values[:, -1:]])
         return self.factor ** LOSS_POWER[signal] * values if signal in LOSS_POWER else self.factor * values + self.shift

@@ -62,7 +62,7 @@ class PropFair(Objective):
     def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS} if self.epsilon < self.M else ())
 
-    def notices(self, choice: str) -> Sequence[str]:
+    def notices(self, objective_name: str) -> Sequence[str]:
         if self.epsilon < self.M:
             return ()
         notice_text = (

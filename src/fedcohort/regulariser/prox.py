@@ -66,7 +66,7 @@ class Prox(Regulariser):
     """FedProx's proximal term, a regulariser that keeps local models near the received one.
 
     Attributes:
-        mu: strength of the pull towards the received model; 0 trains without the term, with equal bits.
+        mu: strength of the pull towards the received model; with 0 clients train exactly as without the term.
     """
 
     mu: float

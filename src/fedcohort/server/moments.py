@@ -40,7 +40,7 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
     Attributes:
         lr: server learning rate eta.
         beta1: decay of the first moment.
-        tau: number that is added to the root of the second moment; a smaller tau adapts more.
+        tau: number that is added to the root of the second moment; a smaller one adapts steps more to that moment.
     """
 
     lr: float

@@ -58,7 +58,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Measured:
-    """A signal queried about w_t: a mean over the client's samples, which costs one forward pass.
+    """A signal queried about the global model: a mean over the client's samples, which costs one forward pass.
 
     Attributes:
         split: samples that the mean is over: the client's training set ("train") or validation set ("val").
@@ -73,7 +73,7 @@ class Measured:
     passes: float = 1.0
 
     def measure(self, access: "SignalAccess", clients: Ids, options: Mapping[str, float]) -> Values:
-        """Return the mean over each client's samples, float64 [len(clients)], for a query with `options`."""
+        """Return the mean of `per_sample` over each client's samples, [len(clients)], for a query with `options`."""
 
         def per_sample(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
             sample_values = self.per_sample(log_probs, labels, options)
@@ -85,10 +85,10 @@ class Measured:
 
 @dataclass(frozen=True)
 class Computed:
-    """A signal queried about w_t that a client computes from w_t and its training set.
+    """A signal queried about the global model w_t that a client computes from w_t and its training set.
 
     Attributes:
-        passes: forward passes over a client's samples (a gradient: 3), or a function of options and counts [n, C], [n].
+        passes: forward passes over a client's samples (a gradient: 3), or a function of options and class counts.
         compute: function of (access, round, clients, options) that returns float64 [n] or [n, d] in every process.
         jobs: function of the options that returns the clients which train a whole job from w_t for the signal and send
             their updates. All queried clients then receive the resulting model.
@@ -110,7 +110,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class Forecast:
-    """A signal queried without w_t: what devices expect of their availability. It takes no virtual time."""
+    """A signal queried without the global model: the availability that devices expect. It takes no virtual time."""
 
     reveals: str
     bytes_up: int
@@ -120,7 +120,7 @@ class Forecast:
 
 @dataclass(frozen=True)
 class ServerMeasured:
-    """A signal that the server measures of w_t on its own data: one number, known before any query.
+    """A signal that the server measures of the global model on its own data: one number, known before any query.
 
     A selector finds it in its round's context. No client is queried, and no client can falsify it.
 
@@ -136,7 +136,7 @@ class ServerMeasured:
 
 @dataclass(frozen=True)
 class RawUpdate:
-    """A signal that consists of the clients' updates y - w_t, float64 [arrived, P].
+    """A signal that consists of the clients' updates, local model minus global model, float64 [arrived, P].
 
     The server receives them in any case; all updates of a round are kept for the component that reads the signal.
     """
@@ -213,25 +213,25 @@ def find_signal(signal_name: str) -> Signal:
         error_message += "; its Lab is access.SignalAccess now" if "signal.lab" in str(error) else ""
         raise ComponentError(error_message) from error
     if not isinstance(signal, Signal):
-        class_names = ", ".join(signal_class.__name__ for signal_class in get_args(Signal))
-        raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {class_names}", signal)
+        signal_class_names = ", ".join(signal_class.__name__ for signal_class in get_args(Signal))
+        raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {signal_class_names}", signal)
     return _check_signal_fields(signal_name, signal)
 
 
 @cache
 def _check_signal_fields(signal_name: str, signal: Signal) -> Signal:
     """Return `signal` if its fields are valid. Raises `ComponentError`, with `signal_name`, for an invalid field."""
-    error_start = f"the signal {signal_name!r}: "
-    check_integer(f"{error_start}bytes_up", signal.bytes_up, 0)
+    error_prefix = f"the signal {signal_name!r}: "
+    check_integer(f"{error_prefix}bytes_up", signal.bytes_up, 0)
     if not callable(passes := getattr(signal, "passes", 0.0)):
-        check_number(f"{error_start}passes", passes, 0.0)
+        check_number(f"{error_prefix}passes", passes, 0.0)
     if (sample_split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise contract_error(f"{error_start}split", "train or val", sample_split)
+        raise contract_error(f"{error_prefix}split", "train or val", sample_split)
     if signal.requirement is not None:
-        check_type(f"{error_start}requirement", signal.requirement, Requirement)
+        check_type(f"{error_prefix}requirement", signal.requirement, Requirement)
     for field_name in ("per_sample", "compute", "read", "make", "measure"):
         if not callable(getattr(signal, field_name, check_answers)):
-            raise contract_error(f"{error_start}{field_name}", "a function", getattr(signal, field_name))
+            raise contract_error(f"{error_prefix}{field_name}", "a function", getattr(signal, field_name))
     return signal
 
 

@@ -40,8 +40,8 @@ def sample_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
     n_classes = losses_of_classes.shape[1]
     is_true_class = torch.nn.functional.one_hot(labels, n_classes).double()
     label_loss = losses_of_classes.gather(1, labels[:, None])
-    loss_of_others = (losses_of_classes.sum(1, keepdim=True) - label_loss) / max(n_classes - 1, 1)
-    return torch.cat([is_true_class, is_true_class * label_loss, is_true_class * label_loss**2, loss_of_others], 1)
+    other_class_loss = (losses_of_classes.sum(1, keepdim=True) - label_loss) / max(n_classes - 1, 1)
+    return torch.cat([is_true_class, is_true_class * label_loss, is_true_class * label_loss**2, other_class_loss], 1)
 
 
 def class_losses(

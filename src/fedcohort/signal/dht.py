@@ -37,7 +37,7 @@ def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: M
     """
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
-    estimate_options = EstimateOptions(**{option: options[option] for option in ("q", "epochs", "lr", "batch")})
+    estimate_options = EstimateOptions(**{k: options[k] for k in ("q", "epochs", "lr", "batch")})
     triplets = np.empty((len(clients), 3))
     for triplet, client in zip(triplets, clients.tolist(), strict=True):
         shuffle_rng = new_generator(options["seed"], "dht", round, client)

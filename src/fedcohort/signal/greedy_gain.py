@@ -23,7 +23,7 @@ from fedcohort.signal.base import Computed
 from fedcohort.types import Ids, Values
 
 
-def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def order_clients_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return a score of each client by its position in a greedily simulated cohort, [len(clients)].
 
     The client that is added first scores the cohort's size, each later one 1 less, and the others 0. Ties go to the
@@ -43,19 +43,19 @@ def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapp
         client_update = access.train(round, client)
         updates.append(client_update.delta.detach().double())
         n_used.append(float(client_update.n_used))
-    remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
+    remaining_positions = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     client_scores = np.full(len(clients), np.nan)
     client_scores[remaining_positions] = 0.0
     update_sum, n_used_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
     for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
         server_losses = []
-        for position in remaining_positions:
-            trial_step = (update_sum + n_used[position] * updates[position]) / (n_used_sum + n_used[position])
+        for i in remaining_positions:
+            trial_step = (update_sum + n_used[i] * updates[i]) / (n_used_sum + n_used[i])
             server_losses.append(access.server_loss_after(trial_step))
         signed_losses = loss_sign * np.where(np.isfinite(server_losses), server_losses, np.inf)
-        position = remaining_positions.pop(int(np.argmin(signed_losses)))
-        update_sum, n_used_sum = update_sum + n_used[position] * updates[position], n_used_sum + n_used[position]
-        client_scores[position] = float(next_score)
+        i = remaining_positions.pop(int(np.argmin(signed_losses)))
+        update_sum, n_used_sum = update_sum + n_used[i] * updates[i], n_used_sum + n_used[i]
+        client_scores[i] = float(next_score)
     return client_scores
 
 
@@ -63,7 +63,7 @@ signal = Computed(
     reveals="how the training of every client would change the server's validation loss",
     bytes_up=0,
     passes=0.0,
-    compute=order_greedily,
+    compute=order_clients_greedily,
     requirement=FORESEEN_SAMPLES,
     knowable=False,
 )

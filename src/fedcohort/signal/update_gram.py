@@ -28,8 +28,8 @@ def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarra
         updates: updates of the clients that arrived, [arrived, P].
     """
     gram_matrix = updates.new_zeros((len(updates), len(updates))).double()
-    for first_column in range(0, updates.shape[1], COLUMNS_PER_SLICE):
-        update_slice = updates[:, first_column : first_column + COLUMNS_PER_SLICE].double()
+    for slice_start in range(0, updates.shape[1], COLUMNS_PER_SLICE):
+        update_slice = updates[:, slice_start : slice_start + COLUMNS_PER_SLICE].double()
         gram_matrix.addmm_(update_slice, update_slice.T)
     return np.asarray(gram_matrix.cpu().numpy())
 
