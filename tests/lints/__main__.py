@@ -32,9 +32,8 @@ def count_all(root: Path) -> dict[str, list[Hit]]:
     for name in rules.LANGUAGE_RULES:
         hits[f"{name}, outside src"] = [hit for source in other_sources for hit in rules.SOURCE_RULES[name](source)]
     hits["unclear phrases in README"] = list(rules.markdown_prose(root / "README.md"))
-    hits["unclear phrases in docs"] = [
-        hit for path in sorted((root / "docs").glob("*.md")) for hit in rules.markdown_prose(path)
-    ]
+    pages = sorted([*(root / "docs").glob("*.md"), *(root / "docs" / "papers").glob("*.md")])
+    hits["unclear phrases in docs"] = [hit for path in pages for hit in rules.markdown_prose(path)]
     hits["docstrings not in the imperative (D401)"] = _imperative(root)
     return hits
 

@@ -191,7 +191,11 @@ def test_the_section_describes_the_studies_correctly() -> None:
 
 
 def test_fedbalancers_numbers_are_those_of_its_study() -> None:
-    page, gains = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("paper_results", "where_selection_pays"))
+    page, index, gains = (
+        (ROOT / "docs" / f"{name}.md").read_text()
+        for name in ("papers/fedbalancer", "paper_results", "where_selection_pays")
+    )
+    assert fedbalancer_table.format_index_row() in index.splitlines()
     assert {fedbalancer_table.format_row(*row) for row in fedbalancer_table.ROWS} <= set(page.splitlines())
     for text in fedbalancer_table.describe():
         assert text in " ".join(page.split())

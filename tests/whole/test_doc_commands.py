@@ -15,7 +15,11 @@ from fedcohort.command.line import COMMANDS, spell_module_name
 from fedcohort.startup.check import check_before_data
 from run_harness import compose_overrides
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "papers").glob("*.md")),
+]
 COMPOSING = ROOT / "docs" / "composing.md"
 USER_METHODS = ("mine", "stale_loss")  # methods that a reader of the documents adds
 OF_HYDRA = ("hydra/", "hydra.")

@@ -9,7 +9,11 @@ from case_loop import for_all
 from config_options import CONFIGS, ROOT
 from fedcohort.command.line import COMMANDS
 
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    *(ROOT / "README.md", ROOT / "CONTRIBUTING.md"),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "papers").glob("*.md")),
+]
 USER_NAMES = ("mine", "my_", "results.md", "stale_loss")  # names that a reader chooses
 
 
