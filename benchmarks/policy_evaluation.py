@@ -34,7 +34,7 @@ from fedcohort.results import policy_evaluation
 from fedcohort.results.policy_evaluation import ComparedRound, RunHistory, estimate_gain
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
-from fedcohort.round.setup import Setup
+from fedcohort.round.setup import RunSetup
 from fedcohort.selector.base import Selector
 from fedcohort.startup import build, check, compose, load
 from fedcohort.types import Ids
@@ -99,7 +99,7 @@ class SteppedRun:
         facts = load.load_run_facts(composition, objects, replace(components, selector=cast(Any, self.selector)))
         self.network = build.build_network(composition, objects["model"], facts.federation)
         settings, self.federation = Settings.from_config(composition.config, "benchmark"), facts.federation
-        self.setup = Setup(facts.components, settings, self.federation, self.network, Stopwatch(), None)
+        self.setup = RunSetup(facts.components, settings, self.federation, self.network, Stopwatch(), None)
         self.runner = RoundRunner(self.setup, Stopwatch())
 
     def save(self) -> tuple[torch.Tensor, Any, Any]:

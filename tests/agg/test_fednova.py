@@ -31,7 +31,7 @@ def nova(
     agg = make_component("agg", "fednova", **options)
     collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
-        collected = reweight_updates(collected, np.array(weights, dtype=np.float64), is_absolute=True)
+        collected = reweight_updates(collected, np.array(weights, dtype=np.float64), are_weights_absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
     direction, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))

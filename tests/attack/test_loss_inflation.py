@@ -114,9 +114,9 @@ def test_only_attackers_reports_are_inflated() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make_component("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.make_reader("train_loss", find_reported("train_loss").read, 0)
-    after = claims.make_reader("loss_post", find_reported("loss_post").read, 0)
-    steps = claims.make_reader("steps", find_reported("steps").read, 0)
+    read = claims.make_signal_reader("train_loss", find_reported("train_loss").read, 0)
+    after = claims.make_signal_reader("loss_post", find_reported("loss_post").read, 0)
+    steps = claims.make_signal_reader("steps", find_reported("steps").read, 0)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)

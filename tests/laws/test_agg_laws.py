@@ -111,7 +111,7 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
 def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     plain, weighted = (
-        close(agg, fresh(agg), reweight_updates(all_updates, share, is_absolute=True))[0]
+        close(agg, fresh(agg), reweight_updates(all_updates, share, are_weights_absolute=True))[0]
         for share in (all_updates.weights, all_updates.weights * 0.693)
     )
     keeps_sum = torch.allclose(weighted, 0.693 * plain, atol=1e-12, rtol=0)

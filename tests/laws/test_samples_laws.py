@@ -13,7 +13,7 @@ from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
-from fedcohort.round.sampling import foresee_samples
+from fedcohort.round.sampling import predict_chosen_samples
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -91,7 +91,7 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
     for client, n in enumerate(SIZES):
         rng = partial(draws.generator, client=client)
         chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
-        foreseen = foresee_samples(samples, client, n, draws)
+        foreseen = predict_chosen_samples(samples, client, n, draws)
         assert (np.arange(n) if foreseen is None else foreseen).tolist() == chosen.tolist()
 
 

@@ -72,12 +72,12 @@ def test_the_text_of_a_budget_names_client_flops_only_where_they_are_limited() -
 
 
 def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
-    first = BudgetUse().after_round(0, {"test/acc_best": 0.2})
-    after = first.after_round(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
+    first = BudgetUse().add_round_metrics(0, {"test/acc_best": 0.2})
+    after = first.add_round_metrics(1, {"time/virtual_s": 7.0, "comm/down_bytes": 2.0, "comm/up_bytes": 3.0})
     assert after == BudgetUse(1, 7.0, 5.0, 0.2)
-    after = after.after_round(2, {"comp/client_flops": 9.0})
-    assert after.after_round(3, {}) == BudgetUse(3, 7.0, 5.0, 0.2, 9.0)
-    spending = BudgetHistory().after_round(0, {}).after_round(1, {"time/virtual_s": 7.0})
+    after = after.add_round_metrics(2, {"comp/client_flops": 9.0})
+    assert after.add_round_metrics(3, {}) == BudgetUse(3, 7.0, 5.0, 0.2, 9.0)
+    spending = BudgetHistory().add_round_metrics(0, {}).add_round_metrics(1, {"time/virtual_s": 7.0})
     assert BudgetHistory.from_plain_data(json.loads(json.dumps(spending.to_plain_data()))) == spending
 
 

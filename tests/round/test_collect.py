@@ -65,7 +65,7 @@ def test_advice_changes_the_weights() -> None:
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
     assert not_none(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
     assert not_none(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), is_absolute=True).mean).tolist() == [
+    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), are_weights_absolute=True).mean).tolist() == [
         0.0,
         8.0,
     ]

@@ -18,7 +18,7 @@ from fedcohort.round.guard import (
     find_faulty_component,
     guard_component,
     map_modules_to_options,
-    name_component_of_errors,
+    prefix_errors_with_component,
 )
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
 
@@ -109,5 +109,8 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
 
 def test_errors_of_the_engine_name_the_component() -> None:
     agg = guarded(None, "other")
-    with pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"), name_component_of_errors(agg):
+    with (
+        pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"),
+        prefix_errors_with_component(agg),
+    ):
         raise UndeclaredSignal("the selector reads the signal 'loss'")

@@ -43,7 +43,7 @@ def test_attackers_change_only_the_attacked_signals() -> None:
 def test_signals_read_from_an_update_can_be_attacked() -> None:
     attack = claims()
     liar, honest = int(np.flatnonzero(attack.is_attacker)[0]), int(np.flatnonzero(~attack.is_attacker)[0])
-    read = attack.make_reader("loss", lambda update: float(update.steps), 0)
+    read = attack.make_signal_reader("loss", lambda update: float(update.steps), 0)
     assert read(make_update(liar, [0.0], steps=7)) == 71.0
     assert read(make_update(honest, [0.0], steps=7)) == 7.0
 
@@ -52,5 +52,5 @@ def test_without_attackers_values_are_unchanged() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert ClientReports(make_component("attack", "none"), 3, 8).make_reader("loss", read, 0) is read
-    assert claims().make_reader("loss", read, 0) is not read
+    assert ClientReports(make_component("attack", "none"), 3, 8).make_signal_reader("loss", read, 0) is read
+    assert claims().make_signal_reader("loss", read, 0) is not read

@@ -134,7 +134,7 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     uninterrupted = run_training(tmp_path / "whole", *words)
     assert any(0 < len(report.arrived) < 6 for report in uninterrupted.reports)
-    act_at_call(monkeypatch, closing, "extend_choices", 2, kill_self)
+    act_at_call(monkeypatch, closing, "extend_selection_hash", 2, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *words) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *words, "resume=true"))

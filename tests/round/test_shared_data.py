@@ -11,7 +11,7 @@ import torch
 
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
-from fedcohort.round.shared_data import SharedDataState, _sum_bits
+from fedcohort.round.shared_data import SharedDataState, _sum_tensor_bits
 from federation_harness import make_federation
 
 
@@ -50,7 +50,7 @@ def test_a_draw_from_numpys_global_generator_is_detected(caplog: pytest.LogCaptu
 def test_a_sum_of_bits_does_not_depend_on_the_order_in_memory(order: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
     values = rng.integers(0, 255, (5, 3, 3, 2), dtype=np.uint8)  # 90 bytes, which are no whole words of eight
-    assert _sum_bits(torch.from_numpy(values).permute(order)) == values.sum()
+    assert _sum_tensor_bits(torch.from_numpy(values).permute(order)) == values.sum()
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="peak memory is read and reset in /proc")
@@ -61,8 +61,8 @@ def test_a_sum_of_bits_takes_little_memory_for_inputs_in_any_layout() -> None:
         status = Path("/proc/self/status").read_text()
         return 1024 * int(re.findall(r"VmHWM:\s+(\d+)", status)[0])
 
-    _sum_bits(images[:100])  # loads what torch needs
+    _sum_tensor_bits(images[:100])  # loads what torch needs
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts at the present memory
     peak_bytes = read_peak_bytes()
-    _sum_bits(images)
+    _sum_tensor_bits(images)
     assert read_peak_bytes() - peak_bytes < images.nbytes  # a conversion of all inputs takes twice as much

@@ -91,7 +91,7 @@ def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "call"), [(closing, "extend_choices", 3), (checkpoint, "rename_checkpoint", 3)]
+    ("owner", "name", "call"), [(closing, "extend_selection_hash", 3), (checkpoint, "rename_checkpoint", 3)]
 )
 def test_a_killed_run_resumes_exactly(
     mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int

@@ -10,7 +10,7 @@ import torch
 from agg_harness import make_update
 from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.round.update_variance import average_all_updates, is_variance_measured, relative_variance
+from fedcohort.round.update_variance import average_all_updates, compute_relative_variance, is_variance_measured
 from fedcohort.types import ClientUpdate
 from run_harness import run_training
 from signal_kinds import UnimplementedAccess
@@ -21,10 +21,10 @@ METRIC = "update/relative_variance"
 def test_a_ratio_by_hand() -> None:
     """G = (3, 4) and G_S = (3, 1): 9 / 25; without arrivals G_S is 0."""
     full = torch.tensor([3.0, 4.0], dtype=torch.float64)
-    assert relative_variance(torch.tensor([3.0, 1.0]), full) == pytest.approx(9 / 25)
-    assert relative_variance(None, full) == 1
+    assert compute_relative_variance(torch.tensor([3.0, 1.0]), full) == pytest.approx(9 / 25)
+    assert compute_relative_variance(None, full) == 1
     for undefined in (None, torch.zeros(2), full * math.inf):
-        assert math.isnan(relative_variance(full, undefined))
+        assert math.isnan(compute_relative_variance(full, undefined))
 
 
 class Trained(UnimplementedAccess):

@@ -22,7 +22,7 @@ from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
-from fedcohort.round.setup import Setup, choose_memory_layout
+from fedcohort.round.setup import RunSetup, choose_memory_layout
 from fedcohort.round.shared_data import SharedDataState
 from fedcohort.types import Values
 
@@ -77,7 +77,7 @@ class FederatedLoop(pl.Callback):
         keep_freed_memory()
         client_module = self._client_module(pl_module)
         network, self.federation = client_module.network, self.federation.to(client_module.device)
-        run_setup = Setup(self.components, self.settings, self.federation, network, self.stopwatch, self.folder)
+        run_setup = RunSetup(self.components, self.settings, self.federation, network, self.stopwatch, self.folder)
         self.shared_state = SharedDataState(self.federation)
         self.round_runner = RoundRunner(run_setup, self.stopwatch)
         self._data_module(trainer).federation = self.federation
@@ -144,9 +144,9 @@ class FederatedLoop(pl.Callback):
         trainer.should_stop = self.asked_to_stop or is_last_round > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, client_module: ClientModule, rounds_done: int) -> None:
-        round_report = self.round_runner.make_report(rounds_done, client_module.server_metrics)
+        round_report = self.round_runner.make_round_report(rounds_done, client_module.server_metrics)
         self.last_reported = rounds_done
-        self.spending = self.spending.after_round(rounds_done, round_report.metrics)
+        self.spending = self.spending.add_round_metrics(rounds_done, round_report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.measure_stage("log"):
                 for observer in self.observers:

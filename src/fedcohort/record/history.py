@@ -162,7 +162,7 @@ def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
     """Return what a run has spent of its budget up to the last of `lines`, the lines of its journal."""
     budget_use = BudgetUse()
     for line in lines:
-        budget_use = budget_use.after_round(line.step, line.metrics)
+        budget_use = budget_use.add_round_metrics(line.step, line.metrics)
     return budget_use
 
 

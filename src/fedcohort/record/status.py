@@ -33,7 +33,7 @@ class RunStatus(Observer):
         self._write_status("running")
 
     def observe(self, report: RoundReport) -> None:
-        self.spending = self.spending.after_round(report.step, report.metrics)
+        self.spending = self.spending.add_round_metrics(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
         """Write the number of rounds that the checkpoint holds."""

@@ -43,7 +43,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
     final_metrics = history.final
     last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
     current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    budget_use = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final_metrics)
+    budget_use = BudgetUse().add_round_metrics(history.steps[-1] if history.steps else 0, final_metrics)
     return {
         "status": status,
         "name": info.name,

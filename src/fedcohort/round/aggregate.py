@@ -19,7 +19,7 @@ from fedcohort.round import backoff
 from fedcohort.round.arrivals import Arrivals, apply_weight_override, fill_unsent_tensors
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import ClosedRound
-from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.in_flight import Broadcast, JobsInFlight
 from fedcohort.round.norm_limit import compute_new_parameters
 from fedcohort.round.privacy import count_reported_numbers
@@ -41,27 +41,27 @@ class ServerStep:
 
     Args:
         components: the components of the run.
-        server: the global model.
+        global_model: the global model.
         client_store: vectors that clients keep between rounds.
         federation: data of the run.
         settings: options of the rounds.
-        measurer: measures signals that the server derives from updates.
+        signal_measurer: measures signals that the server derives from updates.
         pass_flops: FLOPs of one sample's forward pass.
     """
 
     def __init__(
         self,
         components: Components,
-        server: FlatModel,
+        global_model: FlatModel,
         client_store: ClientStore,
         federation: Federation,
         settings: Settings,
-        measurer: SignalAccess,
+        signal_measurer: SignalAccess,
         pass_flops: float,
     ) -> None:
-        self.components, self.server, self.store = components, server, client_store
-        self.measurer, self.pass_flops, self.update_limit = measurer, pass_flops, settings.update_limit
-        self.make_models = partial(RoundModels, server, federation, settings.seed)
+        self.components, self.server, self.store = components, global_model, client_store
+        self.measurer, self.pass_flops, self.update_limit = signal_measurer, pass_flops, settings.update_limit
+        self.make_models = partial(RoundModels, global_model, federation, settings.seed)
         self.has_warned = False
 
     def finish_round(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
@@ -89,8 +89,8 @@ class ServerStep:
         """
         state = _add_round_to_state(closed_round, arrivals, state)
         state.reported_numbers = state.reported_numbers + count_reported_numbers(self.components, closed_round)
-        for client, losses in closed_round.initial_losses.items():
-            self._store_vectors(client, pack_losses(losses))
+        for client, sample_losses in closed_round.initial_losses.items():
+            self._store_client_vectors(client, pack_losses(sample_losses))
         jobs = closed_round.arrived_jobs
         if not len(closed_round.selection.clients) and not len(jobs):
             return arrivals, state
@@ -125,9 +125,8 @@ class ServerStep:
         if not len(closed_round.jobs_in_flight):
             return JobsInFlight()
         sent_model = Broadcast.copy_model(self.server, self.components.agg.broadcast(state.agg))
-        max_staleness = self.components.deadline.staleness_limit()
         return closed_round.jobs_in_flight.keep_broadcasts(
-            {**state.in_flight.broadcasts, closed_round.round: sent_model}, max_staleness
+            {**state.in_flight.broadcasts, closed_round.round: sent_model}, self.components.deadline.staleness_limit()
         )
 
     def _observe_round(
@@ -141,10 +140,10 @@ class ServerStep:
         selector = self.components.selector
         outcome = make_round_outcome(selector, "the selector", closed_round, arrivals)
         weight_override, next_selector_state = selector.observe(state.selector, outcome)
-        with name_component_of_errors(selector):
+        with prefix_errors_with_component(selector):
             verify_weight_override(weight_override, selector)
-        failures = backoff.update_backoff(state.failures, outcome) if selector.backs_off else state.failures
-        return weight_override, replace(state, selector=next_selector_state, failures=failures)
+        client_failures = backoff.update_backoff(state.failures, outcome) if selector.backs_off else state.failures
+        return weight_override, replace(state, selector=next_selector_state, failures=client_failures)
 
     def _warn_of_empty_round(self, closed_round: ClosedRound) -> None:
         """Warn, once per run, that no client was in time in `closed_round`, so that the model does not improve."""
@@ -168,25 +167,25 @@ class ServerStep:
         step.
         """
         used_client_ids = arrivals.clients[arrivals.weights > 0]
-        displacement, final_updates, next_state = self._compute_displacement(closed_round, arrivals, state)
+        displacement, final_updates, next_state = self._compute_model_displacement(closed_round, arrivals, state)
         new_parameters = compute_new_parameters(self.server, displacement, self.update_limit, closed_round.round)
         if new_parameters is None:
             zero_weights = np.zeros(len(arrivals.clients))
             return replace(arrivals, weights=zero_weights, is_step_dropped=True), replace(state, spent=next_state.spent)
         with torch.no_grad():
             self.server.w.copy_(new_parameters)
-            self.server.buffers.copy_(_require_tensor(final_updates.buffers))
-            self.server.counters.copy_(_require_tensor(final_updates.counters))
+            self.server.buffers.copy_(_require_arrived_tensor(final_updates.buffers))
+            self.server.counters.copy_(_require_arrived_tensor(final_updates.counters))
         for client_id in used_client_ids.tolist():
-            self._store_vectors(client_id, final_updates.stored.get(client_id, {}))
+            self._store_client_vectors(client_id, final_updates.stored.get(client_id, {}))
         return final_updates, next_state
 
-    def _store_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+    def _store_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Add `new_vectors`, by name, to those that the store has of the client with id `client`."""
         if new_vectors:
             self.store.commit_vectors(client, {**self.store.get_vectors(client), **new_vectors})
 
-    def _compute_displacement(
+    def _compute_model_displacement(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
     ) -> tuple[Tensor, Arrivals, ServerState]:
         """Return the change of the global model, [P], the updates with final weights, and the next state.
@@ -195,10 +194,10 @@ class ServerStep:
         step.
         """
         if closed_round.selection.plain:
-            return _require_tensor(arrivals.mean), arrivals, state
+            return _require_arrived_tensor(arrivals.mean), arrivals, state
         outcome = make_round_outcome(self.components.agg, "the aggregator", closed_round, arrivals)
-        server_models = self.make_models(closed_round.round, _require_tensor(arrivals.buffers))
-        update_sums = (_require_tensor(arrivals.mean), arrivals.totals, arrivals.weights)
+        server_models = self.make_models(closed_round.round, _require_arrived_tensor(arrivals.buffers))
+        update_sums = (_require_arrived_tensor(arrivals.mean), arrivals.totals, arrivals.weights)
         arrived_job_rows = np.searchsorted(closed_round.arrived_jobs.client, arrivals.clients)  # both are sorted
         arrived_updates = Arrived(
             *(outcome, *update_sums, arrivals.updates, arrivals.client_buffers, server_models),
@@ -224,26 +223,26 @@ def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: Se
         state,
         selector=dispatch.selector_state,
         spent=state.spent + closed_round.charge,
-        choices=extend_choices(state.choices, closed_round, arrivals),
-        times_selected=add_selections(state.times_selected, selected_ids),
+        choices=extend_selection_hash(state.choices, closed_round, arrivals),
+        times_selected=add_to_times_selected(state.times_selected, selected_ids),
         uniform=state.uniform.add_round(selected_ids, dispatch.ready_ids, dispatch.uniform_cohort),
     )
 
 
-def add_selections(times_selected: Ids, clients: Ids) -> Ids:
+def add_to_times_selected(times_selected: Ids, clients: Ids) -> Ids:
     """Return the counts `times_selected`, [n_clients], plus one for each of `clients`, distinct ids."""
     new_times_selected = times_selected.copy()
     new_times_selected[clients] += 1
     return new_times_selected
 
 
-def _require_tensor(optional_tensor: Tensor | None) -> Tensor:
+def _require_arrived_tensor(optional_tensor: Tensor | None) -> Tensor:
     if optional_tensor is None:
         raise ValueError("no client arrived, so that there is no mean of updates: report this bug of fedcohort")
     return optional_tensor
 
 
-def extend_choices(previous_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
+def extend_selection_hash(previous_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
     """Return the hash of `previous_hash`, the clients selected in the round `closed_round`, and those in `arrivals`."""
     id_lists = f"{closed_round.selection.clients.tolist()}/{arrivals.clients.tolist()}"
     return hashlib.blake2b(f"{previous_hash}/{closed_round.round}/{id_lists}".encode(), digest_size=6).hexdigest()

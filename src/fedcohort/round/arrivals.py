@@ -25,8 +25,8 @@ class ClientVectors:
         counters: integer buffers of each client's model, int64 [m, I].
         uploads: vectors that client hooks sent, by name, each float64 [m, P].
         averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
-        mean_positions: positions of batch-norm means in the float buffers; empty if variances are averaged directly.
-        variance_positions: positions of the corresponding variances, which are averaged by second moments.
+        bn_mean_positions: positions of batch-norm means in the float buffers; empty if variances are averaged directly.
+        bn_variance_positions: positions of the corresponding variances, which are averaged by second moments.
     """
 
     n_used: Values
@@ -34,8 +34,8 @@ class ClientVectors:
     counters: Tensor
     uploads: Mapping[str, Tensor]
     averaged_uploads: Collection[str]
-    mean_positions: Tensor
-    variance_positions: Tensor
+    bn_mean_positions: Tensor
+    bn_variance_positions: Tensor
 
     def mean_buffers(self, is_client_included: Tensor) -> Tensor:
         """Return the mean of the included clients' float buffers, weighted by their samples, [B].
@@ -45,9 +45,9 @@ class ClientVectors:
         """
         n_samples = torch.from_numpy(self.n_used).to(self.buffers)[is_client_included]
         included_buffers = self.buffers[is_client_included]
-        included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
+        included_buffers[:, self.bn_variance_positions] += included_buffers[:, self.bn_mean_positions] ** 2
         buffer_means: Tensor = n_samples @ included_buffers / n_samples.sum()
-        buffer_means[self.variance_positions] -= buffer_means[self.mean_positions] ** 2
+        buffer_means[self.bn_variance_positions] -= buffer_means[self.bn_mean_positions] ** 2
         return buffer_means
 
 
@@ -95,7 +95,7 @@ class Arrivals:
         return None if self.client_vectors is None else self.client_vectors.buffers
 
 
-def reweight_updates(arrivals: Arrivals, client_weights: Values, is_absolute: bool = False) -> Arrivals:
+def reweight_updates(arrivals: Arrivals, client_weights: Values, are_weights_absolute: bool = False) -> Arrivals:
     """Return the same updates with other weights, as in a selector's `AggregationOverride`.
 
     A client of weight 0 counts as one that did not arrive in sums of uploads, buffers and counters. If all weights are
@@ -104,7 +104,7 @@ def reweight_updates(arrivals: Arrivals, client_weights: Values, is_absolute: bo
     Args:
         arrivals: the updates that arrived.
         client_weights: new weights, float64 [m].
-        is_absolute: whether the weights are used as they are; otherwise they are divided by their sum.
+        are_weights_absolute: whether the weights are used as they are; otherwise they are divided by their sum.
 
     Raises:
         ValueError: the matrix of updates was not kept.
@@ -113,19 +113,19 @@ def reweight_updates(arrivals: Arrivals, client_weights: Values, is_absolute: bo
         raise ValueError("the matrix of updates was not kept: declare `advises = True` in the selector's class")
     if not client_weights.any():
         return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(client_weights)))
-    new_weights = client_weights if is_absolute else client_weights / client_weights.sum()
+    new_weights = client_weights if are_weights_absolute else client_weights / client_weights.sum()
     p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.client_vectors
     upload_totals = dict(arrivals.totals) | {k: p @ client_vectors.uploads[k] for k in client_vectors.averaged_uploads}
     new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=upload_totals, weights=new_weights)
     if (client_weights > 0).all():
         return new_arrivals
-    has_weight = p > 0
+    is_weighted = p > 0
     upload_totals |= {
-        k: update_matrix[has_weight].sum(0)
+        k: update_matrix[is_weighted].sum(0)
         for k, update_matrix in client_vectors.uploads.items()
         if k not in client_vectors.averaged_uploads
     }
-    buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
+    buffers, counters = client_vectors.mean_buffers(is_weighted), client_vectors.counters[is_weighted].amax(0)
     return replace(new_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
@@ -158,8 +158,8 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
     tensor_mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
     if arrivals.mean is None or all(m is None for m in tensor_mask_by_row):
         return arrivals
-    full_mask = np.ones(len(layout.parameters), dtype=bool)
-    sent_tensor_table = np.stack([full_mask if m is None else m for m in tensor_mask_by_row])
+    all_tensors_mask = np.ones(len(layout.parameters), dtype=bool)
+    sent_tensor_table = np.stack([all_tensors_mask if m is None else m for m in tensor_mask_by_row])
     mean_update = arrivals.mean.clone()
     updates = None if arrivals.updates is None else arrivals.updates.clone()
     for tensor_block, is_tensor_sent in zip(layout.parameters, sent_tensor_table.T, strict=True):

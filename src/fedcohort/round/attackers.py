@@ -75,7 +75,7 @@ class AttackedCollector(Collector):
     def add_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
         self.counts[int(is_attacker)] += 1
-        if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_valid(update):
+        if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_update_valid(update):
             delta = update.delta.double()
             self.moments += torch.stack([delta, delta.square()])
             self.counts[2] += 1
@@ -84,7 +84,7 @@ class AttackedCollector(Collector):
             return
         self.withheld_updates.append(replace(update, vector=update.delta, group=None))
         if update.group is not None and self.update_matrix is None:
-            self._add_group(update.group, update.client, None)
+            self._add_update_of_group(update.group, update.client, None)
 
     def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments))
@@ -105,9 +105,9 @@ def compute_update_stats(update_counts: Tensor, update_moments: Tensor) -> Updat
         update_moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know
             nothing.
     """
-    n_honest, n_attackers, n_known_updates = (int(update_count) for update_count in update_counts.tolist())
+    n_honest_updates, n_attackers, n_known_updates = (int(update_count) for update_count in update_counts.tolist())
     if not n_known_updates:
-        return UpdateStats(None, None, n_honest, n_attackers)
-    mean_update, mean_square = update_moments / n_known_updates
-    update_variance = (mean_square - mean_update.square()).clamp_min(0) * n_known_updates / max(n_known_updates - 1, 1)
-    return UpdateStats(mean_update, update_variance.sqrt(), n_honest, n_attackers)
+        return UpdateStats(None, None, n_honest_updates, n_attackers)
+    mean_update, mean_squares = update_moments / n_known_updates
+    update_variance = (mean_squares - mean_update.square()).clamp_min(0) * n_known_updates / max(n_known_updates - 1, 1)
+    return UpdateStats(mean_update, update_variance.sqrt(), n_honest_updates, n_attackers)

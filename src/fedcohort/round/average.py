@@ -23,8 +23,8 @@ class ModelAverage:
     """The average of the global model over rounds.
 
     Args:
-        server: the global model.
-        decay: weight of a model relative to that of the next round, in [0, 1); None for no average.
+        global_model: the global model.
+        average_decay: weight of a model relative to that of the next round, in [0, 1); None for no average.
 
     Attributes:
         rounds: number of rounds in the average.
@@ -32,9 +32,9 @@ class ModelAverage:
             if there is no average.
     """
 
-    def __init__(self, server: FlatModel, decay: float | None) -> None:
-        self.decay, self.rounds = decay or 0.0, 0
-        server_vectors = () if decay is None else (server.w, server.buffers)
+    def __init__(self, global_model: FlatModel, average_decay: float | None) -> None:
+        self.decay, self.rounds = average_decay or 0.0, 0
+        server_vectors = () if average_decay is None else (global_model.w, global_model.buffers)
         self.vectors = [(server_vector.to(torch.float64, copy=True), server_vector) for server_vector in server_vectors]
 
     def add_round(self) -> None:

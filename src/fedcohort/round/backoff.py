@@ -38,22 +38,24 @@ class Backoff:
 NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
+def update_backoff(backoff: Backoff, round_outcome: RoundOutcome) -> Backoff:
     """Return the clients' consecutive failures after a round: an arrival resets them, a failure adds one.
 
     Args:
         backoff: failures before the round.
-        outcome: the clients that arrived and that failed in the round.
+        round_outcome: the clients that arrived and that failed in the round.
     """
-    is_absent = ~np.isin(backoff.clients, outcome.clients)
-    if not is_absent.any() and not len(outcome.failed):
+    has_not_arrived = ~np.isin(backoff.clients, round_outcome.clients)
+    if not has_not_arrived.any() and not len(round_outcome.failed):
         return NO_FAILURES
-    clients = np.union1d(backoff.clients[is_absent], outcome.failed)
+    clients = np.union1d(backoff.clients[has_not_arrived], round_outcome.failed)
     failures, last_failure_round = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    earlier_rows, failed_rows = (np.searchsorted(clients, i) for i in (backoff.clients[is_absent], outcome.failed))
-    failures[earlier_rows], last_failure_round[earlier_rows] = backoff.failures[is_absent], backoff.last[is_absent]
-    failures[failed_rows] += 1
-    last_failure_round[failed_rows] = outcome.round
+    earlier_failure_rows = np.searchsorted(clients, backoff.clients[has_not_arrived])
+    failures[earlier_failure_rows] = backoff.failures[has_not_arrived]
+    last_failure_round[earlier_failure_rows] = backoff.last[has_not_arrived]
+    new_failure_rows = np.searchsorted(clients, round_outcome.failed)
+    failures[new_failure_rows] += 1
+    last_failure_round[new_failure_rows] = round_outcome.round
     return Backoff(clients, failures, last_failure_round)
 
 
@@ -65,18 +67,18 @@ def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -
         ctx: context of the round, with all clients that are ready.
         shortlist_size: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
-    is_failing = backoff.failures >= MAX_FAILURES
+    is_client_failing = backoff.failures >= MAX_FAILURES
     min_available_clients = min(shortlist_size, len(ctx.available))
-    if not is_failing.any() or not min_available_clients:
+    if not is_client_failing.any() or not min_available_clients:
         return ctx
     rounds_to_select_all = -(-ctx.n_clients // shortlist_size)
-    backoff_factor = 2 ** np.minimum(backoff.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
+    backoff_factor = 2 ** np.minimum(backoff.failures[is_client_failing] - MAX_FAILURES, MAX_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
-    return_round[backoff.clients[is_failing]] = np.maximum(
-        backoff.last[is_failing] + 1 + rounds_to_select_all * backoff_factor, ctx.round
+    return_round[backoff.clients[is_client_failing]] = np.maximum(
+        backoff.last[is_client_failing] + 1 + rounds_to_select_all * backoff_factor, ctx.round
     )
     return_round = return_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
     earliest_return_round = np.partition(return_round, min_available_clients - 1)[min_available_clients - 1]
-    is_available = return_round <= earliest_return_round
-    return replace(ctx, available=ctx.available[is_available], backed_off=ctx.available[~is_available])
+    is_client_available = return_round <= earliest_return_round
+    return replace(ctx, available=ctx.available[is_client_available], backed_off=ctx.available[~is_client_available])

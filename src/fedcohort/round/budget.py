@@ -35,7 +35,7 @@ class BudgetUse:
     client_flops: float = 0.0
     joules: float = 0.0
 
-    def after_round(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetUse":
+    def add_round_metrics(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetUse":
         """Return the amounts that the run has reached after a round.
 
         Args:
@@ -65,9 +65,9 @@ class BudgetHistory:
     now: BudgetUse = field(default_factory=BudgetUse)
     before: BudgetUse = field(default_factory=BudgetUse)
 
-    def after_round(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetHistory":
+    def add_round_metrics(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetHistory":
         """Return the amounts after `rounds_done` rounds and one round earlier; `metrics` has the round's, by name."""
-        return BudgetHistory(self.now.after_round(rounds_done, metrics), self.now)
+        return BudgetHistory(self.now.add_round_metrics(rounds_done, metrics), self.now)
 
     def to_plain_data(self) -> dict[str, dict[str, float]]:
         """Return the amounts by name, separately for `now` and `before`, for `status.json` and checkpoints."""
@@ -80,7 +80,7 @@ class BudgetHistory:
         Args:
             saved_amounts: amounts by name, for each of `now` and `before`.
         """
-        return cls(**{k: BudgetUse(**amounts) for k, amounts in saved_amounts.items()})
+        return cls(**{k: BudgetUse(**amount_by_name) for k, amount_by_name in saved_amounts.items()})
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Budget:
         return [option for option, k in limit_options if budget_use.rounds and self._reaches_limit(budget_use, k)]
 
     def _reaches_limit(self, budget_use: BudgetUse, limit_name: str) -> bool:
-        limit = getattr(self, limit_name)
-        return limit is not None and bool(getattr(budget_use, limit_name) >= limit)
+        budget_limit = getattr(self, limit_name)
+        return budget_limit is not None and bool(getattr(budget_use, limit_name) >= budget_limit)
 
     def list_exceeded_options(self, budget_history: BudgetHistory) -> list[str]:
         """Return the options of `until` whose limit a run with this `budget_history` reached before its last round."""
@@ -140,16 +140,16 @@ class Budget:
         """
         for option in self.list_exceeded_options(budget_history):
             limit_name = option.removeprefix("until.")
-            spent_amount, limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
+            spent_amount, budget_limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
             raise OptionError(
                 f"{option} must be above {spent_amount:.10g}, which {run_folder} reached before its last round, "
-                f"got {limit!r}; use resume=false to start another run with a smaller value"
+                f"got {budget_limit!r}; use resume=false to start another run with a smaller value"
             )
 
     def describe_until_limits(self) -> str:
         """Return the limits of `until` as text, as in "virtual_s=300, acc=0.9"; "" without a limit."""
-        named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
-        return ", ".join(f"{k}={limit:.10g}" for k, limit in named_limits if limit is not None)
+        until_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
+        return ", ".join(f"{k}={budget_limit:.10g}" for k, budget_limit in until_limits if budget_limit is not None)
 
     def describe_reached_limits(self, budget_use: BudgetUse) -> str:
         """Return the limits of `until` that are reached, as in "until.virtual_s=300 is reached (312.4)"; "" if none.

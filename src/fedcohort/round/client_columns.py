@@ -26,7 +26,7 @@ def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients
         n_clients: size of the population.
     """
     selection, arrived_ids = closed_round.selection, arrivals.clients
-    started_ids, has_finished = closed_round.dispatch.jobs.client, closed_round.outcome.units_done > 0
+    started_ids, has_job_finished = closed_round.dispatch.jobs.client, closed_round.outcome.units_done > 0
     ids_by_flag = {
         "available": closed_round.dispatch.ready_ids,
         "queried": closed_round.queried_ids,
@@ -35,7 +35,7 @@ def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients
     }
     numeric_columns: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (started_ids, closed_round.outcome.units_done),
-        "finish_s": (started_ids, np.where(has_finished, closed_round.outcome.finish_s, np.nan)),
+        "finish_s": (started_ids, np.where(has_job_finished, closed_round.outcome.finish_s, np.nan)),
         **{k: (started_ids, v) for k, v in name_phase_columns(closed_round.outcome).items()},
         "train_loss": (arrived_ids, arrivals.reports["train_loss"]),
         "weight": (arrived_ids, arrivals.weights),
@@ -46,9 +46,8 @@ def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
     numeric_columns |= {k: (None, v) for k, v in ranking_columns.items() if v is not None}
     signal_columns = {k: (arrived_ids, v) for k, v in arrivals.reports.items() if k != "train_loss"}
-    derived_signals = arrivals.derived_signals.items()
-    signal_columns |= {k: (arrived_ids, v) for k, v in derived_signals if isinstance(v, np.ndarray)}
-    signal_columns |= {k: (a.clients, a.values) for k, a in closed_round.dispatch.queries.answers.items()}
+    signal_columns |= {k: (arrived_ids, v) for k, v in arrivals.derived_signals.items() if isinstance(v, np.ndarray)}
+    signal_columns |= {k: (a.clients, a.values) for k, a in closed_round.dispatch.queries.answers_by_signal.items()}
     for signal, (client_ids, v) in signal_columns.items():
         numeric_columns |= {k: (client_ids, c) for k, c in make_signal_columns(signal, v).items()}
     return ClientFacts(n_clients, ids_by_flag, numeric_columns)

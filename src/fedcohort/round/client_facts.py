@@ -37,9 +37,9 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __getitem__(self, fact: str) -> np.ndarray:
         if fact in self.ids_by_flag:
-            return self._read_flag(fact, np.arange(self.n_clients))
+            return self._read_flag_column(fact, np.arange(self.n_clients))
         client_ids, values = self.numeric_columns[fact]
-        return values if client_ids is None else _fill_column(client_ids, values, self.n_clients)
+        return values if client_ids is None else _expand_to_all_clients(client_ids, values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.ids_by_flag, *self.numeric_columns)
@@ -49,11 +49,11 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return these facts with the further `columns`, which have a value for every client, [n_clients], by name."""
-        added_facts = ClientFacts.from_columns(columns)
+        further_facts = ClientFacts.from_columns(columns)
         return ClientFacts(
-            self.n_clients or added_facts.n_clients,
-            self.ids_by_flag | added_facts.ids_by_flag,
-            self.numeric_columns | added_facts.numeric_columns,
+            self.n_clients or further_facts.n_clients,
+            self.ids_by_flag | further_facts.ids_by_flag,
+            self.numeric_columns | further_facts.numeric_columns,
         )
 
     @property
@@ -71,18 +71,18 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
         """Return the values of `clients`, sorted ids, as columns by name, each [len(clients)]."""
-        columns: dict[str, np.ndarray] = {fact: self._read_flag(fact, clients) for fact in self.ids_by_flag}
+        columns: dict[str, np.ndarray] = {fact: self._read_flag_column(fact, clients) for fact in self.ids_by_flag}
         for fact, (client_ids, values) in self.numeric_columns.items():
-            columns[fact] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
+            columns[fact] = values[clients] if client_ids is None else _align_to_clients(clients, client_ids, values)
         return columns
 
-    def _read_flag(self, flag_name: str, clients: Ids) -> np.ndarray:
+    def _read_flag_column(self, flag_name: str, clients: Ids) -> np.ndarray:
         client_ids = self.ids_by_flag[flag_name]
         if len(client_ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
-        has_flag = np.zeros(self.n_clients, dtype=bool)
-        has_flag[client_ids] = True
-        return np.asarray(has_flag[clients])
+        has_client_flag = np.zeros(self.n_clients, dtype=bool)
+        has_client_flag[client_ids] = True
+        return np.asarray(has_client_flag[clients])
 
     def _rank_clients(self) -> Ids:
         """Return the ids, [n], of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
@@ -112,14 +112,14 @@ def _is_ranking_column(column_name: str) -> bool:
     return column_name in ("score", "probability") or column_name.startswith("part_")
 
 
-def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
-    full_column = np.full(n_clients, np.nan)
-    full_column[client_ids] = values
-    return full_column
+def _expand_to_all_clients(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
+    expanded_column = np.full(n_clients, np.nan)
+    expanded_column[client_ids] = values
+    return expanded_column
 
 
-def _align_column(clients: Ids, client_ids: Ids, values: np.ndarray) -> Values:
+def _align_to_clients(clients: Ids, client_ids: Ids, values: np.ndarray) -> Values:
     """Return the `values` of `client_ids` in the order of `clients`, sorted ids, [n]; NaN for a client without one."""
-    is_requested = np.isin(client_ids, clients)
-    client_rows = np.searchsorted(clients, client_ids[is_requested]).astype(np.int64)
-    return _fill_column(client_rows, values[is_requested], len(clients))
+    is_client_requested = np.isin(client_ids, clients)
+    column_rows = np.searchsorted(clients, client_ids[is_client_requested]).astype(np.int64)
+    return _expand_to_all_clients(column_rows, values[is_client_requested], len(clients))

@@ -42,9 +42,9 @@ def mark_usable_jobs(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[
     return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
 
 
-def find_closing(
+def find_round_closing(
     dispatch: Dispatch,
-    earlier_jobs: Jobs,
+    jobs_in_flight: Jobs,
     deadline: Deadline[Any],
     deadline_state: object,
     wall_time: Callable[[Values], Values],
@@ -55,32 +55,32 @@ def find_closing(
 
     Args:
         dispatch: decisions of the round before the training.
-        earlier_jobs: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
+        jobs_in_flight: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
         deadline: the deadline of the run.
         deadline_state: state of the deadline.
         wall_time: function from the seconds of work of each selected client to the seconds until the work is complete.
     """
     jobs, deadline_s = dispatch.jobs, dispatch.deadline_s
-    remaining_s = find_remaining_s(earlier_jobs, dispatch.start_s)
-    is_update_usable = mark_usable_jobs(earlier_jobs, dispatch.round, deadline.staleness_limit())
-    end_s = np.concatenate([jobs.duration_s, remaining_s[is_update_usable]])
-    if not len(end_s):  # only clients whose updates are too old are at work: wait until they are free
-        end_s = remaining_s
+    remaining_s = find_remaining_s(jobs_in_flight, dispatch.start_s)
+    is_update_usable = mark_usable_jobs(jobs_in_flight, dispatch.round, deadline.staleness_limit())
+    job_end_s = np.concatenate([jobs.duration_s, remaining_s[is_update_usable]])
+    if not len(job_end_s):  # only clients whose updates are too old are at work: wait until they are free
+        job_end_s = remaining_s
     if deadline.carries:
-        end_s = end_s[np.isfinite(end_s)]
-    close_s = deadline.close(deadline_state, end_s, deadline_s) if len(end_s) else 0.0
+        job_end_s = job_end_s[np.isfinite(job_end_s)]
+    close_s = deadline.close(deadline_state, job_end_s, deadline_s) if len(job_end_s) else 0.0
     outcome = compute_outcome(jobs.timing, jobs.assigned, close_s, deadline.partial_work, deadline_s, wall_time)
     if deadline.carries:  # the round lasts until the deadline if any job is still in flight
-        outcome = replace(outcome, train_s=min(close_s, float(end_s.max(initial=0.0))))
+        outcome = replace(outcome, train_s=min(close_s, float(job_end_s.max(initial=0.0))))
     closing = RoundClosing(close_s, outcome, remaining_s <= outcome.train_s, is_update_usable)
     arrival_limit = deadline.arrival_limit(deadline_state)
     if arrival_limit is None:
         return closing
-    return limit_arrivals(closing, jobs.client, earlier_jobs.client, remaining_s, arrival_limit)
+    return limit_arrivals(closing, jobs.client, jobs_in_flight.client, remaining_s, arrival_limit)
 
 
 def limit_arrivals(
-    closing: RoundClosing, clients: Ids, earlier_clients: Ids, remaining_s: Values, max_arrivals: int
+    closing: RoundClosing, clients: Ids, in_flight_client_ids: Ids, remaining_s: Values, max_arrivals: int
 ) -> RoundClosing:
     """Return the end of the round with only its first arrivals, ordered by time and then by client id.
 
@@ -89,18 +89,19 @@ def limit_arrivals(
     Args:
         closing: the end of the round with all arrivals.
         clients: sorted ids of the cohort.
-        earlier_clients: sorted ids of the clients whose jobs were in flight.
+        in_flight_client_ids: sorted ids of the clients whose jobs were in flight.
         remaining_s: seconds until each of the jobs in flight ends.
         max_arrivals: largest number of updates that arrive in the round.
     """
     outcome, has_ended = closing.outcome, closing.has_ended
-    is_arrival = np.concatenate([outcome.is_in_time, has_ended & closing.is_update_usable])
-    if is_arrival.sum() <= max_arrivals:
+    arrives_in_round = np.concatenate([outcome.is_in_time, has_ended & closing.is_update_usable])
+    if arrives_in_round.sum() <= max_arrivals:
         return closing
-    client_ids, end_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
-    job_end_order = np.lexsort((client_ids, end_s))
-    is_postponed = np.zeros(len(client_ids), dtype=bool)
-    is_postponed[job_end_order[is_arrival[job_end_order]][max_arrivals:]] = True
-    is_in_time = outcome.is_in_time & ~is_postponed[: len(clients)]
-    outcome = replace(outcome, is_in_time=is_in_time, units_done=np.where(is_in_time, outcome.units_done, 0))
-    return replace(closing, outcome=outcome, has_ended=has_ended & ~is_postponed[len(clients) :])
+    client_ids = np.concatenate([clients, in_flight_client_ids])
+    job_end_s = np.concatenate([outcome.finish_s, remaining_s])
+    job_end_order = np.lexsort((client_ids, job_end_s))
+    is_deferred = np.zeros(len(client_ids), dtype=bool)
+    is_deferred[job_end_order[arrives_in_round[job_end_order]][max_arrivals:]] = True
+    is_job_in_time = outcome.is_in_time & ~is_deferred[: len(clients)]
+    outcome = replace(outcome, is_in_time=is_job_in_time, units_done=np.where(is_job_in_time, outcome.units_done, 0))
+    return replace(closing, outcome=outcome, has_ended=has_ended & ~is_deferred[len(clients) :])

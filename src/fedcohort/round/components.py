@@ -22,7 +22,7 @@ from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.populations import Populations
 from fedcohort.round.uniform import UniformReference
@@ -78,13 +78,13 @@ class Components:
         return (*self.agg.hooks, *self.regulariser.hooks, *self.codec.hooks)
 
     @property
-    def announces_deadline(self) -> bool:
+    def is_deadline_announced(self) -> bool:
         """Whether the deadline is announced to clients, for partial work or for the choice of samples."""
         return self.deadline.announces and (
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
 
-    def select_hooks(self, is_fedavg: bool) -> tuple[ClientHook, ...]:
+    def select_client_hooks(self, is_fedavg: bool) -> tuple[ClientHook, ...]:
         """Return the client hooks of a round; only the codec's if `is_fedavg`, when the round is trained as FedAvg."""
         return self.codec.hooks if is_fedavg else self.hooks
 
@@ -97,7 +97,7 @@ class Components:
         needed_signals = self.selector.needs | self.samples.needs | self.deadline.needs
         return needed_signals if is_fedavg else needed_signals | self.agg.needs
 
-    def describe_states(self, state: "ServerState") -> dict[str, float]:
+    def describe_component_states(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of sample selection and deadline by name; `state` is the server's state."""
         metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
         return {f"{g}/{k}": v for g, m in metrics.items() for k, v in m.items()}
@@ -110,7 +110,7 @@ class Components:
             layout: positions of the model's tensors in its flat vector.
             n_samples: largest number of samples of a client.
         """
-        floats_by_vector = count_stored_floats(self.select_hooks(is_fedavg), layout.n_params, n_samples)
+        floats_by_vector = count_stored_floats(self.select_client_hooks(is_fedavg), layout.n_params, n_samples)
         return floats_by_vector | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
@@ -169,7 +169,7 @@ class ServerState:
             deadline=components.deadline.init(make_population(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(populations.n_clients, dtype=np.int64),
             reported_numbers=np.zeros(populations.n_clients, dtype=np.int64),
-            uniform=UniformReference.make_empty(populations.n_clients),
+            uniform=UniformReference.make_empty_reference(populations.n_clients),
         )
 
     def to_plain_data(self, components: Components | None = None) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class ServerState:
             try:
                 packed_fields[field_name] = pack_state(field_value)
             except TypeError as error:
-                with name_component_of_errors(getattr(components, field_name, None)):
+                with prefix_errors_with_component(getattr(components, field_name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed_fields
 

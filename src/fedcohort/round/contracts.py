@@ -70,7 +70,7 @@ def check_probes(component: AnyComponent, result: Result, state: State, ctx: Rou
 
 
 def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
-    selection, next_state = check_result_and_state(result, Selection, state)
+    selection, next_selector_state = check_result_and_state(result, Selection, state)
     selection = check_type("the first item of the result", selection, Selection)
     array_shape = (ctx.n_clients,)
     check_ids("Selection.clients", selection.clients, ctx.n_clients)
@@ -87,14 +87,14 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
         check_array("Selection.units", selection.units, array_shape, "i")
     if selection.upload is not None:
         check_array("Selection.upload", selection.upload, array_shape, "f", allow_nan=True)
-    return replace(selection, clients=selection.clients.copy()), next_state  # the selector may reuse its array
+    return replace(selection, clients=selection.clients.copy()), next_selector_state  # the selector may reuse its array
 
 
-def check_weight_override(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
+def check_weight_override(component: AnyComponent, result: Result, state: State, round_outcome: RoundOutcome) -> Result:
     weight_override, _ = check_result_and_state(result, AggregationOverride, state, allow_none=True)
     if weight_override is None:
         return result
-    array_shape = (len(outcome.clients),)
+    array_shape = (len(round_outcome.clients),)
     if weight_override.keep is not None:
         check_array("AggregationOverride.keep", weight_override.keep, array_shape, "b")
     if weight_override.weights is not None:
@@ -103,11 +103,11 @@ def check_weight_override(component: AnyComponent, result: Result, state: State,
     return result
 
 
-def check_trace(component: AnyComponent, result: Result, state: State) -> Result:
-    for k, mean_and_deviation in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(mean_and_deviation, tuple) or len(mean_and_deviation) != 2:
-            raise contract_error(f"the result for {k!r}", "a pair (mean, standard deviation)", mean_and_deviation)
-        check_numbers_by_name("the result", {k: mean_and_deviation[0], f"{k}, deviation": mean_and_deviation[1]})
+def check_selector_trace(component: AnyComponent, result: Result, state: State) -> Result:
+    for k, trace_value in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(trace_value, tuple) or len(trace_value) != 2:
+            raise contract_error(f"the result for {k!r}", "a pair (mean, standard deviation)", trace_value)
+        check_numbers_by_name("the result", {k: trace_value[0], f"{k}, deviation": trace_value[1]})
     return result
 
 
@@ -122,8 +122,8 @@ def check_broadcast(component: AnyComponent, result: Result, state: State) -> Re
     return result
 
 
-def check_weighting(component: AnyComponent, result: Result, n_used: Ids, n_train: Ids) -> Result:
-    check_array("the result", result, (len(n_used),), "if", min_value=0)
+def check_weights(component: AnyComponent, result: Result, n_used_samples: Ids, n_train: Ids) -> Result:
+    check_array("the result", result, (len(n_used_samples),), "if", min_value=0)
     return result
 
 
@@ -138,11 +138,11 @@ def check_direction(component: AnyComponent, result: Result, state: State, arriv
     return result
 
 
-def check_server_step(component: AnyComponent, result: Result, state: State, direction: Any) -> Result:  # noqa: ANN401  a tensor
+def check_server_step(component: AnyComponent, result: Result, state: State, update_direction: Any) -> Result:  # noqa: ANN401  a tensor
     from torch import Tensor  # noqa: PLC0415
 
-    displacement, _ = check_result_and_state(result, Tensor, state)
-    check_tensor("the displacement", displacement, tuple(direction.shape))
+    model_displacement, _ = check_result_and_state(result, Tensor, state)
+    check_tensor("the displacement", model_displacement, tuple(update_direction.shape))
     return result
 
 
@@ -167,7 +167,7 @@ def check_rows(component: AnyComponent, result: Result, state: State, sample_req
     return result
 
 
-def check_cohort_size(component: AnyComponent, result: Result, cohort: int) -> Result:
+def check_cohort_size(component: AnyComponent, result: Result, cohort_size: int) -> Result:
     check_integer("the result", result, 1)
     return result
 
@@ -234,9 +234,9 @@ CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
         "plan": check_probes,
         "select": check_selection,
         "observe": check_weight_override,
-        "trace": check_trace,
+        "trace": check_selector_trace,
     },
-    "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weighting, "direction": check_direction},
+    "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
     "samples": {**STATE_CHECKS, "keeps_list": check_loss_lists, "choose": check_rows, "report_losses": check_metrics},

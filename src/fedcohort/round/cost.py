@@ -17,7 +17,7 @@ from fedcohort.round.components import Components
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.populations import Populations
 from fedcohort.round.rates import JobRates, QueryWork
-from fedcohort.round.sampling import foresee_samples
+from fedcohort.round.sampling import predict_chosen_samples
 from fedcohort.round.workload import (
     list_answered_probes,
     list_queried_clients,
@@ -52,10 +52,11 @@ class CostModel:
         self.merge_last_batch = merge_last_batch
         client_options = components.client
         self.work_units = client_options.epochs if client_options.steps is None else client_options.steps
-        extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
+        extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.is_deadline_announced
         needed_signals, agg_signals, hooks = components.needed_signals(), components.agg.needs, components.hooks
         self.usual_rates = JobRates.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
-        needed_signals, hooks = components.needed_signals(is_fedavg=True), components.select_hooks(is_fedavg=True)
+        needed_signals = components.needed_signals(is_fedavg=True)
+        hooks = components.select_client_hooks(is_fedavg=True)
         self.plain_rates = JobRates.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
@@ -90,7 +91,9 @@ class CostModel:
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
         return np.asarray(np.diff(sample_offsets)[clients] * passes_per_sample)
 
-    def count_training(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def count_training_passes(
+        self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws
+    ) -> Values:
         """Return the forward passes of the training that a signal needs of each client, [len(clients)].
 
         Args:
@@ -103,11 +106,11 @@ class CostModel:
             return np.zeros(len(clients))
         trains, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         sample_rows = [
-            foresee_samples(self.components.samples, k, int(n[k]), draws) if is_trained else None
+            predict_chosen_samples(self.components.samples, k, int(n[k]), draws) if is_trained else None
             for k, is_trained in zip(clients.tolist(), trains.tolist(), strict=True)
         ]
-        n_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
-        return np.asarray(3 * trains * n_uses)
+        n_sample_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
+        return np.asarray(3 * trains * n_sample_uses)
 
     def count_forward_passes(self, clients: Ids, job_rates: JobRates, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.
@@ -118,12 +121,12 @@ class CostModel:
             answered_probes: the selector's queries, each with the clients that answered. The aggregator's queries of
                 these clients for the same signal cost nothing.
         """
-        n_passes: Values = job_rates.report_passes * self.federation.n_train[clients]
+        n_forward_passes: Values = job_rates.report_passes * self.federation.n_train[clients]
         for k, signal in job_rates.queried_signals.items():
-            n_passes = n_passes + np.where(
+            n_forward_passes = n_forward_passes + np.where(
                 mark_answering_clients(k, clients, answered_probes), 0.0, self.query_passes(signal, clients)
             )
-        return n_passes
+        return n_forward_passes
 
     def make_workload(
         self,
@@ -150,9 +153,9 @@ class CostModel:
         n_work_units = self.work_units if work_units is None else work_units
         timed_epochs = self.work_units if self.components.client.steps is None else 1
         ones, query_bytes = np.ones(len(n_samples)), self.query_rates.down_bytes * np.asarray(has_received_model)
-        n_uses = self.count_sample_uses(n_samples, n_work_units)
+        n_sample_uses = self.count_sample_uses(n_samples, n_work_units)
         return Workload(
-            unit_load=n_uses / n_work_units * (job_rates.training_passes / 3.0) / timed_epochs,
+            unit_load=n_sample_uses / n_work_units * (job_rates.training_passes / 3.0) / timed_epochs,
             infer_load=forward_passes / (3.0 * timed_epochs),
             units=self.work_units,
             bytes_down=(job_rates.down_bytes - query_bytes) * ones,
@@ -168,15 +171,15 @@ class CostModel:
         n_train, client = self.federation.n_train, self.components.client
         up_bytes = self.update_bytes + self.usual_rates.extra_bytes
         workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
-        timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
+        job_timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
         if self.components.device.timed:
-            check_job_durations(timing.finish_s(self.work_units), n_train)
+            check_job_durations(job_timing.finish_s(self.work_units), n_train)
         n_steps = None if client.steps is None else count_batches(n_train, client.batch, self.merge_last_batch)
         return {
-            "expected_s": timing.finish_s(self.work_units),
-            "expected_unit_s": timing.unit_s,
-            "expected_up_s": timing.up_s,
-            "expected_down_s": timing.down_s,
+            "expected_s": job_timing.finish_s(self.work_units),
+            "expected_unit_s": job_timing.unit_s,
+            "expected_up_s": job_timing.up_s,
+            "expected_down_s": job_timing.down_s,
             "pass_units": np.ones(len(n_train)) if n_steps is None else n_steps.astype(np.float64),
         }
 
@@ -189,12 +192,12 @@ class CostModel:
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, ModelQuery):
-                n_trained = self.count_training(signal, clients, probe.options, draws)
+                n_training_passes = self.count_training_passes(signal, clients, probe.options, draws)
                 sends_updates = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
-                (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_trained
-                has_update = sends_updates and n_trained.any()
-                n_passes = query_work.updated_passes if has_update else query_work.model_passes
-                n_passes[clients] += self.query_passes(signal, clients, probe.options)
+                (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_training_passes
+                uses_updated_model = sends_updates and n_training_passes.any()
+                n_forward_passes = query_work.updated_passes if uses_updated_model else query_work.model_passes
+                n_forward_passes[clients] += self.query_passes(signal, clients, probe.options)
         return query_work
 
     def charge_registration(self, populations: Populations) -> Charge:
@@ -207,7 +210,7 @@ class CostModel:
         probes: Sequence[Probe],
         answers: Mapping[str, ProbeResult],
         jobs: Jobs,
-        outcome: DeadlineOutcome,
+        deadline_outcome: DeadlineOutcome,
         is_fedavg: bool,
         draws: Draws,
     ) -> Charge:
@@ -221,7 +224,7 @@ class CostModel:
             probes: the selector's queries.
             answers: answers that arrived, by signal.
             jobs: jobs of the selected clients.
-            outcome: jobs that arrived before the round closed.
+            deadline_outcome: jobs that arrived before the round closed.
             is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
@@ -229,22 +232,22 @@ class CostModel:
         model_bytes = self.query_rates.down_bytes
         model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
-        trainings = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
+        training_probes = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
         n_sent_models = len(np.setdiff1d(list_queried_clients(model_probes), client_ids))
-        n_sent_models += sum(len(p.clients) for p, _ in trainings)
+        n_sent_models += sum(len(p.clients) for p, _ in training_probes)
         answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
         answered_probes = list_answered_probes(probes, answers)
         for k, signal in job_rates.queried_signals.items():
             answer_bytes += signal.bytes_up * int((~mark_answering_clients(k, client_ids, answered_probes)).sum())
-        answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in trainings)
-        n_passes = float(self.count_forward_passes(client_ids, job_rates, answered_probes).sum())
-        n_passes += float(self.sum_query_work(probes, draws).total_passes.sum())
-        units_done = np.where(outcome.is_in_time, outcome.units_done, jobs.assigned)
-        n_uses = self.count_sample_uses(self.count_samples(client_ids, jobs.rows), units_done)
-        n_trained = n_uses[~mark_trained_clients(client_ids, answered_probes)]
+        answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in training_probes)
+        n_forward_passes = float(self.count_forward_passes(client_ids, job_rates, answered_probes).sum())
+        n_forward_passes += float(self.sum_query_work(probes, draws).total_passes.sum())
+        units_done = np.where(deadline_outcome.is_in_time, deadline_outcome.units_done, jobs.assigned)
+        n_sample_uses = self.count_sample_uses(self.count_samples(client_ids, jobs.rows), units_done)
+        n_charged_uses = n_sample_uses[~mark_trained_clients(client_ids, answered_probes)]
         return Charge(
             down_bytes=float(len(client_ids) * job_rates.down_bytes + n_sent_models * model_bytes),
-            up_bytes=float(jobs.bytes_up[outcome.is_in_time].sum() + answer_bytes),
+            up_bytes=float(jobs.bytes_up[deadline_outcome.is_in_time].sum() + answer_bytes),
             probe_bytes=float(n_sent_models * model_bytes + answer_bytes),
-            client_flops=self.pass_flops * (n_passes + job_rates.training_passes * float(n_trained.sum())),
+            client_flops=self.pass_flops * (n_forward_passes + job_rates.training_passes * float(n_charged_uses.sum())),
         )

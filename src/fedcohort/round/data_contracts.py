@@ -33,8 +33,8 @@ def check_split(component: AnyComponent, result: Result, sample_pool: Any, clien
     if isinstance(result, Ragged):
         sample_rows = result
     else:
-        for client_id, client_rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
-            check_ids(f"the samples of client {client_id}", client_rows, len(sample_pool))
+        for client_id, rows_of_client in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
+            check_ids(f"the samples of client {client_id}", rows_of_client, len(sample_pool))
         sample_rows = Ragged.from_client_rows(result)
     if not len(sample_rows) or (n_clients is not None and len(sample_rows) != n_clients):
         raise contract_error(
@@ -103,8 +103,8 @@ def check_false_labels(component: Any, result: Result, labels: Ids, n_classes: i
     return result
 
 
-def check_noisy_values(component: Any, result: Result, exact_values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
-    check_array("the result", result, exact_values.shape, "f", allow_nan=True)
+def check_noisy_values(component: Any, result: Result, true_values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
+    check_array("the result", result, true_values.shape, "f", allow_nan=True)
     return result
 
 

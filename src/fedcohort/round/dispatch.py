@@ -14,7 +14,7 @@ from fedcohort.round.clock import Clock
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch_record import Dispatch, QueryRecord
-from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.in_flight import withhold_busy_clients
 from fedcohort.round.job_schedule import JobScheduler
 from fedcohort.round.jobs import Jobs
@@ -27,7 +27,7 @@ from fedcohort.round.uniform import draw_uniform_cohort
 from fedcohort.round.workload import verify_selection
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection
 
-NO_IDS: Ids = np.empty(0, np.int64)
+NO_CLIENT_IDS: Ids = np.empty(0, np.int64)
 
 
 class Dispatcher:
@@ -87,12 +87,12 @@ class Dispatcher:
         )
         ctx = self._withhold_clients(first_context, state, busy_jobs, start_s)
         is_idle = len(busy_jobs) > 0 and (n_new_clients < 1 or not len(ctx.available))  # only wait for jobs in flight
-        query_ctx = replace(ctx, available=NO_IDS, backed_off=NO_IDS) if is_idle else ctx
+        query_ctx = replace(ctx, available=NO_CLIENT_IDS, backed_off=NO_CLIENT_IDS) if is_idle else ctx
         queries = self._send_queries(state.selector, query_ctx, draws, start_s)
-        answers = queries.select_answers(is_concurrent=False)
-        selection, selector_state, draw_log = Selection(NO_IDS), state.selector, NO_DRAWS
+        query_answers = queries.select_answers(is_query_concurrent=False)
+        selection, selector_state, draw_log = Selection(NO_CLIENT_IDS), state.selector, NO_DRAWS
         if not is_idle:
-            selection, selector_state, draw_log = self._select_clients(state.selector, ctx, answers)
+            selection, selector_state, draw_log = self._select_clients(state.selector, ctx, query_answers)
         start_s += queries.query_s
         jobs, deadline_s, initial_losses = self.scheduler.make_jobs(selection, queries, state, draws, start_s)
         return Dispatch(
@@ -112,7 +112,7 @@ class Dispatcher:
             draw_log=draw_log,
         )
 
-    def refill_place(
+    def add_refill_client(
         self, dispatch: Dispatch, state: ServerState, busy_jobs: Jobs, arrival_s: float, refill_number: int
     ) -> Dispatch:
         """Return the decisions of a round with one more client, which gets a place that became free during the round.
@@ -134,15 +134,16 @@ class Dispatcher:
         )
         if not len(ctx.available):
             return dispatch
-        is_absent = np.ones(self.federation.n_clients, dtype=bool)
-        is_absent[ctx.ready] = False
-        answers = {k: r.without(is_absent) for k, r in dispatch.queries.select_answers(is_concurrent=False).items()}
-        is_absent[dispatch.ready_ids] = False
-        selection, selector_state, draw_log = self._select_clients(dispatch.selector_state, ctx, answers)
+        is_client_absent = np.ones(self.federation.n_clients, dtype=bool)
+        is_client_absent[ctx.ready] = False
+        query_answers = dispatch.queries.select_answers(is_query_concurrent=False)
+        query_answers = {k: r.without(is_client_absent) for k, r in query_answers.items()}
+        is_client_absent[dispatch.ready_ids] = False
+        selection, selector_state, draw_log = self._select_clients(dispatch.selector_state, ctx, query_answers)
         jobs, _, _ = self.scheduler.make_jobs(selection, dispatch.queries, state, draws, arrival_s)
         return replace(
             dispatch,
-            ready_ids=np.flatnonzero(~is_absent),
+            ready_ids=np.flatnonzero(~is_client_absent),
             selection=replace(selection, clients=np.union1d(dispatch.selection.clients, selection.clients)),
             selector_state=selector_state,
             refill_jobs=dispatch.refill_jobs.merge_jobs(jobs),
@@ -152,8 +153,8 @@ class Dispatcher:
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
         """Return the decisions `dispatch` with a uniform reference cohort as large as the selection with refills."""
         draws = self.federation.draws(self.settings.seed, dispatch.round)
-        n_selected = len(dispatch.selection.clients)
-        return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected, draws))
+        n_selected_clients = len(dispatch.selection.clients)
+        return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected_clients, draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
         """Return `ctx` at virtual second `now_s` without the clients that have `busy_jobs` or back off in `state`."""
@@ -162,12 +163,12 @@ class Dispatcher:
         return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
 
     def _select_clients(
-        self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]
+        self, selector_state: object, ctx: RoundContext, query_answers: Mapping[str, ProbeResult]
     ) -> tuple[Selection, object, DrawLog]:
         """Return the selector's choice, its next state and its draws; raise an error for an invalid choice.
 
-        `selector_state` is the state before the choice; `answers` to the selector's queries are by signal; `ctx` is the
-        context.
+        `selector_state` is the state before the choice; `ctx` is the context, and
+        `query_answers` has the answers to the selector's queries by signal.
         """
         selector, logged_generator = self.components.selector, ctx.rng
         if not isinstance(logged_generator, LoggedGenerator):
@@ -175,8 +176,8 @@ class Dispatcher:
                 f"pass a LoggedGenerator as `rng` of the round's context, not a {type(logged_generator).__name__}"
             )
         logged_generator.start_selection()
-        selection, next_selector_state = selector.select(selector_state, ctx, answers)
-        with name_component_of_errors(selector):
+        selection, next_selector_state = selector.select(selector_state, ctx, query_answers)
+        with prefix_errors_with_component(selector):
             verify_selection(selection, ctx.available, ctx.cohort, ctx.n_clients, self.components.codec)
         return selection, next_selector_state, logged_generator.finish()
 
@@ -189,15 +190,19 @@ class Dispatcher:
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         if not probes:
             return QueryRecord([], {}, 0.0, 0.0, np.zeros(self.federation.n_clients, dtype=bool))
-        with name_component_of_errors(selector):
+        with prefix_errors_with_component(selector):
             ready_share = partial(self.clock.ready_share, start_s)
-            answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)
-        query_work, concurrent_work = (
+            query_answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)
+        query_work, concurrent_query_work = (
             cost_model.sum_query_work([p for p in probes if p.concurrent == is_query_concurrent], draws)
             for is_query_concurrent in (False, True)
         )
-        query_s, has_left = time_queries(cost_model, query_work, draws, start_s, self.clock)
-        query_end_s = start_s + query_s
-        concurrent_query_s, has_left_later = time_queries(cost_model, concurrent_work, draws, query_end_s, self.clock)
-        answers = {p.signal: answers[p.signal].without(has_left_later if p.concurrent else has_left) for p in probes}
-        return QueryRecord(probes, answers, query_s, concurrent_query_s, query_work.total_passes > 0)
+        query_s, has_client_left = time_queries(cost_model, query_work, draws, start_s, self.clock)
+        concurrent_query_s, has_client_left_later = time_queries(
+            cost_model, concurrent_query_work, draws, start_s + query_s, self.clock
+        )
+        query_answers = {
+            p.signal: query_answers[p.signal].without(has_client_left_later if p.concurrent else has_client_left)
+            for p in probes
+        }
+        return QueryRecord(probes, query_answers, query_s, concurrent_query_s, query_work.total_passes > 0)

@@ -18,7 +18,7 @@ class QueryRecord:
 
     Attributes:
         probes: the queries, in the order of the selector.
-        answers: answers of the clients that did not leave early, by signal.
+        answers_by_signal: answers of the clients that did not leave early, by signal.
         query_s: virtual seconds of the queries before the selection.
         concurrent_query_s: virtual seconds of the queries during the training.
         has_received_model: whether a client received the global model with a query before the selection, bool
@@ -26,23 +26,23 @@ class QueryRecord:
     """
 
     probes: Sequence[Probe]
-    answers: Mapping[str, ProbeResult]
+    answers_by_signal: Mapping[str, ProbeResult]
     query_s: float
     concurrent_query_s: float
     has_received_model: Bool[np.ndarray, "clients"]
 
-    def select_answers(self, is_concurrent: bool) -> dict[str, ProbeResult]:
+    def select_answers(self, is_query_concurrent: bool) -> dict[str, ProbeResult]:
         """Return the answers by signal to concurrent queries, during the training, or to those before the selection.
 
         Args:
-            is_concurrent: whether to return the answers to concurrent queries.
+            is_query_concurrent: whether to return the answers to concurrent queries.
         """
-        return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == is_concurrent}
+        return {p.signal: self.answers_by_signal[p.signal] for p in self.probes if p.concurrent == is_query_concurrent}
 
     @property
     def answered_probes(self) -> list[Probe]:
         """The selector's queries, each with only those of its clients that answered."""
-        return list_answered_probes(self.probes, self.answers)
+        return list_answered_probes(self.probes, self.answers_by_signal)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
-from fedcohort.round.closing_time import find_closing
+from fedcohort.round.closing_time import find_round_closing
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
@@ -87,36 +87,38 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refill_jobs = dispatch.jobs, dispatch.selection, dispatch.refill_jobs
-    measure_signals = partial(_measure_for_aggregator, dispatcher, selection.plain, dispatch.round)
+    measure_answers = partial(_measure_agg_signals, dispatcher, selection.plain, dispatch.round)
     jobs_in_flight = server_state.in_flight
     if len(refill_jobs):
-        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, measure_signals(refill_jobs.client))
-    wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    closing = find_closing(dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, wall_time)
-    outcome, has_ended = closing.outcome, closing.has_ended
-    is_update_used = has_ended & closing.is_update_usable
-    stays_in_flight = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
-    late_jobs, arrived_earlier_jobs = jobs.select_jobs(stays_in_flight), jobs_in_flight.select_jobs(is_update_used)
+        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, measure_answers(refill_jobs.client))
+    compute_wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
+    round_closing = find_round_closing(
+        dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, compute_wall_time
+    )
+    outcome, has_ended = round_closing.outcome, round_closing.has_ended
+    is_update_used = has_ended & round_closing.is_update_usable
+    is_job_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
+    late_jobs, arrived_earlier_jobs = jobs.select_jobs(is_job_carried), jobs_in_flight.select_jobs(is_update_used)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
     timely_jobs = ended_jobs.select_jobs(outcome.is_in_time)
     arrived_jobs = timely_jobs.merge_jobs(arrived_earlier_jobs.jobs)
     n_used_samples = cost_model.count_samples(arrived_jobs.client, arrived_jobs.rows)
     queried_ids, charge = _charge_round(dispatch, dispatcher, outcome, jobs_in_flight.jobs.select_jobs(has_ended))
-    timely_ids = set(jobs.client[wall_time(jobs.timing.query_s()) <= closing.close_s].tolist())
-    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~stays_in_flight)
+    timely_ids = set(jobs.client[compute_wall_time(jobs.timing.query_s()) <= round_closing.close_s].tolist())
+    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~is_job_carried)
     staleness_discounts = components.deadline.discount(dispatch.round - arrived_jobs.broadcast)
     return ClosedRound(
         dispatch,
         outcome,
         arrived_jobs,
-        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, measure_signals(late_jobs.client)),
+        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, measure_answers(late_jobs.client)),
         dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_update_used)),
         processed_samples=cost_model.count_sample_uses(n_used_samples, arrived_jobs.units),
         staleness_discounts=staleness_discounts,
         client_weights=n_used_samples.astype(np.float64)
         if selection.plain
         else components.agg.weights(n_used_samples, n_train[arrived_jobs.client]) * staleness_discounts,
-        agg_answers=arrived_earlier_jobs.join_answers(timely_jobs.client, measure_signals(timely_jobs.client)),
+        agg_answers=arrived_earlier_jobs.join_answers(timely_jobs.client, measure_answers(timely_jobs.client)),
         initial_losses={k: sample_losses for k, sample_losses in dispatch.initial_losses.items() if k in timely_ids},
         queried_ids=queried_ids,
         charge=charge,
@@ -124,7 +126,7 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     )
 
 
-def _measure_for_aggregator(dispatcher: Dispatcher, is_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
+def _measure_agg_signals(dispatcher: Dispatcher, is_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
     """Return the clients' answers to the aggregator's queries, by signal, each [len(clients)].
 
     Args:
@@ -133,8 +135,8 @@ def _measure_for_aggregator(dispatcher: Dispatcher, is_fedavg: bool, round: int,
         round: number of the round whose global model the queries are about.
         clients: ids of the queried clients.
     """
-    signals = dispatcher.cost_model.select_job_rates(is_fedavg).queried_signals
-    return {k: dispatcher.queries.report_signal(k, signal, clients, round) for k, signal in signals.items()}
+    queried_signals = dispatcher.cost_model.select_job_rates(is_fedavg).queried_signals
+    return {k: dispatcher.queries.report_signal(k, signal, clients, round) for k, signal in queried_signals.items()}
 
 
 def _charge_round(
@@ -154,16 +156,16 @@ def _charge_round(
     # The uploads of refill jobs are among those of `ended_earlier_jobs`, if they arrive.
     if n_refill_jobs := len(dispatch.refill_jobs):
         client_order = np.argsort(np.concatenate([jobs.client, dispatch.refill_jobs.client]))
-        is_in_time = np.append(outcome.is_in_time, np.zeros(n_refill_jobs, dtype=bool))[client_order]
+        is_job_in_time = np.append(outcome.is_in_time, np.zeros(n_refill_jobs, dtype=bool))[client_order]
         units_done = np.append(outcome.units_done, np.zeros(n_refill_jobs, np.int64))[client_order]
         jobs = jobs.merge_jobs(dispatch.refill_jobs)
-        outcome = replace(outcome, is_in_time=is_in_time, units_done=units_done)
-    charge = cost_model.charge_round(queries.probes, queries.answers, jobs, outcome, selection.plain, draws)
-    loss_measuring_ids = np.array(list(dispatch.initial_losses), dtype=np.int64)
+        outcome = replace(outcome, is_in_time=is_job_in_time, units_done=units_done)
+    charge = cost_model.charge_round(queries.probes, queries.answers_by_signal, jobs, outcome, selection.plain, draws)
+    loss_measuring_client_ids = np.array(list(dispatch.initial_losses), dtype=np.int64)
     charge += Charge(
         up_bytes=float(ended_earlier_jobs.bytes_up.sum()),
-        client_flops=cost_model.pass_flops * int(dispatcher.federation.n_train[loss_measuring_ids].sum()),
+        client_flops=cost_model.pass_flops * int(dispatcher.federation.n_train[loss_measuring_client_ids].sum()),
         virtual_s=dispatch.pause_s + queries.query_s + max(outcome.train_s, queries.concurrent_query_s),
     )
-    has_queries = bool(cost_model.select_job_rates(selection.plain).queried_signals)
-    return list_queried_clients(queries.probes, selection.clients if has_queries else selection.clients[:0]), charge
+    has_agg_queries = bool(cost_model.select_job_rates(selection.plain).queried_signals)
+    return list_queried_clients(queries.probes, selection.clients if has_agg_queries else selection.clients[:0]), charge

@@ -22,25 +22,25 @@ NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `guard_component` give
 TypeHint = Any  # a type, or what stands for several
 
 
-def format_name(component: object, option: str) -> str:
-    """Return `option` as typed with the class of `component`, as in "selector=mine (my_code.Mine)"."""
-    return f"{option} ({type(component).__module__}.{type(component).__qualname__})"
+def format_name(component: object, option_text: str) -> str:
+    """Return `option_text` as typed with the class of `component`, as in "selector=mine (my_code.Mine)"."""
+    return f"{option_text} ({type(component).__module__}.{type(component).__qualname__})"
 
 
-def guard_component(component: P, config_group: str, option: str, contract: type) -> P:
+def guard_component(component: P, config_group: str, option_text: str, contract_class: type) -> P:
     """Return the component with its methods in `CHECKS_BY_GROUP` wrapped by the check of their results.
 
     Args:
         component: the component.
         config_group: config group of the component.
-        option: the option as typed, as in "selector=mine".
-        contract: class in the group's `base` module, whose attributes the component must have.
+        option_text: the option as typed, as in "selector=mine".
+        contract_class: class in the group's `base` module, whose attributes the component must have.
 
     Raises:
         ComponentError: the component lacks an attribute, or it has a wrong type.
     """
-    component_name = format_name(component, option)
-    _check_attributes(component, contract, component_name)
+    component_name = format_name(component, option_text)
+    _check_component_attributes(component, contract_class, component_name)
     object.__setattr__(component, NAME_ATTRIBUTE, component_name)
     for k, result_check in CHECKS_BY_GROUP.get(config_group, {}).items():
         guarded_method = _guard_method(component, getattr(component, k), result_check, f"{component_name}: {k}")
@@ -49,16 +49,16 @@ def guard_component(component: P, config_group: str, option: str, contract: type
 
 
 def _guard_method(
-    component: object, method: Callable[..., Any], check_result: ResultCheck, method_name: str
+    component: object, component_method: Callable[..., Any], result_check: ResultCheck, method_name: str
 ) -> Callable[..., Any]:
     has_tensor_arguments = method_name.endswith((": direction", ": step", ": transmit", ": change"))
 
-    @functools.wraps(method)
+    @functools.wraps(component_method)
     def call_and_check(*args: object) -> object:
         argument_tensors = list(_yield_tensors(args)) if has_tensor_arguments else []
         tensor_versions = [tensor._version for tensor in argument_tensors]
-        with name_component_in_errors(method_name, type(component).__module__):
-            checked_result = check_result(component, method(*map(read_only, args)), *args)
+        with prefix_errors_with_method(method_name, type(component).__module__):
+            checked_result = result_check(component, component_method(*map(read_only, args)), *args)
             if tensor_versions != [tensor._version for tensor in argument_tensors]:
                 raise ComponentError(
                     "it changes an argument tensor in place, which other components read, too: change a copy"
@@ -69,7 +69,7 @@ def _guard_method(
 
 
 @contextmanager
-def name_component_in_errors(method_name: str, module_name: str) -> Iterator[None]:
+def prefix_errors_with_method(method_name: str, module_name: str) -> Iterator[None]:
     """Put the name of a component and of its method in front of errors in a `with` block.
 
     Args:
@@ -103,7 +103,7 @@ def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 
 @contextmanager
-def name_component_of_errors(component: object) -> Iterator[None]:
+def prefix_errors_with_component(component: object) -> Iterator[None]:
     """Put the name of `component` in front of the fedcohort errors that its choices cause in a `with` block."""
     try:
         yield
@@ -147,13 +147,13 @@ def map_modules_to_options(objects_by_option: Mapping[str, Iterable[object]], si
     return {module_name: " or ".join(option_texts) for module_name, option_texts in options_by_module.items()}
 
 
-def _check_attributes(component: object, contract: type, component_name: str) -> None:
-    """Raise `ComponentError` if `component` lacks an attribute of the class `contract`, or it has a wrong type.
+def _check_component_attributes(component: object, contract_class: type, component_name: str) -> None:
+    """Raise `ComponentError` if `component` lacks an attribute of the class `contract_class`, or it has a wrong type.
 
     `component_name` is the name in the message.
     """
-    for attribute, type_hint in _list_declared_types(contract).items():
-        with name_component_in_errors(f"{component_name}: {attribute}", type(component).__module__):
+    for attribute, type_hint in _list_declared_types(contract_class).items():
+        with prefix_errors_with_method(f"{component_name}: {attribute}", type(component).__module__):
             attribute_value = getattr(component, attribute)
         declared_type: TypeHint = type_hint if isinstance(type_hint, UnionType) else get_origin(type_hint) or type_hint
         accepted_type = (
@@ -175,19 +175,19 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
                 raise ComponentError(
                     f"{component_name}: {contract_error('each of hooks', f'an object with {attribute}', hook)}"
                 )
-    for k in dir(contract):
-        if isinstance(getattr(contract, k), FunctionType) and not callable(getattr(component, k)):
+    for k in dir(contract_class):
+        if isinstance(getattr(contract_class, k), FunctionType) and not callable(getattr(component, k)):
             raise ComponentError(f"{component_name}: {contract_error(k, 'a method', getattr(component, k))}")
 
 
 @functools.cache
-def _list_declared_types(contract: type) -> dict[str, TypeHint]:
-    """Return the types of the attributes and properties of the class `contract`, by name, without quoted types."""
+def _list_declared_types(contract_class: type) -> dict[str, TypeHint]:
+    """Return the types of the attributes and properties of `contract_class`, by name, without quoted types."""
     type_by_name: dict[str, TypeHint] = {}
-    for base_class in reversed(contract.__mro__):
+    for base_class in reversed(contract_class.__mro__):
         type_annotations = vars(base_class).get("__annotations__", {})
         type_by_name |= {k: get_args(h)[0] if get_origin(h) is ClassVar else h for k, h in type_annotations.items()}
-        for k, attribute in vars(base_class).items():
-            if isinstance(attribute, property):
-                type_by_name[k] = getattr(attribute.fget, "__annotations__", {}).get("return")
+        for k, class_attribute in vars(base_class).items():
+            if isinstance(class_attribute, property):
+                type_by_name[k] = getattr(class_attribute.fget, "__annotations__", {}).get("return")
     return {k: h for k, h in type_by_name.items() if not k.startswith("_") and h is not None}

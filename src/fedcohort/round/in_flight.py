@@ -70,12 +70,12 @@ class JobsInFlight(ReadOnly):
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "JobsInFlight":
-        """Return only the jobs that are marked in `is_selected`, bool [len(jobs)], with their answers."""
-        if is_selected.all():
+    def select_jobs(self, is_job_selected: Bool[np.ndarray, "_m"]) -> "JobsInFlight":
+        """Return only the jobs that are marked in `is_job_selected`, bool [len(jobs)], with their answers."""
+        if is_job_selected.all():
             return self
-        kept_answers = {signal_name: job_answers[is_selected] for signal_name, job_answers in self.agg_answers.items()}
-        return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=kept_answers)
+        kept_agg_answers = {k: job_answers[is_job_selected] for k, job_answers in self.agg_answers.items()}
+        return replace(self, jobs=self.jobs.select_jobs(is_job_selected), agg_answers=kept_agg_answers)
 
     def merge_jobs(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "JobsInFlight":
         """Return these jobs in flight with further jobs, sorted by client.
@@ -98,8 +98,8 @@ class JobsInFlight(ReadOnly):
         if not len(self):
             return dict(agg_answers)
         client_order = np.argsort(np.concatenate([self.jobs.client, clients]))
-        earlier_answers = {k: self.agg_answers.get(k, np.empty(0)) for k in agg_answers}
-        return {k: np.concatenate([earlier_answers[k], v])[client_order] for k, v in agg_answers.items()}
+        answers_in_flight = {k: self.agg_answers.get(k, np.empty(0)) for k in agg_answers}
+        return {k: np.concatenate([answers_in_flight[k], v])[client_order] for k, v in agg_answers.items()}
 
     def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "JobsInFlight":
         """Return these jobs in flight with the broadcasts from which at least one of them started.

@@ -63,27 +63,28 @@ class JobScheduler:
             selection, cost_model.work_units, cost_model.layout, components.codec, job_rates.extra_bytes, draws, start_s
         )
 
-        measuring_ids = self.samples.find_clients_without_losses(server_state.samples, clients)
+        measuring_client_ids = self.samples.find_clients_without_losses(server_state.samples, clients)
         forward_passes = cost_model.count_forward_passes(clients, job_rates, queries.answered_probes)
-        forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        has_trained = mark_trained_clients(clients, queries.answered_probes)
+        forward_passes = forward_passes + np.where(np.isin(clients, measuring_client_ids), n_train[clients], 0)
+        has_client_trained = mark_trained_clients(clients, queries.answered_probes)
 
-        job_arguments = (jobs.bytes_up, queries.has_received_model[clients], jobs.assigned)
+        workload_arguments = (jobs.bytes_up, queries.has_received_model[clients], jobs.assigned)
 
-        def make_work(n_samples: Ids) -> Workload:
-            workload = cost_model.make_workload(n_samples, forward_passes, job_rates, *job_arguments)
-            unit_load = np.where(has_trained, 0.0, workload.unit_load)
-            return replace(workload, unit_load=unit_load) if has_trained.any() else workload
+        def make_job_workload(n_samples: Ids) -> Workload:
+            workload = cost_model.make_workload(n_samples, forward_passes, job_rates, *workload_arguments)
+            unit_load = np.where(has_client_trained, 0.0, workload.unit_load)
+            return replace(workload, unit_load=unit_load) if has_client_trained.any() else workload
 
-        expected_timing = components.device.expect(clients, make_work(n_train[clients]), draws.draws_of_run())
+        expected_timing = components.device.expect(clients, make_job_workload(n_train[clients]), draws.draws_of_run())
         timing_of_all_jobs = self._time_all_jobs(job_rates, draws)
         deadline_context = PaceContext(draws.round, clients, cost_model.work_units, timing_of_all_jobs, expected_timing)
         deadline_s = components.deadline.announce(server_state.deadline, deadline_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), deadline_s))
         with self.stopwatch.measure_stage("probe"):
-            initial_losses = self.samples.measure_losses(measuring_ids)
+            initial_losses = self.samples.measure_losses(measuring_client_ids)
         jobs = self.samples.choose_samples(server_state.samples, jobs, initial_losses, draws)
-        timing = components.device.sample(clients, make_work(cost_model.count_samples(clients, jobs.rows)), draws)
+        workload = make_job_workload(cost_model.count_samples(clients, jobs.rows))
+        timing = components.device.sample(clients, workload, draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), deadline_s, initial_losses
 
@@ -95,9 +96,9 @@ class JobScheduler:
         """
         if id(job_rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
-            bytes_up = cost_model.update_bytes + job_rates.extra_bytes
+            answer_bytes = cost_model.update_bytes + job_rates.extra_bytes
             forward_passes = cost_model.count_forward_passes(all_client_ids, job_rates)
-            workload = cost_model.make_workload(cost_model.federation.n_train, forward_passes, job_rates, bytes_up)
+            workload = cost_model.make_workload(cost_model.federation.n_train, forward_passes, job_rates, answer_bytes)
             timing = self.components.device.expect(all_client_ids, workload, draws.draws_of_run())
             self.timing_by_rates[id(job_rates)] = timing
         return self.timing_by_rates[id(job_rates)]

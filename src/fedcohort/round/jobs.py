@@ -11,7 +11,7 @@ from fedcohort.device.base import Timing
 from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, ReadOnly, Values
 
-NO_TIMING = Timing(*(np.empty(0) for _ in range(4)))
+NO_JOB_TIMING = Timing(*(np.empty(0) for _ in range(4)))
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Jobs(ReadOnly):
     tensor_mask: Sequence[TensorMask | None]
     bytes_up: Values
     announced_s: Values = field(default_factory=lambda: np.empty(0))
-    expected: Timing = NO_TIMING
+    expected: Timing = NO_JOB_TIMING
     rows: Sequence[Ids | None] = ()
     losses: Sequence[Values | None] = ()
-    timing: Timing = NO_TIMING
+    timing: Timing = NO_JOB_TIMING
     duration_s: Values = field(default_factory=lambda: np.empty(0))
 
     def __len__(self) -> int:
@@ -70,13 +70,13 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.expected.finish_s(self.assigned)
         return end_s
 
-    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
-        """Return the table with only the jobs that are marked in `is_selected`, bool [m]."""
-        return self if is_selected.all() else self.take_rows(np.flatnonzero(is_selected))
+    def select_jobs(self, is_job_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
+        """Return the table with only the jobs that are marked in `is_job_selected`, bool [m]."""
+        return self if is_job_selected.all() else self.take_job_rows(np.flatnonzero(is_job_selected))
 
-    def take_rows(self, rows: Ids) -> "Jobs":
-        """Return the table with the jobs in `rows`, positions in the table, in this order."""
-        return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
+    def take_job_rows(self, job_rows: Ids) -> "Jobs":
+        """Return the table with the jobs in `job_rows`, positions in the table, in this order."""
+        return Jobs(**{f.name: _select_column_rows(getattr(self, f.name), job_rows) for f in fields(self)})
 
     def drop_list_columns(self) -> "Jobs":
         """Return the table without its columns of lists, which take the longest to join."""
@@ -87,25 +87,25 @@ class Jobs(ReadOnly):
         if not len(further_jobs):
             return self
         columns = {f.name: _join_columns(getattr(self, f.name), getattr(further_jobs, f.name)) for f in fields(self)}
-        return Jobs(**columns).take_rows(np.argsort(columns["client"]))
+        return Jobs(**columns).take_job_rows(np.argsort(columns["client"]))
 
 
-def _join_columns(first_column: Any, second_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
-    if isinstance(first_column, np.ndarray):
-        return np.concatenate([first_column, second_column])
-    if isinstance(first_column, Timing):
-        return Timing(
-            *(np.concatenate([getattr(t, f.name) for t in (first_column, second_column)]) for f in fields(Timing))
-        )
-    return [*first_column, *second_column]
-
-
-def _select_rows(job_column: Any, row_selection: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _join_columns(job_column: Any, further_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(job_column, np.ndarray):
-        return job_column[row_selection]
+        return np.concatenate([job_column, further_column])
     if isinstance(job_column, Timing):
-        return Timing(*(getattr(job_column, f.name)[row_selection] for f in fields(Timing)))
-    return [job_column[i] for i in row_selection.tolist()] if job_column else job_column
+        return Timing(
+            *(np.concatenate([getattr(t, f.name) for t in (job_column, further_column)]) for f in fields(Timing))
+        )
+    return [*job_column, *further_column]
+
+
+def _select_column_rows(job_column: Any, selected_rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
+    if isinstance(job_column, np.ndarray):
+        return job_column[selected_rows]
+    if isinstance(job_column, Timing):
+        return Timing(*(getattr(job_column, f.name)[selected_rows] for f in fields(Timing)))
+    return [job_column[i] for i in selected_rows.tolist()] if job_column else job_column
 
 
 NO_JOBS = Jobs(

@@ -47,21 +47,20 @@ def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_job
     timing = refill_jobs.timing
     phase_work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refill_jobs.assigned, timing.up_s])
     absence_factor = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
-    new_columns: dict[str, ClientColumn] = {}
+    phase_columns: dict[str, ClientColumn] = {}
     for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * absence_factor, strict=True):
         cohort_ids, cohort_seconds = cohort_columns[f"{phase_name}_s"]
         client_ids = np.concatenate([np.asarray(cohort_ids), refill_jobs.client])
-        new_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_seconds, phase_seconds]))
-    return new_columns
+        phase_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_seconds, phase_seconds]))
+    return phase_columns
 
 
 def compute_lateness_metrics(closed_round: ClosedRound) -> dict[str, float]:
     """Return the metrics of jobs in flight and of the staleness of the updates in the round `closed_round`, by name."""
     staleness, jobs_in_flight = closed_round.staleness, closed_round.jobs_in_flight.jobs
-    is_dropped_stale = closed_round.dropped_jobs.broadcast < closed_round.round
     lateness_metrics = {
         "round/in_flight": float(len(jobs_in_flight)),
-        "round/dropped_stale": float(is_dropped_stale.sum()),
+        "round/dropped_stale": float((closed_round.dropped_jobs.broadcast < closed_round.round).sum()),
         "comm/in_flight": float(jobs_in_flight.bytes_up.sum()),
     }
     if len(staleness):

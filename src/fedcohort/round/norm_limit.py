@@ -10,14 +10,14 @@ from fedcohort.flat import FlatModel
 log = logging.getLogger("fedcohort")
 
 
-def compute_norm_limit(server: FlatModel, update_limit: float) -> float:
+def compute_norm_limit(global_model: FlatModel, update_limit: float) -> float:
     """Return the largest norm of an update and of the server's step: `update_limit` times (1 + the norm of the model).
 
     Args:
-        server: the global model.
+        global_model: the global model.
         update_limit: the option `update_limit`.
     """
-    return update_limit * (1.0 + float(torch.linalg.vector_norm(server.w)))
+    return update_limit * (1.0 + float(torch.linalg.vector_norm(global_model.w)))
 
 
 @torch.no_grad()
@@ -35,8 +35,8 @@ def compute_new_parameters(server: FlatModel, displacement: Tensor, update_limit
     norm_limit = compute_norm_limit(server, update_limit)
     new_parameters = (server.w.double() + displacement).to(server.w.dtype)
     step_norm = torch.linalg.vector_norm(displacement).double()
-    step_length, is_finite = torch.stack([step_norm, torch.isfinite(new_parameters).all().double()]).tolist()
-    if step_length <= norm_limit and is_finite:
+    step_length, is_model_finite = torch.stack([step_norm, torch.isfinite(new_parameters).all().double()]).tolist()
+    if step_length <= norm_limit and is_model_finite:
         return new_parameters
     log.warning(
         "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "

@@ -14,7 +14,7 @@ from fedcohort.types import Ids, Population, Signals, Values
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-TIMED_FACTS = (
+JOB_FACT_NAMES = (
     "expected_s",
     "expected_unit_s",
     "expected_up_s",
@@ -61,10 +61,10 @@ class Populations:
             reader_name: name of the component in messages.
             server_signals: signals that the server has measured, by name.
         """
-        static_values = {
+        static_signal_values = {
             k: self.read_reported_values(k, signal) for k in needs if isinstance(signal := find_signal(k), Static)
         }
-        return Signals({**static_values, **server_signals}, needs, reader_name)
+        return Signals({**static_signal_values, **server_signals}, needs, reader_name)
 
     def resize_cohort(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations for a selector, with the cohort size that `deadline` requests."""
@@ -75,21 +75,21 @@ class Populations:
 
     @classmethod
     def from_federation(
-        cls, federation: "Federation", cohort_size: int, timed_facts: Mapping[str, Values] = MappingProxyType({})
+        cls, federation: "Federation", cohort_size: int, job_facts: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
         """Return the populations of a federation's clients, with their static facts.
 
         Args:
             federation: data of the run.
             cohort_size: number of clients per round.
-            timed_facts: facts of devices and jobs, each [n_clients], by the names in `TIMED_FACTS`; a missing one is 1
+            job_facts: facts of devices and jobs, each [n_clients], by the names in `JOB_FACT_NAMES`; a missing one is 1
                 for every client.
         """
         facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
-            **{fact_name: timed_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in TIMED_FACTS},
+            **{fact_name: job_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in JOB_FACT_NAMES},
         }
         if federation.group_counts is not None:
             facts["group_counts"] = federation.group_counts

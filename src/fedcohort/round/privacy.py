@@ -20,20 +20,21 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
         components: the components of the run.
         closed_round: the round after it has closed.
     """
-    n_reported = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
+    n_reported_numbers = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
-        return n_reported
+        return n_reported_numbers
     queries, arrived_jobs = closed_round.dispatch.queries, closed_round.arrived_jobs
-    for k, probe_result in queries.answers.items():
+    for k, probe_result in queries.answers_by_signal.items():
         if find_signal(k).bytes_up:
-            n_reported[probe_result.clients] += probe_result.values[:1].size
+            n_reported_numbers[probe_result.clients] += probe_result.values[:1].size
     for k in closed_round.agg_answers:
-        answered_ids = [queries.answers[p.signal].clients for p in queries.probes if p.signal == k and not p.options]
-        is_repeated_answer = np.isin(arrived_jobs.client, answered_ids) & (arrived_jobs.broadcast == closed_round.round)
-        n_reported[arrived_jobs.client[~is_repeated_answer]] += 1
+        probes = [probe for probe in queries.answered_probes if probe.signal == k and not probe.options]
+        has_answered = np.isin(arrived_jobs.client, [probe.clients for probe in probes])
+        is_repeated_answer = has_answered & (arrived_jobs.broadcast == closed_round.round)
+        n_reported_numbers[arrived_jobs.client[~is_repeated_answer]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
-    n_reported[arrived_jobs.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
-    return n_reported
+    n_reported_numbers[arrived_jobs.client] += sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
+    return n_reported_numbers
 
 
 def compute_privacy_metrics(components: Components, closed_round: ClosedRound | None, state: ServerState) -> Metrics:
@@ -49,9 +50,9 @@ def compute_privacy_metrics(components: Components, closed_round: ClosedRound | 
     signal_noise = components.signal_noise
     if not signal_noise.perturbs or closed_round is None:
         return {}
-    max_reported = int(count_reported_numbers(components, closed_round).max())
+    max_reported_numbers = int(count_reported_numbers(components, closed_round).max())
     return {
-        "privacy/epsilon_round": signal_noise.epsilon(max_reported),
+        "privacy/epsilon_round": signal_noise.epsilon(max_reported_numbers),
         "privacy/epsilon": signal_noise.epsilon(int(state.reported_numbers.max())),
     }
 
@@ -71,6 +72,6 @@ def make_epsilon_column(
     if not components.signal_noise.perturbs:
         return {}
     clients = np.flatnonzero(count_reported_numbers(components, closed_round))
-    unique_counts, count_positions = np.unique(state.reported_numbers[clients], return_inverse=True)
-    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in unique_counts.tolist()])
+    unique_number_counts, count_positions = np.unique(state.reported_numbers[clients], return_inverse=True)
+    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in unique_number_counts.tolist()])
     return {"epsilon": (clients, epsilons[count_positions])}

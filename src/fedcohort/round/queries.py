@@ -36,11 +36,11 @@ class ClientReports:
         self.is_attacker = np.zeros(n_clients, dtype=bool)
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
-    def report_values(self, signal: str, clients: Ids, true_values: ReportedValues) -> ReportedValues:
+    def report_values(self, signal_name: str, clients: Ids, true_values: ReportedValues) -> ReportedValues:
         """Return the values of a signal that clients report, without noise, [len(clients), ...].
 
         Args:
-            signal: name of the signal.
+            signal_name: name of the signal.
             clients: ids of the clients.
             true_values: true values, which honest clients report, [len(clients), ...].
         """
@@ -48,40 +48,45 @@ class ClientReports:
         if not is_attacker.any():
             return true_values
         reported_values = true_values.copy()
-        reported_values[is_attacker] = self.attack.falsify(signal, true_values[is_attacker])
+        reported_values[is_attacker] = self.attack.falsify(signal_name, true_values[is_attacker])
         return reported_values
 
     def answer_query(
-        self, signal: str, clients: Ids, values: ReportedValues, round: int, options: Mapping[str, Any] = NO_OPTIONS
+        self,
+        signal_name: str,
+        clients: Ids,
+        values: ReportedValues,
+        round: int,
+        options: Mapping[str, Any] = NO_OPTIONS,
     ) -> ReportedValues:
         """Return the answers to a query that the server receives, [len(clients), ...], with the run's noise.
 
         A number that a client sends twice in a round has the same noise both times.
 
         Args:
-            signal: name of the queried signal.
+            signal_name: name of the queried signal.
             clients: ids of the clients.
             values: true values, [len(clients), ...].
             round: number of the round.
             options: options of the query, by name.
         """
-        values = self.report_values(signal, clients, values)
-        if self.signal_noise is None or not find_signal(signal).bytes_up:
+        values = self.report_values(signal_name, clients, values)
+        if self.signal_noise is None or not find_signal(signal_name).bytes_up:
             return values
         noisy_values, rekeyed_generator = values.astype(np.float64), RekeyedGenerator()
-        purpose = f"signal_noise/{signal}" + (f"/{sorted(options.items())}" if options else "")
+        rng_purpose = f"signal_noise/{signal_name}" + (f"/{sorted(options.items())}" if options else "")
         for client_row, client in enumerate(clients.tolist()):
-            rng = rekeyed_generator.rekey(self.seed, purpose, round, client)
+            rng = rekeyed_generator.rekey(self.seed, rng_purpose, round, client)
             noisy_values[client_row] = self.signal_noise.perturb(noisy_values[client_row : client_row + 1], rng)[0]
         return noisy_values
 
-    def make_reader(
-        self, signal: str, read_true_value: Callable[[ClientUpdate], float], round: int | None
+    def make_signal_reader(
+        self, signal_name: str, read_true_value: Callable[[ClientUpdate], float], round: int | None
     ) -> Callable[[ClientUpdate], float]:
         """Return a function that reads the signal that a client reports with its update.
 
         Args:
-            signal: name of the signal.
+            signal_name: name of the signal.
             read_true_value: reads the true value from an update.
             round: round in which the server receives the report, which sets its noise; None for a value without noise.
         """
@@ -89,8 +94,8 @@ class ClientReports:
         def read_reported_value(update: ClientUpdate) -> float:
             clients, true_values = np.array([update.client]), np.array([read_true_value(update)])
             if round is None:
-                return float(self.report_values(signal, clients, true_values)[0])
-            return float(self.answer_query(signal, clients, true_values, round)[0])
+                return float(self.report_values(signal_name, clients, true_values)[0])
+            return float(self.answer_query(signal_name, clients, true_values, round)[0])
 
         return read_reported_value if self.is_attacker.any() or self.signal_noise else read_true_value
 
@@ -125,8 +130,8 @@ class Queries:
         Raises:
             FedcohortError: two queries are for the same signal, or one of them is invalid.
         """
-        signals = [probe.signal for probe in probes]
-        if repeated_signals := [signal for signal in signals if signals.count(signal) > 1]:
+        signal_names = [probe.signal for probe in probes]
+        if repeated_signals := [signal_name for signal_name in signal_names if signal_names.count(signal_name) > 1]:
             raise FedcohortError(
                 f"the selector probes {repeated_signals[0]!r} more than once in a round: query all clients with one "
                 "Probe"
@@ -178,8 +183,8 @@ class Queries:
             round: number of the round.
         """
         with self.stopwatch.measure_stage("probe"):
-            values = signal.measure(self.measurer, clients, {})
-            return self.client_reports.answer_query(signal_name, clients, values, round)
+            signal_values = signal.measure(self.measurer, clients, {})
+            return self.client_reports.answer_query(signal_name, clients, signal_values, round)
 
     def measure_server_signals(self) -> Mapping[str, float]:
         """Return the values of the signals that the server measures for the selector, by name."""

@@ -28,16 +28,17 @@ def time_queries(
         clock: adds the seconds in which clients are away.
     """
     up = np.where(query_work.training_passes > 0, cost_model.update_bytes, 0.0)
-    training_s, has_client_left = _time_slowest(
+    training_s, has_client_left = _time_slowest_client(
         cost_model, query_work.model_passes + query_work.training_passes, up, draws, clock.wall_time(start_s)
     )
-    wall_time = clock.wall_time(start_s + training_s)
-    forward_s, has_left_later = _time_slowest(cost_model, query_work.updated_passes, 0.0 * up, draws, wall_time)
-    return training_s + forward_s, has_client_left | has_left_later
+    forward_pass_s, has_client_left_later = _time_slowest_client(
+        cost_model, query_work.updated_passes, 0.0 * up, draws, clock.wall_time(start_s + training_s)
+    )
+    return training_s + forward_pass_s, has_client_left | has_client_left_later
 
 
-def _time_slowest(
-    cost_model: CostModel, n_forward_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
+def _time_slowest_client(
+    cost_model: CostModel, n_forward_passes: Values, up_bytes: Values, draws: Draws, compute_wall_time: WallTime
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
     """Return the seconds that the slowest queried client takes, and which clients leave early, bool [n_clients].
 
@@ -46,13 +47,13 @@ def _time_slowest(
         n_forward_passes: forward passes of each client, [n_clients]; 0 for a client without a query.
         up_bytes: bytes of each answer, [n_clients].
         draws: random numbers of the round.
-        wall_time: function from ids and seconds of work to seconds with absences.
+        compute_wall_time: function from ids and seconds of work to seconds with absences.
     """
     clients, has_client_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
     if not len(clients):
         return 0.0, has_client_left
-    query_load = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
-    workload = cost_model.make_workload(np.zeros_like(clients), *query_load)
+    query_costs = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
+    workload = cost_model.make_workload(np.zeros_like(clients), *query_costs)
     query_s = cost_model.components.device.sample(clients, workload, draws).finish_s(0)
-    has_client_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
+    has_client_left[clients] = compute_wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
     return float(query_s.max()), has_client_left

@@ -9,7 +9,7 @@ from fedcohort.round.dispatch_record import Dispatch
 from fedcohort.round.in_flight import find_remaining_s
 
 
-def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Dispatch:
+def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> Dispatch:
     """Return the decisions of a round in which each arrival but the last makes place for another client.
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
@@ -18,27 +18,27 @@ def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
     Args:
         dispatch: decisions of the round for its first cohort.
         dispatcher: decides on each further client.
-        state: state of the server before the round.
+        server_state: state of the server before the round.
     """
     deadline_component = dispatcher.components.deadline
     if not deadline_component.refills:
         return dispatch
-    busy_jobs = state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
+    busy_jobs = server_state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
     n_refill_jobs, arrived_ids = 0, set[int]()
     while True:
         remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
         is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
         end_s = remaining_s[is_update_usable & np.isfinite(remaining_s)]
-        is_next_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
-        if not len(end_s) or not is_next_candidate.any():
+        has_not_arrived = ~np.isin(busy_jobs.client, list(arrived_ids))
+        if not len(end_s) or not has_not_arrived.any():
             break
-        next_job_row = int(np.argmin(np.where(is_next_candidate, remaining_s, np.inf)))
-        if remaining_s[next_job_row] >= deadline_component.close(state.deadline, end_s, dispatch.deadline_s):
+        next_job_row = int(np.argmin(np.where(has_not_arrived, remaining_s, np.inf)))
+        if remaining_s[next_job_row] >= deadline_component.close(server_state.deadline, end_s, dispatch.deadline_s):
             break
         arrived_ids.add(int(busy_jobs.client[next_job_row]))
         n_refill_jobs += 1
         arrival_s = dispatch.start_s + float(remaining_s[next_job_row])
-        next_dispatch = dispatcher.refill_place(dispatch, state, busy_jobs, arrival_s, n_refill_jobs)
+        next_dispatch = dispatcher.add_refill_client(dispatch, server_state, busy_jobs, arrival_s, n_refill_jobs)
         is_new_job = ~np.isin(next_dispatch.refill_jobs.client, dispatch.refill_jobs.client)
         busy_jobs = busy_jobs.merge_jobs(next_dispatch.refill_jobs.select_jobs(is_new_job).drop_list_columns())
         dispatch = next_dispatch

@@ -17,79 +17,79 @@ from fedcohort.round.components import ServerState
 from fedcohort.round.finish import ClosedRound
 from fedcohort.round.late_report import compute_lateness_metrics
 from fedcohort.round.privacy import compute_privacy_metrics, make_epsilon_column
-from fedcohort.round.setup import Setup
+from fedcohort.round.setup import RunSetup
 from fedcohort.training.client_metrics import choose_evaluated_clients, measure_client_metrics, worst_group_accuracy
 from fedcohort.types import Ids, RoundReport
 
 NO_CLIENTS: Ids = np.empty(0, np.int64)
 
 
-def make_report(
-    setup: Setup,
+def make_round_report(
+    run_setup: RunSetup,
     stopwatch: Stopwatch,
     rounds_done: int,
     server_metrics: Mapping[str, float],
-    state: ServerState,
+    server_state: ServerState,
     closed_round: ClosedRound | None,
     arrivals: Arrivals | None,
 ) -> RoundReport:
-    """Return the report after `rounds_done` rounds, and note the best test accuracy in `state`.
+    """Return the report after `rounds_done` rounds, and note the best test accuracy in `server_state`.
 
     Args:
-        setup: the objects of the run.
+        run_setup: the objects of the run.
         stopwatch: measures the stages of the round.
         rounds_done: number of finished rounds.
         server_metrics: metrics on the server's data, by name; {} without an evaluation.
-        state: state of the server.
+        server_state: state of the server.
         closed_round: the round after it has closed; None before the first.
         arrivals: the updates that arrived in the round; None before the first.
     """
-    settings, federation, network = setup.settings, setup.true_federation, setup.server.network
+    settings, federation, network = run_setup.settings, run_setup.true_federation, run_setup.server.network
     metrics, clients_every = dict(server_metrics), settings.clients_every
-    client_facts = _make_round_facts(setup, state, closed_round, arrivals)
+    client_facts = _make_round_facts(run_setup, server_state, closed_round, arrivals)
     if clients_every and rounds_done % clients_every == 0:
-        with stopwatch.measure_stage("evaluate"), setup.average.load_average():
-            clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
-            client_metrics, metrics_by_client = measure_client_metrics(network, federation, clients)
+        with stopwatch.measure_stage("evaluate"), run_setup.average.load_average():
+            evaluated_ids = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
+            client_metrics, metrics_by_client = measure_client_metrics(network, federation, evaluated_ids)
         metrics, client_facts = metrics | client_metrics, client_facts | metrics_by_client
     # The rank correlations take long with many clients, so that only some reports have them.
     if closed_round is not None and (rounds_done % clients_every == 0 if clients_every else server_metrics):
-        metrics |= setup.score_correlation.measure_correlations(closed_round.selection)
+        metrics |= run_setup.score_correlation.measure_correlations(closed_round.selection)
     if "test/acc" in metrics:
         if (test_attributes := federation.server_test_attribute) is not None:
-            with stopwatch.measure_stage("evaluate"), setup.average.load_average():
+            with stopwatch.measure_stage("evaluate"), run_setup.average.load_average():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, test_attributes)
-        metrics["test/acc_best"] = state.best_acc = max_accuracy(state.best_acc, metrics["test/acc"])
-    metrics |= compute_data_metrics(federation, arrivals, setup.dispatcher.client_reports.is_attacker)
-    metrics |= setup.components.describe_states(state)
-    metrics |= compute_progress_metrics(rounds_done, closed_round, arrivals, state)
-    metrics |= compute_privacy_metrics(setup.components, closed_round, state)
-    metrics |= {"energy/joules": state.joules} if settings.measures_energy else {}
+        metrics["test/acc_best"] = server_state.best_acc = max_accuracy(server_state.best_acc, metrics["test/acc"])
+    metrics |= compute_data_metrics(federation, arrivals, run_setup.dispatcher.client_reports.is_attacker)
+    metrics |= run_setup.components.describe_component_states(server_state)
+    metrics |= compute_progress_metrics(rounds_done, closed_round, arrivals, server_state)
+    metrics |= compute_privacy_metrics(run_setup.components, closed_round, server_state)
+    metrics |= {"energy/joules": server_state.joules} if settings.measures_energy else {}
     return RoundReport(
         rounds_done,
         cohort=NO_CLIENTS if closed_round is None else closed_round.selection.clients,
         arrived=NO_CLIENTS if arrivals is None else arrivals.clients,
         metrics=metrics,
-        clients=client_facts | make_attacker_column(setup.dispatcher.client_reports.is_attacker, closed_round),
-        trace=setup.components.selector.trace(state.selector),
+        clients=client_facts | make_attacker_column(run_setup.dispatcher.client_reports.is_attacker, closed_round),
+        trace=run_setup.components.selector.trace(server_state.selector),
         draw_log=None if closed_round is None else closed_round.dispatch.draw_log,
-        fingerprint=f"{state.choices or '-'}:{hash_weights(setup.server)}",
+        fingerprint=f"{server_state.choices or '-'}:{hash_weights(run_setup.server)}",
         wall_s=stopwatch.lap_seconds(),
     )
 
 
 def _make_round_facts(
-    setup: Setup, state: ServerState, closed_round: ClosedRound | None, arrivals: Arrivals | None
+    run_setup: RunSetup, server_state: ServerState, closed_round: ClosedRound | None, arrivals: Arrivals | None
 ) -> ClientFacts:
     """Return the per-client columns of a round without those of an evaluation.
 
     Before the first round, when `closed_round` and `arrivals` are None, these are the signals that clients registered.
-    `setup` has the objects of the run; `state` is the server's state.
+    `run_setup` has the objects of the run; `server_state` is the server's state.
     """
     if closed_round is None or arrivals is None:
-        return list_registered_signals(setup.components, setup.dispatcher.populations)
-    client_facts = make_client_columns(closed_round, arrivals, setup.true_federation.n_clients)
-    client_facts.numeric_columns |= make_epsilon_column(setup.components, closed_round, state)
+        return list_registered_signals(run_setup.components, run_setup.dispatcher.populations)
+    client_facts = make_client_columns(closed_round, arrivals, run_setup.true_federation.n_clients)
+    client_facts.numeric_columns |= make_epsilon_column(run_setup.components, closed_round, server_state)
     return client_facts
 
 
@@ -98,12 +98,12 @@ def max_accuracy(best_accuracy: float, new_accuracy: float) -> float:
     return new_accuracy if math.isnan(best_accuracy) else max(best_accuracy, new_accuracy)
 
 
-def hash_weights(server: FlatModel) -> str:
-    """Return a hash of the tensors of the model `server`: its parameters, float buffers and integer buffers."""
+def hash_weights(global_model: FlatModel) -> str:
+    """Return a hash of the tensors of the model `global_model`: its parameters, float buffers and integer buffers."""
     weight_digest = hashlib.blake2b(digest_size=6)
-    layout = server.layout
-    vectors, block_groups = (server.w, server.buffers, server.counters), vars(layout).values()
-    for flat_vector, tensor_blocks in zip(vectors, block_groups, strict=True):
+    layout = global_model.layout
+    flat_vectors, block_groups = (global_model.w, global_model.buffers, global_model.counters), vars(layout).values()
+    for flat_vector, tensor_blocks in zip(flat_vectors, block_groups, strict=True):
         cpu_vector = flat_vector.detach().cpu() if tensor_blocks else flat_vector
         for tensor_block in tensor_blocks:
             weight_digest.update(tensor_block.make_view(cpu_vector).contiguous().numpy().tobytes())
@@ -149,14 +149,14 @@ def compute_data_metrics(
 
 
 def compute_progress_metrics(
-    rounds_done: int, closed_round: ClosedRound | None, arrivals: Arrivals | None, state: ServerState
+    rounds_done: int, closed_round: ClosedRound | None, arrivals: Arrivals | None, server_state: ServerState
 ) -> Mapping[str, float]:
     """Return the metrics of the run's costs and of the round's selection, by name.
 
     `closed_round` is the round after `rounds_done` rounds and `arrivals` are its updates; both are None before the
-    first. `state` is the server's state.
+    first. `server_state` is the server's state.
     """
-    progress_metrics = state.spent.metrics()
+    progress_metrics = server_state.spent.metrics()
     if closed_round is None or arrivals is None:
         return progress_metrics
     if not math.isnan(arrivals.relative_variance):
@@ -167,9 +167,9 @@ def compute_progress_metrics(
         "round/waited_s": closed_round.dispatch.wait_s,
         "round/dropped_nonfinite": float(len(arrivals.dropped_ids)),
         "round/dropped_step": float(arrivals.is_step_dropped),
-        "select/share_max": float(state.times_selected.max() / rounds_done),
-        "select/share_min": float(state.times_selected.min() / rounds_done),
+        "select/share_max": float(server_state.times_selected.max() / rounds_done),
+        "select/share_min": float(server_state.times_selected.min() / rounds_done),
         **compute_deadline_metrics(closed_round),
         **(compute_lateness_metrics(closed_round) if closed_round.carries_late_jobs else {}),
-        **state.uniform.metrics(state.times_selected),
+        **server_state.uniform.metrics(server_state.times_selected),
     }

@@ -1,6 +1,5 @@
 """A communication round: dispatch, finish, train, aggregate, report. The hooks of `lightning/loop.py` call it."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,19 +15,19 @@ from fedcohort.round.energy import compute_joules
 from fedcohort.round.finish import ClosedRound, close_round
 from fedcohort.round.in_flight import SentModels
 from fedcohort.round.refill import refill_cohort
-from fedcohort.round.report import make_report
-from fedcohort.round.setup import Setup
-from fedcohort.round.tasks import make_collector, make_tasks
-from fedcohort.round.update_variance import average_all_updates, is_variance_measured, relative_variance
+from fedcohort.round.report import make_round_report
+from fedcohort.round.setup import RunSetup
+from fedcohort.round.tasks import group_tasks, make_collector
+from fedcohort.round.update_variance import average_all_updates, compute_relative_variance, is_variance_measured
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
 
 class RoundRunner:
-    """Runs the rounds of a run: `begin_round`, training of the tasks by the caller, `end_round`, and `make_report`.
+    """Runs the rounds of a run: `begin_round`, training of the tasks by the caller, `end_round`, `make_round_report`.
 
     Args:
-        setup: the objects of the run.
+        run_setup: the objects of the run.
         stopwatch: measures the stages of rounds.
 
     Attributes:
@@ -37,9 +36,9 @@ class RoundRunner:
         arrivals: the updates that arrived in the latest round; None before the first.
     """
 
-    def __init__(self, setup: Setup, stopwatch: Stopwatch) -> None:
-        self.setup, self.stopwatch = setup, stopwatch
-        self.state = setup.initial_server_state()
+    def __init__(self, run_setup: RunSetup, stopwatch: Stopwatch) -> None:
+        self.setup, self.stopwatch = run_setup, stopwatch
+        self.state = run_setup.initial_server_state()
         self.closed_round: ClosedRound | None = None
         self.arrivals: Arrivals | None = None
 
@@ -68,14 +67,14 @@ class RoundRunner:
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
             dispatch = refill_cohort(dispatch, self.setup.dispatcher, self.state)
             self.closed_round = close_round(dispatch, self.setup.dispatcher, self.state)
-        task_groups = make_tasks(self.setup, self.closed_round, self.state.samples)
+        task_groups = group_tasks(self.setup, self.closed_round, self.state.samples)
         return task_groups, make_collector(self.setup, self.closed_round)
 
     def sent_models(self, round: int) -> SentModels:
         """Return the models and vectors from which the jobs that arrive in the round with number `round` start."""
         agg_vectors = self.setup.components.agg.broadcast(self.state.agg)
-        device_vectors = {k: vector.to(self.setup.server.w.device) for k, vector in agg_vectors.items()}
-        return SentModels(self.setup.server, round, device_vectors, self.state.in_flight.broadcasts)
+        device_agg_vectors = {k: agg_vector.to(self.setup.server.w.device) for k, agg_vector in agg_vectors.items()}
+        return SentModels(self.setup.server, round, device_agg_vectors, self.state.in_flight.broadcasts)
 
     def end_round(self, collector: Collector) -> None:
         """Aggregate the updates of all processes and take the server's step.
@@ -90,22 +89,22 @@ class RoundRunner:
             raise ValueError("no round has begun: call begin_round before end_round")
         with self.stopwatch.measure_stage("aggregate"):
             arrivals = collector.combine_ranks(reduce_sum, reduce_max)
-            full_update = self._measure_full_update(self.closed_round.round)  # before w_t changes
+            population_update = self._measure_population_update(self.closed_round.round)  # before w_t changes
             arrivals, self.state = self.setup.server_step.finish_round(self.closed_round, arrivals, self.state)
             joules = compute_joules(self.setup.settings, self.setup.cost_model, self.closed_round)
             self.state = replace(self.state, joules=self.state.joules + joules)
-            update_variance = math.nan if full_update is None else relative_variance(arrivals.mean, full_update)
+            update_variance = compute_relative_variance(arrivals.mean, population_update)  # NaN if not measured
             self.arrivals = replace(arrivals, relative_variance=update_variance)
             self.setup.average.add_round()
 
-    def _measure_full_update(self, round: int) -> Tensor | None:
+    def _measure_population_update(self, round: int) -> Tensor | None:
         """Return the mean update of all clients in `round`, [P]; None unless `eval.update_every` demands it."""
         if not is_variance_measured(round, self.setup.settings.update_every):
             return None
         measurer, aggregator = self.setup.server_step.measurer, self.setup.components.agg
         return average_all_updates(measurer, aggregator, self.setup.federation.n_train, round)
 
-    def make_report(self, rounds_done: int, server_metrics: Mapping[str, float]) -> RoundReport:
+    def make_round_report(self, rounds_done: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `rounds_done` rounds; `server_metrics`: metrics on the server's data, by name."""
         round_records = (self.state, self.closed_round, self.arrivals)
-        return make_report(self.setup, self.stopwatch, rounds_done, server_metrics, *round_records)
+        return make_round_report(self.setup, self.stopwatch, rounds_done, server_metrics, *round_records)

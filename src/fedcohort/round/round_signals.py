@@ -16,7 +16,7 @@ from fedcohort.signal.base import Derived, RawUpdate, Reported, find_signal
 from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 
 
-def keeps_updates(components: Components) -> bool:
+def requires_update_matrix(components: Components) -> bool:
     """Return whether the matrix of updates must be kept, because one of the `components` reads single updates."""
     reads_updates = any(isinstance(find_signal(signal), RawUpdate | Derived) for signal in components.needed_signals())
     return components.agg.stacked or components.selector.advises or reads_updates
@@ -37,10 +37,10 @@ def make_signal_readers(
     """
     needed_signals = components.needed_signals(is_fedavg)
     signals = {k: find_signal(k) for k in sorted(needed_signals | {"train_loss"})}
-    reported_signals = {k: signal for k, signal in signals.items() if isinstance(signal, Reported)}
     return {
-        k: client_reports.make_reader(k, partial(_read_signal, k, signal), round if k in needed_signals else None)
-        for k, signal in reported_signals.items()
+        k: client_reports.make_signal_reader(k, partial(_read_signal, k, s), round if k in needed_signals else None)
+        for k, s in signals.items()
+        if isinstance(s, Reported)
     }
 
 
@@ -49,29 +49,29 @@ def _read_signal(signal_name: str, signal: Reported, update: ClientUpdate) -> fl
 
 
 def derive_signals(
-    components: Components, measurer: SignalAccess, arrivals: Arrivals, is_fedavg: bool
+    components: Components, signal_measurer: SignalAccess, arrivals: Arrivals, is_fedavg: bool
 ) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name; {} if single updates are not kept.
 
     Args:
         components: the components of the run.
-        measurer: gives access to the global model and the data.
+        signal_measurer: gives access to the global model and the data.
         arrivals: the updates that arrived.
         is_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
     """
     if arrivals.updates is None:
         return {}
     signals = {k: find_signal(k) for k in sorted(components.needed_signals(is_fedavg))}
-    signal_values = {n: s.make(measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
-    n_arrived = len(arrivals.clients)
-    return {k: v if callable(v) else check_answers(k, v, n_arrived) for k, v in signal_values.items()}
+    signal_values = {n: s.make(signal_measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
+    n_arrived_updates = len(arrivals.clients)
+    return {k: v if callable(v) else check_answers(k, v, n_arrived_updates) for k, v in signal_values.items()}
 
 
 def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRound, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
     """Return the outcome of the round with the signals that a component declares.
 
     Args:
-        component: the component, which declares signals in `needs`.
+        component: the component, which declares signals in `signal_names`.
         reader_name: name of the component in messages.
         closed_round: the round after it has closed.
         arrivals: the updates that arrived.
@@ -91,7 +91,7 @@ def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRou
         clients=arrivals.clients,
         failed=list_failed_clients(closed_round, arrivals),
         signals=Signals(signal_values, needs, reader_name),
-        probes=queries.select_answers(is_concurrent=True) if reader_name == "the selector" else {},
+        probes=queries.select_answers(is_query_concurrent=True) if reader_name == "the selector" else {},
         round_s=closed_round.charge.virtual_s,
         announced_s=closed_round.outcome.announced_s,
         sent_round=closed_round.arrived_jobs.broadcast[job_rows],
@@ -108,5 +108,5 @@ def list_failed_clients(closed_round: ClosedRound, arrivals: Arrivals) -> Ids:
     if not closed_round.carries_late_jobs:
         return np.setdiff1d(closed_round.selection.clients, arrivals.clients, assume_unique=True)
     ended_jobs = (closed_round.arrived_jobs, closed_round.dropped_jobs)
-    ended_ids = np.concatenate([closed_round.selection.clients, *(jobs.client for jobs in ended_jobs)])
-    return np.setdiff1d(ended_ids, np.concatenate([arrivals.clients, closed_round.jobs_in_flight.jobs.client]))
+    ended_client_ids = np.concatenate([closed_round.selection.clients, *(jobs.client for jobs in ended_jobs)])
+    return np.setdiff1d(ended_client_ids, np.concatenate([arrivals.clients, closed_round.jobs_in_flight.jobs.client]))

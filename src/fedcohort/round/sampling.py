@@ -30,7 +30,7 @@ class SampleSelection:
         federation: data of the run.
         batch_size: samples of a mini-batch, None for all of a client's.
         client_store: vectors that clients keep between rounds.
-        measurer: measures losses on the clients' data.
+        signal_measurer: measures losses on the clients' data.
     """
 
     def __init__(
@@ -39,10 +39,10 @@ class SampleSelection:
         federation: Federation,
         batch_size: int | None,
         client_store: ClientStore,
-        measurer: SignalAccess,
+        signal_measurer: SignalAccess,
     ) -> None:
         self.sample_selection, self.n_train, self.batch = sample_selection, federation.n_train, batch_size
-        self.store, self.measurer = client_store, measurer
+        self.store, self.measurer = client_store, signal_measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
         """Return the sorted ids, [n], of the selected clients that must keep a list of losses, and have none yet.
@@ -53,8 +53,7 @@ class SampleSelection:
         """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
-        keeps_list = self.sample_selection.keeps_list(state, self.n_train[selected_ids])
-        list_owners = selected_ids[keeps_list].tolist()
+        list_owners = selected_ids[self.sample_selection.keeps_list(state, self.n_train[selected_ids])].tolist()
         return np.array([k for k in list_owners if LOSS_LIST_NAME not in self.store.get_vectors(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
@@ -79,7 +78,7 @@ class SampleSelection:
         ]
         jobs, rows_by_job = replace(jobs, losses=first_losses_by_client), list[Ids | None]()
         for job_row in range(len(clients)):
-            sample_request = self._make_request(jobs, job_row, draws)
+            sample_request = self._make_sample_request(jobs, job_row, draws)
             chosen_rows = self.sample_selection.choose(state, sample_request)
             rows_by_job.append(None if len(chosen_rows) == sample_request.n else chosen_rows)
         return replace(jobs, rows=rows_by_job)
@@ -96,9 +95,10 @@ class SampleSelection:
         losses = jobs.losses[job_row]
         if losses is None or not len(losses):
             return None
-        return partial(self._update_losses, state, self._make_request(jobs, job_row, draws), jobs.rows[job_row])
+        sample_request = self._make_sample_request(jobs, job_row, draws)
+        return partial(self._update_stored_losses, state, sample_request, jobs.rows[job_row])
 
-    def _make_request(self, jobs: Jobs, job_row: int, draws: Draws) -> SampleRequest:
+    def _make_sample_request(self, jobs: Jobs, job_row: int, draws: Draws) -> SampleRequest:
         client, timing, losses = int(jobs.client[job_row]), jobs.expected, jobs.losses[job_row]
         n_samples = int(self.n_train[client])
         return SampleRequest(
@@ -118,7 +118,7 @@ class SampleSelection:
         losses = self.store.get_vectors(client).get(LOSS_LIST_NAME) if self.sample_selection.keeps_losses else None
         return NO_LOSSES if losses is None else losses[:n_samples].double().cpu().numpy()
 
-    def _update_losses(
+    def _update_stored_losses(
         self, state: object, sample_request: SampleRequest, sample_rows: Ids | None, training_losses: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
         """Return the losses that a client stores and the values that it reports after its training, by name.
@@ -135,7 +135,7 @@ class SampleSelection:
         return pack_losses(updated_losses), self.sample_selection.report_losses(state, sample_request, updated_losses)
 
 
-def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:
+def predict_chosen_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:
     """Return the positions, [n], of the samples that a client would train on in a round, None for all of them.
 
     It serves queries for which clients train before the selection, when neither the deadline nor losses are available.

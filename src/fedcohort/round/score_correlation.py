@@ -35,10 +35,9 @@ class ScoreCorrelation:
     """
 
     def __init__(self, federation: "Federation", expected_job_s: Values) -> None:
-        class_imbalances = skew_triplets(federation.label_counts[:, :, None])[:, 0]
         fact_values = {
             "noise": federation.noise_rate,
-            "skew": class_imbalances,
+            "skew": skew_triplets(federation.label_counts[:, :, None])[:, 0],
             "seconds": expected_job_s,
             "samples": federation.n_train,
         }

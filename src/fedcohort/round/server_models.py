@@ -20,7 +20,7 @@ class RoundModels:
     """Makes and evaluates networks for an aggregator in one round; every rank does all the work.
 
     Args:
-        server: the global model before the server's step.
+        global_model: the global model before the server's step.
         federation: data of the run.
         seed: seed of the run.
         round: number of the round.
@@ -30,8 +30,8 @@ class RoundModels:
         passes: cost in forward passes: 1 per sample in a forward pass, and 2 more if a gradient is computed.
     """
 
-    def __init__(self, server: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
-        self.server, self.federation = server, federation
+    def __init__(self, global_model: FlatModel, federation: Federation, seed: int, round: int, buffers: Tensor) -> None:
+        self.server, self.federation = global_model, federation
         self.seed, self.round, self.buffers = seed, round, buffers
         self.has_made_network = False  # whether the aggregator has made a network
         self.passes = 0
@@ -61,7 +61,7 @@ class RoundModels:
         It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
 
-        def count_samples(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
+        def count_passes(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
             n_samples = len(logits)
             self.passes += n_samples
 
@@ -71,7 +71,7 @@ class RoundModels:
             if logits.grad_fn is not None:
                 logits.grad_fn.register_prehook(count_backward_pass)
 
-        return count_samples
+        return count_passes
 
     @torch.no_grad()
     def update_of(self, network: nn.Module) -> Tensor:
@@ -81,10 +81,10 @@ class RoundModels:
             tensor_block.make_view(flat_parameters).copy_(parameter_by_name[tensor_block.name])
         return flat_parameters - self.server.w
 
-    def average_over_ranks(self, displacement: Tensor) -> Tensor:
-        """Return the mean of `displacement` over ranks, [P], as accelerators may differ in the last bits."""
-        do_ranks_differ = self.has_made_network and count_processes() > 1
-        return reduce_sum(displacement) / count_processes() if do_ranks_differ else displacement
+    def average_over_ranks(self, model_displacement: Tensor) -> Tensor:
+        """Return the mean of `model_displacement` over ranks, [P], as accelerators may differ in the last bits."""
+        do_displacements_differ = self.has_made_network and count_processes() > 1
+        return reduce_sum(model_displacement) / count_processes() if do_displacements_differ else model_displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:

@@ -14,22 +14,22 @@ from fedcohort.round.budget import UNTIL_OPTIONS, Budget
 OptionCheck = Callable[[str, Any], None]
 
 
-def integer_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
-    """Return a function that checks that an option is an integer in `interval`, or null if `allow_null`."""
-    return partial(ranges.integer, interval=interval, allow_null=allow_null)
+def integer_check(allowed_interval: str, *, allow_null: bool = False) -> OptionCheck:
+    """Return a function that checks that an option is an integer in `allowed_interval`, or null if `allow_null`."""
+    return partial(ranges.integer, interval=allowed_interval, allow_null=allow_null)
 
 
-def number_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
-    """Return a function that checks that an option is a number in `interval`, or null if `allow_null`."""
-    return partial(ranges.number, interval=interval, allow_null=allow_null)
+def number_check(allowed_interval: str, *, allow_null: bool = False) -> OptionCheck:
+    """Return a function that checks that an option is a number in `allowed_interval`, or null if `allow_null`."""
+    return partial(ranges.number, interval=allowed_interval, allow_null=allow_null)
 
 
 def choice_check(*valid_choices: str) -> OptionCheck:
     """Return a function that checks that an option has one of these `valid_choices`."""
-    return lambda option, value: ranges.choice(option, value, *valid_choices)
+    return lambda option_name, option_value: ranges.choice(option_name, option_value, *valid_choices)
 
 
-def make_field(option_name: str, option_check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
+def make_setting(option_name: str, option_check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
     """Return a field of `Settings`.
 
     Args:
@@ -71,32 +71,32 @@ class Settings:
     """
 
     config_hash: str
-    seed: int = make_field("seed", integer_check("[0, inf)"))
-    cohort: int = make_field("cohort", integer_check("[1, inf)"))
-    rounds: int = make_field("rounds", integer_check("[1, inf)"))
-    until_virtual_s: float | None = make_field("until.virtual_s", number_check("(0, inf)", allow_null=True))
-    until_bytes: float | None = make_field("until.bytes", number_check("(0, inf)", allow_null=True))
-    until_acc: float | None = make_field("until.acc", number_check("(0, 1]", allow_null=True))
-    until_client_flops: float | None = make_field("until.client_flops", number_check("(0, inf)", allow_null=True))
-    until_joules: float | None = make_field("until.joules", number_check("(0, inf)", allow_null=True))
-    watts: float | None = make_field("device.watts", number_check("(0, inf)", allow_null=True))
-    joules_per_byte: float = make_field("device.joules_per_byte", number_check("[0, inf)"))
-    eval_every: int = make_field("eval.every", integer_check("[1, inf)"))
-    clients_every: int = make_field("eval.clients_every", integer_check("[0, inf)"))
-    clients_sample: int | None = make_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
-    average: str = make_field("eval.average", choice_check("none", "ema"))
-    average_decay: float = make_field("eval.average_decay", number_check("[0, 1)"))
-    update_every: int = make_field("eval.update_every", integer_check("[0, inf)"))
-    window_s: float = make_field("deadline.window_s", number_check("[0, inf)"))
-    update_limit: float = make_field("update_limit", number_check("(0, inf)"))
-    store_limit_gb: float = make_field("client_store.limit_gb", number_check("[0, inf)"))
-    engine: str = make_field("engine.kind", choice_check("auto", "sequential", "vectorised", "debug"))
-    slices: int = make_field("engine.slices", integer_check("[1, 100000]"))
-    bn_var: str = make_field("engine.bn_var", choice_check("plain", "moments"))
-    closed_form: bool = make_field("engine.closed_form", ranges.flag)
-    channels_last: str = make_field("engine.channels_last", choice_check("auto", "yes", "no"))
-    chunk: int = make_field("engine.chunk", integer_check("[1, inf)"))
-    precision: str = make_field("engine.precision", choice_check("float32", "tf32", "bf16"))
+    seed: int = make_setting("seed", integer_check("[0, inf)"))
+    cohort: int = make_setting("cohort", integer_check("[1, inf)"))
+    rounds: int = make_setting("rounds", integer_check("[1, inf)"))
+    until_virtual_s: float | None = make_setting("until.virtual_s", number_check("(0, inf)", allow_null=True))
+    until_bytes: float | None = make_setting("until.bytes", number_check("(0, inf)", allow_null=True))
+    until_acc: float | None = make_setting("until.acc", number_check("(0, 1]", allow_null=True))
+    until_client_flops: float | None = make_setting("until.client_flops", number_check("(0, inf)", allow_null=True))
+    until_joules: float | None = make_setting("until.joules", number_check("(0, inf)", allow_null=True))
+    watts: float | None = make_setting("device.watts", number_check("(0, inf)", allow_null=True))
+    joules_per_byte: float = make_setting("device.joules_per_byte", number_check("[0, inf)"))
+    eval_every: int = make_setting("eval.every", integer_check("[1, inf)"))
+    clients_every: int = make_setting("eval.clients_every", integer_check("[0, inf)"))
+    clients_sample: int | None = make_setting("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    average: str = make_setting("eval.average", choice_check("none", "ema"))
+    average_decay: float = make_setting("eval.average_decay", number_check("[0, 1)"))
+    update_every: int = make_setting("eval.update_every", integer_check("[0, inf)"))
+    window_s: float = make_setting("deadline.window_s", number_check("[0, inf)"))
+    update_limit: float = make_setting("update_limit", number_check("(0, inf)"))
+    store_limit_gb: float = make_setting("client_store.limit_gb", number_check("[0, inf)"))
+    engine: str = make_setting("engine.kind", choice_check("auto", "sequential", "vectorised", "debug"))
+    slices: int = make_setting("engine.slices", integer_check("[1, 100000]"))
+    bn_var: str = make_setting("engine.bn_var", choice_check("plain", "moments"))
+    closed_form: bool = make_setting("engine.closed_form", ranges.flag)
+    channels_last: str = make_setting("engine.channels_last", choice_check("auto", "yes", "no"))
+    chunk: int = make_setting("engine.chunk", integer_check("[1, inf)"))
+    precision: str = make_setting("engine.precision", choice_check("float32", "tf32", "bf16"))
 
     @property
     def measures_energy(self) -> bool:
@@ -117,7 +117,7 @@ class Settings:
             config: the config.
             config_hash: hash of the config and the seed.
         """
-        return cls(config_hash, **{k: _read_option(config, option) for k, option, _ in list_setting_checks()})
+        return cls(config_hash, **{k: _read_option(config, option_name) for k, option_name, _ in list_setting_checks()})
 
 
 def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
@@ -129,6 +129,6 @@ def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
     ]
 
 
-def _read_option(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
-    config_node, _, option_in_group = option.rpartition(".")
+def _read_option(config: Mapping[str, Any], option_name: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
+    config_node, _, option_in_group = option_name.rpartition(".")
     return (config[config_node] if config_node else config)[option_in_group]

@@ -19,7 +19,7 @@ from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.queries import ClientReports, Queries
-from fedcohort.round.sampling import SampleSelection, foresee_samples
+from fedcohort.round.sampling import SampleSelection, predict_chosen_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
 from fedcohort.round.store import make_client_store
@@ -32,7 +32,7 @@ from fedcohort.training.memory_layout import to_channels_last, uses_channels_las
 from fedcohort.types import ClientUpdate
 
 
-class Setup:
+class RunSetup:
     """The models, engine, cost model, dispatcher, clients' store and server step of a run.
 
     Attributes:
@@ -76,7 +76,7 @@ class Setup:
             self.server,
             worker_model,
             federation,
-            partial(self._foresee_update, self._make_trainer(worker_model, components.codec.hooks)),
+            partial(self._predict_update, self._make_trainer(worker_model, components.codec.hooks)),
         )
         self.cost_model = CostModel(components, federation, layout, flops, worker_model.has_batch_norm)
         self.store = make_client_store(
@@ -106,16 +106,15 @@ class Setup:
         """
         return self.components.vector_lengths(is_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
-    def _make_trainer(self, worker_model: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
-        run_components, settings = self.components, self.settings
-        components = (run_components.objective, run_components.client, run_components.codec)
-        method = LocalMethod(*components, hooks, run_components.regulariser.hooks, run_components.augmentation)
+    def _make_trainer(self, worker_model: FlatModel, client_hooks: Sequence[ClientHook]) -> LocalTrainer:
+        c, settings = self.components, self.settings
+        method = LocalMethod(c.objective, c.client, c.codec, client_hooks, c.regulariser.hooks, c.augmentation)
         return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
 
-    def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
+    def _predict_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that the client with id `client` would send if `trainer` trained it in `round`."""
         n_train, draws = self.federation.n_train, self.federation.draws(self.settings.seed, round)
-        sample_rows = foresee_samples(self.components.samples, client, int(n_train[client]), draws)
+        sample_rows = predict_chosen_samples(self.components.samples, client, int(n_train[client]), draws)
         return trainer.train_whole_job(round, client, sample_rows)
 
 

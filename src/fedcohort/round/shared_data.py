@@ -10,7 +10,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 
 log = logging.getLogger("fedcohort")
-NUMBERS_PER_PART = 131_072  # numbers that are converted to int64 at a time
+NUMBERS_PER_CHUNK = 131_072  # numbers that are converted to int64 at a time
 INTEGER_TYPE_BY_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -18,11 +18,11 @@ class SharedDataState:
     """The checksums of the data in `federation` and the state of numpy's global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
-        self.bit_sums, self.generator_state = _bit_sums(federation), _read_generator_state()
+        self.bit_sums, self.generator_state = _compute_bit_sums(federation), _read_generator_state()
 
     def verify_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if the data in `federation` have changed; warn if numpy's generator was used."""
-        if changed_tensors := [k for k, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[k]]:
+        if changed_tensors := [k for k, b in _compute_bit_sums(federation).items() if b != self.bit_sums[k]]:
             raise ComponentError(
                 f"a component has changed the shared data ({', '.join(changed_tensors)}) during training, so that the "
                 "results "
@@ -35,23 +35,23 @@ class SharedDataState:
             )
 
 
-def _bit_sums(federation: Federation) -> dict[str, int]:
+def _compute_bit_sums(federation: Federation) -> dict[str, int]:
     """Return the sum modulo 2^64 of the bits, as integers, of each tensor of samples in `federation`, by name."""
     split_names = ("train", "val", "test", "server_val", "server_test")
     tensor_by_name = {f"{s}.{k}": getattr(getattr(federation, s), k) for s in split_names for k in ("x", "y")}
     if federation.proxy is not None:
         tensor_by_name["proxy"] = federation.proxy
-    return {k: _sum_bits(tensor) for k, tensor in tensor_by_name.items()}
+    return {k: _sum_tensor_bits(tensor) for k, tensor in tensor_by_name.items()}
 
 
-def _sum_bits(tensor: Tensor) -> int:
+def _sum_tensor_bits(tensor: Tensor) -> int:
     bits = tensor.detach().view(INTEGER_TYPE_BY_BYTES[tensor.element_size()])
     bits = bits.permute(sorted(range(bits.ndim), key=bits.stride, reverse=True))  # as in memory, such as channels last
     if bits.is_contiguous() and all(n * bits.element_size() % 8 == 0 for n in (bits.numel(), bits.storage_offset())):
         bits = bits.flatten().view(torch.int64)  # words of eight bytes, whose sum takes a tenth of the time
     bit_sum = torch.zeros((), dtype=torch.int64, device=bits.device)
-    for rows in bits.split(max(1, NUMBERS_PER_PART * len(bits) // max(1, bits.numel()))):
-        bit_sum += rows.sum(dtype=torch.int64)  # torch copies what it converts
+    for bit_rows in bits.split(max(1, NUMBERS_PER_CHUNK * len(bits) // max(1, bits.numel()))):
+        bit_sum += bit_rows.sum(dtype=torch.int64)  # torch copies what it converts
     return int(bit_sum)
 
 

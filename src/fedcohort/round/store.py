@@ -18,7 +18,7 @@ from torch import Tensor
 
 from fedcohort.errors import DamagedCheckpoint
 
-FILE_PREFIX = "client_store."
+STORE_FILE_PREFIX = "client_store."
 SLOTS_PER_CLIENT = 3
 VectorsByName = Mapping[str, Tensor]
 
@@ -120,7 +120,7 @@ class MappedStore:
 
     def __init__(self, folder: Path, floats_by_vector: Mapping[str, int], n_clients: int) -> None:
         self._row_files = {
-            vector_name: _RowFile(folder / f"{FILE_PREFIX}{vector_name}", n_clients, n_floats)
+            vector_name: _RowFile(folder / f"{STORE_FILE_PREFIX}{vector_name}", n_clients, n_floats)
             for vector_name, n_floats in sorted(floats_by_vector.items())
         }
         self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
@@ -135,7 +135,7 @@ class MappedStore:
         slot = int(self._current_slots[client])
         if slot < 0:
             return {}
-        return _parse_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
+        return _parse_stored_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
 
     def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
@@ -150,15 +150,15 @@ class MappedStore:
         free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in checkpoint_slots)
         written_rows = []
         for vector_name, row_file in self._row_files.items():
-            new_row = np.zeros(row_file.n_floats, dtype=np.float32)
+            vector_row = np.zeros(row_file.n_floats, dtype=np.float32)
             if vector_name in new_vectors:
-                new_row[: len(new_vectors[vector_name])] = new_vectors[vector_name].cpu().numpy()
+                vector_row[: len(new_vectors[vector_name])] = new_vectors[vector_name].cpu().numpy()
             else:
-                new_row[:1] = np.nan
-            row_file.write_row(client, free_slot, new_row.tobytes())
-            written_rows.append(new_row.tobytes())
+                vector_row[:1] = np.nan
+            row_file.write_row(client, free_slot, vector_row.tobytes())
+            written_rows.append(vector_row.tobytes())
         self._current_slots[client] = free_slot
-        self._digests[client] = _digest_rows(written_rows)
+        self._digests[client] = _digest_stored_rows(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
         for row_file in self._row_files.values():
@@ -179,13 +179,13 @@ class MappedStore:
         self._previous_slots, self._newest_slots = self._newest_slots, self._snapshot_slots.copy()
 
 
-def _parse_rows(row_bytes_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
+def _parse_stored_rows(row_bytes_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
     """Return a client's vectors by name from `row_bytes_by_name`, the bytes of its rows in the files by name."""
-    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_bytes_by_name.items()}
-    return {k: vector for k, vector in vectors.items() if not vector[:1].isnan().any()}
+    client_vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_bytes_by_name.items()}
+    return {k: vector for k, vector in client_vectors.items() if not vector[:1].isnan().any()}
 
 
-def _digest_rows(row_bytes_list: list[bytes]) -> int:
+def _digest_stored_rows(row_bytes_list: list[bytes]) -> int:
     return int.from_bytes(hashlib.blake2b(b"".join(row_bytes_list), digest_size=8).digest(), "big", signed=True)
 
 
@@ -200,20 +200,20 @@ def read_saved_vectors(folder: Path | None, store_state: Mapping[str, Any]) -> I
         DamagedCheckpoint: rows in the files differ from those that were written.
     """
     if "slots" not in store_state:
-        yield from ((int(client), vectors) for client, vectors in store_state.items())
+        yield from ((int(client), client_vectors) for client, client_vectors in store_state.items())
         return
-    current_slots, digests = store_state["slots"].tolist(), store_state["digests"].tolist()
-    row_file_paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
-    row_file_by_name = {p.name.removeprefix(FILE_PREFIX): _RowFile(p, len(current_slots)) for p in row_file_paths}
+    current_slots, row_digests = store_state["slots"].tolist(), store_state["digests"].tolist()
+    row_file_paths = sorted(folder.glob(f"{STORE_FILE_PREFIX}*")) if folder is not None else []
+    row_file_by_name = {p.name.removeprefix(STORE_FILE_PREFIX): _RowFile(p, len(current_slots)) for p in row_file_paths}
     for client, slot in enumerate(current_slots):
         if slot >= 0:
             row_bytes_by_name = {k: row_file.read_row(client, slot) for k, row_file in row_file_by_name.items()}
-            if _digest_rows(list(row_bytes_by_name.values())) != digests[client]:
+            if _digest_stored_rows(list(row_bytes_by_name.values())) != row_digests[client]:
                 raise DamagedCheckpoint(
-                    f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
+                    f"{folder}/{STORE_FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
                     "written"
                 )
-            yield client, _parse_rows(row_bytes_by_name)
+            yield client, _parse_stored_rows(row_bytes_by_name)
 
 
 def check_stored_vectors(folder: Path, store_state: Mapping[str, Any]) -> None:
@@ -241,7 +241,6 @@ def make_client_store(
         n_clients: size of the population.
         memory_limit_gb: the option `client_store.limit_gb`.
     """
-    vectors_gb = 4e-9 * n_clients * sum(floats_by_vector.values())
-    if folder is None or vectors_gb <= memory_limit_gb:
+    if folder is None or 4e-9 * n_clients * sum(floats_by_vector.values()) <= memory_limit_gb:
         return MemoryStore(folder)
     return MappedStore(folder, floats_by_vector, n_clients)

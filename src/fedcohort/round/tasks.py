@@ -11,82 +11,83 @@ from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
 from fedcohort.round.finish import ClosedRound
 from fedcohort.round.norm_limit import compute_norm_limit
-from fedcohort.round.round_signals import keeps_updates, make_signal_readers
-from fedcohort.round.setup import Setup
+from fedcohort.round.round_signals import make_signal_readers, requires_update_matrix
+from fedcohort.round.setup import RunSetup
 from fedcohort.training.client_task import ClientTask
 
 
-def make_tasks(setup: Setup, closed_round: ClosedRound, samples_state: object) -> list[Sequence[ClientTask]]:
+def group_tasks(run_setup: RunSetup, closed_round: ClosedRound, samples_state: object) -> list[Sequence[ClientTask]]:
     """Return the tasks of the jobs that arrive and that this process trains, in groups that are trained at once.
 
     Args:
-        setup: the objects of the run.
+        run_setup: the objects of the run.
         closed_round: the round, which determines which jobs arrive.
         samples_state: state of the sample selection.
     """
     jobs = closed_round.arrived_jobs
-    job_costs = closed_round.processed_samples
-    job_rows = positions_of_rank(rank_of_process(), count_processes(), jobs.client, job_costs)
+    job_rows = positions_of_rank(rank_of_process(), count_processes(), jobs.client, closed_round.processed_samples)
     task_groups: list[Sequence[ClientTask]] = []
     for sent_round in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
-        tasks = [_make_task(setup, closed_round, i, samples_state) for i in job_rows if jobs.broadcast[i] == sent_round]
-        task_groups += setup.engine.group_tasks(tasks)
+        rows = [i for i in job_rows if jobs.broadcast[i] == sent_round]
+        task_groups += run_setup.engine.group_tasks(
+            [_make_task(run_setup, closed_round, i, samples_state) for i in rows]
+        )
     return task_groups
 
 
-def _make_task(setup: Setup, closed_round: ClosedRound, job_row: int, samples_state: object) -> ClientTask:
+def _make_task(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, samples_state: object) -> ClientTask:
     """Return the training task of one of the jobs that arrive before the round closes.
 
     Args:
-        setup: the objects of the run.
+        run_setup: the objects of the run.
         closed_round: the round, which determines which jobs arrive.
         job_row: row of the job among those that arrive.
         samples_state: state of the sample selection.
     """
     jobs = closed_round.arrived_jobs
     sent_round, client, is_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
-    draws = setup.federation.draws(setup.settings.seed, sent_round)
+    draws = run_setup.federation.draws(run_setup.settings.seed, sent_round)
     return ClientTask(
         round=sent_round,
         client=client,
         sample_rows=jobs.rows[job_row],
         units=int(jobs.units[job_row]),
         units_asked=int(jobs.assigned[job_row]),
-        lr=setup.components.client.lr_at(sent_round),
+        lr=run_setup.components.client.lr_at(sent_round),
         duration_s=float(jobs.duration_s[job_row]),
-        stored_vectors=setup.store.get_vectors(client),
+        stored_vectors=run_setup.store.get_vectors(client),
         uses_only_codec=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        measures_loss=setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
-        remember_losses=setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
+        measures_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
+        remember_losses=run_setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
-def make_collector(setup: Setup, closed_round: ClosedRound) -> Collector:
+def make_collector(run_setup: RunSetup, closed_round: ClosedRound) -> Collector:
     """Return the collector of the updates that arrive on all ranks.
 
     Args:
-        setup: the objects of the run.
+        run_setup: the objects of the run.
         closed_round: the round, which determines which jobs arrive.
     """
-    is_fedavg, server = closed_round.selection.plain, setup.server
-    hooks = setup.components.select_hooks(is_fedavg)
-    options = CollectOptions(
-        upload_names=[k for h in hooks for k in h.uploads],
-        averaged_uploads=list_averaged_uploads(hooks),
-        vector_lengths=setup.vector_lengths(is_fedavg),
+    is_fedavg, server = closed_round.selection.plain, run_setup.server
+    client_hooks = run_setup.components.select_client_hooks(is_fedavg)
+    collect_options = CollectOptions(
+        upload_names=[k for h in client_hooks for k in h.uploads],
+        averaged_uploads=list_averaged_uploads(client_hooks),
+        vector_lengths=run_setup.vector_lengths(is_fedavg),
         report_readers=make_signal_readers(
-            setup.components, setup.dispatcher.client_reports, is_fedavg, closed_round.round
+            run_setup.components, run_setup.dispatcher.client_reports, is_fedavg, closed_round.round
         ),
-        keeps_updates=keeps_updates(setup.components),
-        uses_second_moments=setup.settings.bn_var == "moments",
-        max_update_norm=compute_norm_limit(server, setup.settings.update_limit),
+        keeps_updates=requires_update_matrix(run_setup.components),
+        uses_second_moments=run_setup.settings.bn_var == "moments",
+        max_update_norm=compute_norm_limit(server, run_setup.settings.update_limit),
         stored_dtype=server.w.dtype,
     )
     cohort, client_weights = closed_round.arrived_jobs.client, closed_round.client_weights
-    collector_arguments = (server.layout, cohort, client_weights, options, count_processes(), server.w.device)
-    attack, attackers = setup.components.attack, np.flatnonzero(setup.dispatcher.client_reports.is_attacker)
+    collector_arguments = (server.layout, cohort, client_weights, collect_options, count_processes(), server.w.device)
+    attack, attackers = run_setup.components.attack, np.flatnonzero(run_setup.dispatcher.client_reports.is_attacker)
     if not attack.falsifies_updates or not len(attackers):
         return Collector(*collector_arguments)
-    round_attack = RoundAttack(attack, attackers, setup.settings.seed, closed_round.round)
+    round_attack = RoundAttack(attack, attackers, run_setup.settings.seed, closed_round.round)
     return AttackedCollector(round_attack, *collector_arguments)

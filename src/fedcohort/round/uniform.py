@@ -48,7 +48,7 @@ class UniformReference:
     last: float = float("nan")
 
     @classmethod
-    def make_empty(cls, n_clients: int) -> "UniformReference":
+    def make_empty_reference(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
     def add_round(self, selected_ids: Ids, available_ids: Ids, reference_ids: Ids) -> "UniformReference":
@@ -78,14 +78,14 @@ class UniformReference:
         """
         if not self.rounds:
             return {}
-        latest_metrics = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
-        return latest_metrics | {
+        latest_overlap_metric = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
+        return latest_overlap_metric | {
             "select/uniform_overlap_mean": self.overlaps / self.rounds,
-            "select/departure": self._compute_departure(times_selected),
-            "select/departure_uniform": self._compute_departure(self.drawn),
+            "select/departure": self._compute_departure_from_uniform(times_selected),
+            "select/departure_uniform": self._compute_departure_from_uniform(self.drawn),
         }
 
-    def _compute_departure(self, times_selected: Ids) -> float:
+    def _compute_departure_from_uniform(self, times_selected: Ids) -> float:
         """Return the departure of counts of selections from their expectation under uniform draws, in [0, 1).
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.

@@ -20,20 +20,20 @@ from fedcohort.signal.access import SignalAccess
 from fedcohort.types import Ids
 
 
-def average_all_updates(measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
+def average_all_updates(signal_measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
     """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
 
     It is None if no update is finite. One update is in memory at a time.
 
     Args:
-        measurer: trains clients from the global model.
+        signal_measurer: trains clients from the global model.
         agg: the aggregator, for its weights.
         n_train: training samples of each client, [n_clients].
         round: number of the round.
     """
     update_sum, weight_sum = None, 0.0
     for client in range(len(n_train)):
-        client_update = measurer.train(round, client)
+        client_update = signal_measurer.train(round, client)
         update = client_update.delta.detach().double()
         if bool(update.isfinite().all()):
             update_weight = float(agg.weights(np.array([client_update.n_used]), n_train[[client]])[0])
@@ -42,19 +42,21 @@ def average_all_updates(measurer: SignalAccess, agg: Aggregator[Any], n_train: I
     return None if update_sum is None or not weight_sum > 0 else update_sum / weight_sum
 
 
-def relative_variance(cohort_update: Tensor | None, full_update: Tensor | None) -> float:
+def compute_relative_variance(cohort_update: Tensor | None, population_update: Tensor | None) -> float:
     """Return the squared distance of the sampled from the full update, divided by the full update's squared norm.
 
     The result is NaN if the full update is 0 or unknown.
 
     Args:
         cohort_update: mean of the updates that arrived, [P]; None for 0.
-        full_update: mean of the updates that all clients would send, [P]; None if it is unknown.
+        population_update: mean of the updates that all clients would send, [P]; None if it is unknown.
     """
-    squared_update_norm = 0.0 if full_update is None else float(full_update @ full_update)
-    if full_update is None or not 0 < squared_update_norm < math.inf:
+    squared_update_norm = 0.0 if population_update is None else float(population_update @ population_update)
+    if population_update is None or not 0 < squared_update_norm < math.inf:
         return math.nan
-    update_difference = full_update if cohort_update is None else cohort_update.to(full_update) - full_update
+    update_difference = (
+        population_update if cohort_update is None else cohort_update.to(population_update) - population_update
+    )
     return float(update_difference @ update_difference) / squared_update_norm
 
 

@@ -18,13 +18,13 @@ from fedcohort.training.upload import TensorMask, draw_tensor_masks, make_sent_l
 from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
 
 
-def verify_selection(selection: Selection, available_ids: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
+def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int, n_clients: int, codec: Codec) -> None:
     """Raise an error if a selection is invalid.
 
     Args:
         selection: the selector's choice.
         available_ids: sorted ids of the clients that can be selected.
-        cohort: largest number of clients, unless the selection is `uncapped`.
+        cohort_size: largest number of clients, unless the selection is `uncapped`.
         n_clients: size of the population.
         codec: encodes updates; a codec with hooks does not support partial updates.
 
@@ -37,18 +37,18 @@ def verify_selection(selection: Selection, available_ids: Ids, cohort: int, n_cl
         raise FedcohortError(
             f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
         )
-    if len(chosen_ids) > cohort and not selection.uncapped:
+    if len(chosen_ids) > cohort_size and not selection.uncapped:
         raise FedcohortError(
-            f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}: choose ctx.cohort clients at most"
+            f"the selector chose {len(chosen_ids)} clients, but cohort={cohort_size}: choose ctx.cohort clients at most"
         )
     if unit_counts is not None and (unit_counts.shape != (n_clients,) or (unit_counts[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
     if update_shares is None:
         return
-    chosen_shares = update_shares[chosen_ids] if update_shares.shape == (n_clients,) else np.zeros(1)
-    if not ((chosen_shares > 0) & (chosen_shares <= 1)).all():
+    chosen_update_shares = update_shares[chosen_ids] if update_shares.shape == (n_clients,) else np.zeros(1)
+    if not ((chosen_update_shares > 0) & (chosen_update_shares <= 1)).all():
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
-    if codec.hooks and (chosen_shares < 1).any():
+    if codec.hooks and (chosen_update_shares < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
         )
@@ -58,8 +58,8 @@ def are_all_available(clients: Ids, available_ids: Ids) -> bool:
     """Return whether all of `clients` are in the sorted ids `available_ids`, by binary search."""
     if not len(available_ids):
         return not len(clients)
-    client_positions = np.minimum(np.searchsorted(available_ids, clients), len(available_ids) - 1)
-    return bool((available_ids[client_positions] == clients).all())
+    positions_in_available = np.minimum(np.searchsorted(available_ids, clients), len(available_ids) - 1)
+    return bool((available_ids[positions_in_available] == clients).all())
 
 
 def verify_weight_override(weight_override: AggregationOverride | None, selector: Selector[Any]) -> None:
@@ -132,14 +132,14 @@ def mark_trained_clients(clients: Ids, answered_probes: Sequence[Probe]) -> Bool
     return np.isin(clients, list_queried_clients(training_probes))
 
 
-def mark_answering_clients(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+def mark_answering_clients(signal_name: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
     """Return which clients answer one of the selector's queries for a signal without options, bool [len(clients)].
 
     This includes concurrent queries: their answers arrive before the aggregation, and a client measures a signal once.
 
     Args:
-        signal: name of the signal.
+        signal_name: name of the signal.
         clients: ids of the clients.
         probes: the selector's queries.
     """
-    return np.isin(clients, list_queried_clients([p for p in probes if p.signal == signal and not p.options]))
+    return np.isin(clients, list_queried_clients([p for p in probes if p.signal == signal_name and not p.options]))

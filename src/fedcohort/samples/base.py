@@ -54,7 +54,7 @@ class Samples(Component, Protocol[S]):
     Attributes:
         uses_all_samples: whether all clients train on all of their samples, so that `choose` is not called.
         is_foreseeable: whether `choose` depends on the request's n and rng only, so that any client's samples of a
-            round are known before the round is planned (`round.sampling.foresee_samples`).
+            round are known before the round is planned (`round.sampling.predict_chosen_samples`).
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
             forward pass of the global model over all of its samples. Later the losses in the first local epoch replace
             it, in each round in which the client's update arrives.

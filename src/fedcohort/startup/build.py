@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
-from fedcohort.round.guard import format_name, name_component_in_errors
+from fedcohort.round.guard import format_name, prefix_errors_with_method
 from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
@@ -83,9 +83,9 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     blamed_module = user_modules[0] if user_modules else model
     input_shape = [2, *federation.server_test.x.shape[1:]]
     forward_text = f"{format_name(blamed_module, composition.option('model'))}: forward of inputs {input_shape}"
-    with name_component_in_errors(forward_text, type(blamed_module).__module__):
+    with prefix_errors_with_method(forward_text, type(blamed_module).__module__):
         logits = probe_network(network, federation)
-    with name_component_in_errors(format_name(objective, composition.option("objective")), type(objective).__module__):
+    with prefix_errors_with_method(format_name(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
 
 
@@ -103,7 +103,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     from fedcohort.flat import Layout, has_batch_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.round_signals import keeps_updates
+    from fedcohort.round.round_signals import requires_update_matrix
     from fedcohort.round.settings import Settings
     from fedcohort.startup import notices
 
@@ -111,7 +111,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
     if accelerator == "cpu":
-        check_round_memory(facts, keeps_updates=keeps_updates(components))
+        check_round_memory(facts, keeps_updates=requires_update_matrix(components))
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),

@@ -64,14 +64,14 @@ def load_run_facts(composition: Composition, components_by_group: Mapping[str, A
     Raises:
         FedcohortError: the data do not suffice for the components.
     """
-    from fedcohort.round.sampling import foresee_samples
+    from fedcohort.round.sampling import predict_chosen_samples
     from fedcohort.startup import requirements
 
     federation = load_federation(composition, components_by_group)
     largest_client = int(federation.n_train.argmax())
     max_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        sample_rows = foresee_samples(components.samples, largest_client, max_samples, federation.draws(0))
+        sample_rows = predict_chosen_samples(components.samples, largest_client, max_samples, federation.draws(0))
         max_samples = max_samples if sample_rows is None else len(sample_rows)
     facts = Facts(components, composition.config, federation, max_samples)
     requirements.check_population(composition.choices, facts)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort.component import FORESEEN_SAMPLES, ONE_CLASS_PER_SAMPLE, Component, Facts, Requirement
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.round.guard import name_component_of_errors
+from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.populations import Populations
 from fedcohort.signal.base import find_signal
 
@@ -36,11 +36,11 @@ def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
     requirements: list[tuple[str, Requirement]] = []
     for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
-        with name_component_of_errors(component):
+        with prefix_errors_with_component(component):
             requirements += [(group, r) for r in sort_requirements(component.requirements, choices[group])]
     for group in SIGNAL_READING_GROUPS:
         component = getattr(facts.components, group)
-        with name_component_of_errors(component):
+        with prefix_errors_with_component(component):
             signals = [find_signal(name) for name in sorted(component.needs)]
         requirements += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in requirements:
