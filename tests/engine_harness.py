@@ -69,7 +69,7 @@ def make_task(
     stored: Any = None,
     loss_after: bool = False,
 ) -> Any:
-    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, measures_loss=loss_after)
+    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, measures_final_loss=loss_after)
 
 
 def flatten_parameters(network: nn.Module) -> torch.Tensor:

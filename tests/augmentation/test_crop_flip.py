@@ -114,7 +114,7 @@ def test_local_training_sees_each_pass_changed() -> None:
     trainer.train(make_task(1, units=2, round=4), {})
     x, _ = trainer.federation.train.client_samples(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []
-    for order, _ in trainer.plan_passes(make_task(1, units=2, round=4)):
+    for order, _ in trainer.draw_sample_passes(make_task(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(inputs_of_passes), torch.cat(expected))

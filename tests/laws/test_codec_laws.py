@@ -222,7 +222,7 @@ def test_buffers_are_not_encoded(codec: Any) -> None:
 
 def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
-    only_codec, task = trainer_of(confining), replace(make_task(0), uses_only_codec=True)
+    only_codec, task = trainer_of(confining), replace(make_task(0), uses_only_codec_hooks=True)
     weighers = [
         agg.hooks for agg in (make_component("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)
     ]

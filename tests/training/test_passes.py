@@ -7,7 +7,13 @@ import pytest
 
 from case_loop import for_all
 from fedcohort.rng import new_generator
-from fedcohort.training.passes import count_batches, count_sample_uses, cut_into_batches, draw_passes, yield_batches
+from fedcohort.training.passes import (
+    count_batches,
+    count_sample_uses,
+    cut_into_batches,
+    draw_sample_passes,
+    yield_batches,
+)
 
 
 def test_the_last_piece_is_what_is_left() -> None:
@@ -19,7 +25,7 @@ def test_the_last_piece_is_what_is_left() -> None:
 
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
-    passes = draw_passes(new_generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
+    passes = draw_sample_passes(new_generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
     assert [len(pieces) for _, pieces in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)
@@ -33,7 +39,7 @@ def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last_batch: b
     assert count_batches(n, batch, merge_last_batch).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
         dealt = [
-            draw_passes(new_generator(0, "x"), size, pieces, steps)
+            draw_sample_passes(new_generator(0, "x"), size, pieces, steps)
             for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
         n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from case_loop import for_all
 from fedcohort.errors import ComponentError
 from fedcohort.objective.ce import CrossEntropy
-from fedcohort.training.probe import _copy_rows, probe_network, probe_objective
+from fedcohort.training.probe import _copy_two_samples, probe_network, probe_objective
 from federation_harness import make_federation
 
 FEDERATION = make_federation()
@@ -89,4 +89,4 @@ def test_a_wrong_objective_is_described(per_sample: Any, message: str) -> None:
 
 def test_a_probe_takes_two_different_rows() -> None:
     rows = torch.tensor([[1.0], [2.0], [3.0]])
-    assert [_copy_rows(rows[:n]).flatten().tolist() for n in (1, 2, 3)] == [[1, 1], [1, 2], [1, 2]]
+    assert [_copy_two_samples(rows[:n]).flatten().tolist() for n in (1, 2, 3)] == [[1, 1], [1, 2], [1, 2]]

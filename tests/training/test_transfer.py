@@ -18,7 +18,7 @@ from fedcohort.round.collect_options import CollectOptions
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
-from fedcohort.training.transfer import HELD_BYTES, to_device
+from fedcohort.training.transfer import WAITING_BYTES, to_device
 
 AT_MOST = 10  # per round
 METHODS = ("cpu", "tolist")  # of tensors; reading a tensor on a CPU is no operation that a mode sees
@@ -61,7 +61,7 @@ def counted_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         return counting
 
     with monkeypatch.context() as patch, mode:
-        patch.setitem(HELD_BYTES, "cpu", HELD_BYTES["cuda"])
+        patch.setitem(WAITING_BYTES, "cpu", WAITING_BYTES["cuda"])
         for name in METHODS:
             patch.setattr(torch.Tensor, name, count(name, getattr(torch.Tensor, name)))
         patch.setattr(torch, "from_numpy", count("from_numpy", torch.from_numpy))

@@ -56,9 +56,9 @@ def _make_task(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, sam
         lr=run_setup.components.client.lr_at(sent_round),
         duration_s=float(jobs.duration_s[job_row]),
         stored_vectors=run_setup.store.get_vectors(client),
-        uses_only_codec=is_fedavg,
+        uses_only_codec_hooks=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        measures_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
+        measures_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
         remember_losses=run_setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 

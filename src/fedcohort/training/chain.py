@@ -77,14 +77,14 @@ def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> Chain
     ]
     first_linear_position = flatten_positions[-1] + 1 if flatten_positions else 0
     linear_modules, relu_layers = modules[first_linear_position::2], modules[first_linear_position + 1 :: 2]
-    is_chain = (
+    is_dense_chain = (
         len(linear_modules) == len(relu_layers) + 1
         and all(type(m) is nn.Linear and m.bias is not None for m in linear_modules)
         and all(type(m) is nn.ReLU for m in relu_layers)
         and all(p.requires_grad for p in model.network.parameters())
         and not any(has_user_hooks(m) for m in (model.network, *modules[first_linear_position:]))
     )
-    if not is_chain:
+    if not is_dense_chain:
         return None
     front_layers = nn.Sequential(*modules[:first_linear_position]) if first_linear_position > 1 else None
     if pixel_scale is not None:
@@ -112,8 +112,7 @@ def view_dense_layer(module: nn.Linear) -> DenseLayer:
 
 def make_one_hot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> Tensor:
     """Return a row of `dtype` for each of `labels`, [*n, n_classes]: 1 at the index of its class and 0 elsewhere."""
-    one_hot_rows = torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device)
-    return one_hot_rows.scatter_(-1, labels[..., None], 1)
+    return torch.zeros((*labels.shape, n_classes), dtype=dtype, device=labels.device).scatter_(-1, labels[..., None], 1)
 
 
 def differentiate_logits(

@@ -60,8 +60,8 @@ class ChainPass:
         ones_column = self.w.new_ones(max(batch_sizes))
         one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
         prob_batches, label_batches = (torch.split(t, batch_sizes) for t in (log_probs, one_hot_labels))
-        batches = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
-        for h, batch_probs, batch_labels, n in batches:
+        batch_tuples = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
+        for h, batch_probs, batch_labels, n in batch_tuples:
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=batch_probs)
             self._backward(features, inputs, batch_probs.exp().sub_(batch_labels), 1.0 / n, ones_column[:n])
@@ -99,18 +99,18 @@ class ChainPass:
         return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(
-        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, grad_scale: float, ones_column: Tensor
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, gradient_scale: float, ones_column: Tensor
     ) -> None:
         """Make the step of a mini-batch.
 
         Args:
             features: output of the front, with its graph.
             inputs: inputs of each layer, [batch, in].
-            logit_gradient: dL/dlogits divided by `grad_scale`, [batch, classes].
-            grad_scale: factor of all gradients, such as 1 / batch.
+            logit_gradient: dL/dlogits divided by `gradient_scale`, [batch, classes].
+            gradient_scale: factor of all gradients, such as 1 / batch.
             ones_column: ones, [batch].
         """
-        scaled_rate = -self.lr * grad_scale
+        step_size = -self.lr * gradient_scale
         for i in range(len(inputs) - 1, -1, -1):
             layer, h, grad_t = self.layers[i], inputs[i], logit_gradient.t()
             if i or self.tensors:
@@ -118,26 +118,28 @@ class ChainPass:
             if i:
                 logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
             if self.apply_step is None:
-                layer.weight.addmm_(grad_t, h, alpha=scaled_rate)
-                layer.bias.addmv_(grad_t, ones_column, alpha=scaled_rate)
+                layer.weight.addmm_(grad_t, h, alpha=step_size)
+                layer.bias.addmv_(grad_t, ones_column, alpha=step_size)
             else:
-                torch.addmm(layer.weight_gradient, grad_t, h, beta=0, alpha=grad_scale, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, grad_t, ones_column, beta=0, alpha=grad_scale, out=layer.bias_gradient)
+                torch.addmm(layer.weight_gradient, grad_t, h, beta=0, alpha=gradient_scale, out=layer.weight_gradient)
+                torch.addmv(
+                    layer.bias_gradient, grad_t, ones_column, beta=0, alpha=gradient_scale, out=layer.bias_gradient
+                )
         if self.tensors:
-            self._step_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, grad_scale)
+            self._step_front(torch.autograd.grad(features, self.tensors, logit_gradient), step_size, gradient_scale)
         if self.apply_step is not None:
             self.apply_step(self.corrections)
 
-    def _step_front(self, gradients: Sequence[Tensor], step_size: float, grad_scale: float) -> None:
+    def _step_front(self, gradients: Sequence[Tensor], step_size: float, gradient_scale: float) -> None:
         """Make the front's step for plain SGD, or else store its gradient for `apply_step`.
 
         Args:
-            gradients: gradients of the front's tensors, divided by `grad_scale`.
-            step_size: -lr * `grad_scale`.
-            grad_scale: factor of the gradients.
+            gradients: gradients of the front's tensors, divided by `gradient_scale`.
+            step_size: -lr * `gradient_scale`.
+            gradient_scale: factor of the gradients.
         """
         if self.apply_step is None:
             torch._foreach_add_(self.tensors, list(gradients), alpha=step_size)
             return
         for parameter, gradient in zip(self.tensors, gradients, strict=True):
-            torch.mul(gradient, grad_scale, out=parameter.grad)
+            torch.mul(gradient, gradient_scale, out=parameter.grad)

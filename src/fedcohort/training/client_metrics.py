@@ -29,11 +29,11 @@ def worst_group_accuracy(network: nn.Module, samples: ServerSamples, sample_attr
     return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
 
 
-def average_extremes(client_values: Values) -> tuple[float, float]:
+def average_worst_and_best(client_values: Values) -> tuple[float, float]:
     """Return the mean of the ceil(K / 20), at least one, smallest of K `client_values`, and of as many largest ones."""
-    n_extreme_clients = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
+    n_averaged_clients = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
     sorted_values = np.sort(client_values)
-    return float(sorted_values[:n_extreme_clients].mean()), float(sorted_values[-n_extreme_clients:].mean())
+    return float(sorted_values[:n_averaged_clients].mean()), float(sorted_values[-n_averaged_clients:].mean())
 
 
 def compute_jain_index(losses: Values) -> float:
@@ -71,7 +71,7 @@ def measure_client_metrics(
     accuracies = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}
     if len(accuracies):
-        worst_accuracy, best_accuracy = average_extremes(accuracies)
+        worst_accuracy, best_accuracy = average_worst_and_best(accuracies)
         metrics |= {
             "clients/acc_mean": float(accuracies.mean()),
             "clients/acc_var": float(np.var(100 * accuracies)),

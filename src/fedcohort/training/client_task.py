@@ -24,9 +24,9 @@ class ClientTask:
         lr: learning rate.
         duration_s: virtual seconds until the client's answer.
         stored_vectors: vectors that the client kept from earlier rounds, by name.
-        uses_only_codec: whether only the codec's hooks are active.
+        uses_only_codec_hooks: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
-        measures_loss: whether the client measures the loss of the trained model.
+        measures_final_loss: whether the client measures the loss of the trained model.
         remember_losses: function from the losses of the trained samples (NaN for others) to vectors that the client
             keeps and values that it reports; None for a client that keeps no losses.
     """
@@ -39,11 +39,11 @@ class ClientTask:
     lr: float
     duration_s: float
     stored_vectors: Mapping[str, Tensor]
-    uses_only_codec: bool = False
+    uses_only_codec_hooks: bool = False
     tensor_mask: TensorMask | None = None
-    measures_loss: bool = False
+    measures_final_loss: bool = False
     remember_losses: RememberLosses | None = None
 
-    def rows_in_order(self, sample_order: Ids) -> Ids:
+    def order_sample_rows(self, sample_order: Ids) -> Ids:
         """Return the rows in the client's data of the samples to train on, at the positions `sample_order`."""
         return sample_order if self.sample_rows is None else self.sample_rows[sample_order]

@@ -41,9 +41,9 @@ class DebugEngine:
                 with torch.autograd.set_detect_anomaly(True, check_nan=True):
                     update = self.trainer.train(task, broadcast)
                 self.stage = "after the last step"
-                self._check_finite("the update", update.delta)
-                for vector_name, vector in update.uploads.items():
-                    self._check_finite(vector_name, vector)
+                self._check_tensor_is_finite("the update", update.delta)
+                for vector_name, upload_vector in update.uploads.items():
+                    self._check_tensor_is_finite(vector_name, upload_vector)
             except Exception as error:
                 error_location = f"round {task.round + 1}, client {task.client}, {self.stage}"
                 raise ClientError(f"{error_location}: {error}") from error
@@ -57,14 +57,14 @@ class DebugEngine:
             nonlocal n_steps
             n_steps += 1
             self.stage = f"step {n_steps}"
-            self._check_finite("an input", x)
+            self._check_tensor_is_finite("an input", x)
             loss = training_step(x, y, ref_probs)
-            self._check_finite("the loss", loss)
-            self._check_finite("the model after it", self.trainer.worker.w)
+            self._check_tensor_is_finite("the loss", loss)
+            self._check_tensor_is_finite("the model after it", self.trainer.worker.w)
             return loss
 
         return run_checked_step
 
-    def _check_finite(self, tensor_name: str, tensor: Tensor) -> None:
+    def _check_tensor_is_finite(self, tensor_name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"{tensor_name} is not finite: check the data, or lower client.lr")

@@ -53,8 +53,8 @@ class DualEngine:
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
-        for shape, group in self._group_by_shape(tasks):
-            yield from ([task] for task in group) if shape is None else [group]
+        for shape, task_group in self._group_by_shape(tasks):
+            yield from ([task] for task in task_group) if shape is None else [task_group]
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
@@ -71,14 +71,18 @@ class DualEngine:
         return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
-        groups = list(self._group_by_shape(tasks))
-        plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
-        index_tensors = to_device([a for p in plans if p is not None for a in p.index_arrays], self.layer.weight.device)
-        for (_, group), plan in zip(groups, plans, strict=True):
-            if plan is None:
-                yield from self.trainer.train_each(group, broadcast)
+        task_groups = list(self._group_by_shape(tasks))
+        group_plans = [
+            None if shape is None else self._plan_group(task_group, shape) for shape, task_group in task_groups
+        ]
+        index_tensors = to_device(
+            [a for p in group_plans if p is not None for a in p.index_arrays], self.layer.weight.device
+        )
+        for (_, task_group), group_plan in zip(task_groups, group_plans, strict=True):
+            if group_plan is None:
+                yield from self.trainer.train_one_by_one(task_group, broadcast)
             else:
-                yield self._train_group(plan, *(next(index_tensors) for _ in plan.index_arrays))
+                yield self._train_group(group_plan, *(next(index_tensors) for _ in group_plan.index_arrays))
 
     def _find_group_shape(self, task: ClientTask) -> GroupShape | None:
         """Return the shape of `task`; None if plain steps are faster, the Gram matrix is too large, or `units` is 0."""
@@ -87,21 +91,25 @@ class DualEngine:
         batch_width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
         n_passes = task.units if self.trainer.client.steps is None else task.units / n_steps
         n_classes, n_inputs = self.layer.weight.shape
-        n_products = 4.0 * n_samples * n_inputs * n_classes
-        sgd_s = n_passes * (n_products / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
-        dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
+        n_multiplications = 4.0 * n_samples * n_inputs * n_classes
+        sgd_training_s = n_passes * (n_multiplications / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
+        dual_training_s = (
+            n_multiplications + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)
+        ) / FLOPS_PER_SECOND
         shape = GroupShape(n_steps, batch_width, task.units)
-        return shape if dual_s < sgd_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
+        return (
+            shape if dual_training_s < sgd_training_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
+        )
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
-        task_passes = [self.trainer.plan_passes(task) for task in tasks]
+        task_passes = [self.trainer.draw_sample_passes(task) for task in tasks]
         client_offsets, n_later_passes = self.trainer.federation.train.offsets, len(task_passes[0]) - 1
         row_table, n_samples = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
         later_orders = np.tile(np.arange(shape.n_rows), (n_later_passes, len(tasks), 1))
         for k, (task, pass_orders) in enumerate(zip(tasks, task_passes, strict=True)):
             sample_order = pass_orders[0][0]
             n = n_samples[k] = len(sample_order)
-            row_table[k, :n] = task.rows_in_order(sample_order)
+            row_table[k, :n] = task.order_sample_rows(sample_order)
             row_table[k, n:] = row_table[k, 0]  # padding with a sample of the client, as another client's may be NaN
             row_table[k] += client_offsets[task.client]
             if n_later_passes:
@@ -110,12 +118,14 @@ class DualEngine:
         return GroupPlan(tasks, shape, task_passes, [row_table, later_orders, n_samples])
 
     @torch.no_grad()
-    def _train_group(self, plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor) -> GroupResults:
-        """Train the clients of `plan`; `row_table`, `later_orders`, `n_samples`: `plan.index_arrays` on the device."""
-        trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
+    def _train_group(
+        self, group_plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor
+    ) -> GroupResults:
+        """Train the clients of `group_plan`; `row_table`, `later_orders`, `n_samples`: `plan.index_arrays` on the device."""
+        trainer, lr, batch_width = self.trainer, group_plan.tasks[0].lr, group_plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
-        clients = self._gather_clients(plan.shape, row_table, n_samples)
-        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
+        clients = self._gather_clients(group_plan.shape, row_table, n_samples)
+        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in group_plan.pass_orders[0]]
         gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_steps) > 1 else None
         batch_starts = range(0, pass_steps[0] * batch_width, batch_width)
         losses, logit_changes = self._train_pass(clients, gram, a, batch_starts, lr)
@@ -126,14 +136,14 @@ class DualEngine:
             pass_duals = a.gather(1, dual_indices)
             pass_gram = None if gram is None else reorder_gram(gram, pass_order)
             batch_starts = range(0, n_steps * batch_width, batch_width)
-            losses, _ = self._train_pass(clients.reorder(pass_order), pass_gram, pass_duals, batch_starts, lr)
+            losses, _ = self._train_pass(clients.reorder_samples(pass_order), pass_gram, pass_duals, batch_starts, lr)
             losses_by_pass.append(losses.unbind())
             a.scatter_(1, dual_indices, pass_duals)
         update_norms = lr * self._squared_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
-        update_group, training_results = self._group_updates(plan.tasks, a, clients.x, lr), []
-        for k, (task, pass_orders) in enumerate(zip(plan.tasks, plan.pass_orders, strict=True)):
+        update_group, training_results = self._group_updates(group_plan.tasks, a, clients.x, lr), []
+        for k, (task, pass_orders) in enumerate(zip(group_plan.tasks, group_plan.pass_orders, strict=True)):
             compute_update = partial(self._make_update, a, clients.x, k, lr)
-            delta = compute_update() if task.measures_loss or update_group is None else compute_update
+            delta = compute_update() if task.measures_final_loss or update_group is None else compute_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
             pass_losses = [p[k][: r[-1][1]] for p, (_, r) in zip(losses_by_pass, pass_orders, strict=True)]
@@ -144,14 +154,14 @@ class DualEngine:
 
     def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
         """Gather the samples of a group and compute their logits; the arguments are shape and arrays of its plan."""
-        shard, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
-        x = gather_rows(shard.x, flat_sample_rows).flatten(1)
+        train_data, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
+        x = gather_rows(train_data.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
         last_batch_start, row_numbers = shape.n_rows - shape.batch_width, torch.arange(shape.n_rows, device=x.device)
         n_last_batch = (n_samples[:, None] - last_batch_start).double()
         row_weights = torch.where(row_numbers < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_last_batch)
         sample_shares = (row_weights * (row_numbers < n_samples[:, None])).to(logits)
-        y = shard.y.index_select(0, flat_sample_rows).view_as(row_table)
+        y = train_data.y.index_select(0, flat_sample_rows).view_as(row_table)
         return PaddedClients(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
 
     def _train_pass(
@@ -187,8 +197,8 @@ class DualEngine:
                 a[:, batch_rows] += logits.softmax(2).sub_(one_hot[:, batch_rows]).mul_(batch_shares[:, :, None])
                 continue
             ref_probs = all_logits[:, batch_rows].softmax(2) if objective.uses_reference else None
-            gradient, cross_entropies = differentiate_logits(objective, logits, y, ref_probs, batch_shares)
-            a[:, batch_rows] += gradient
+            logit_gradient, cross_entropies = differentiate_logits(objective, logits, y, ref_probs, batch_shares)
+            a[:, batch_rows] += logit_gradient
             batch_losses.append(cross_entropies)
         if objective.plain:  # the list has logits
             logits = torch.cat(batch_losses, 1)
@@ -221,7 +231,7 @@ class DualEngine:
             x: X, the samples, [clients, samples, inputs].
             lr: learning rate.
         """
-        if not all(self.trainer.sends_all(task) for task in tasks):
+        if not all(self.trainer.sends_whole_update(task) for task in tasks):
             return None
 
         def sum_updates(weights: Mapping[int, float]) -> Tensor:
@@ -233,16 +243,16 @@ class DualEngine:
             weighted_duals = torch.cat(torch._foreach_mul([a[k] for k in used_rows], included_weights))
             # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
             inputs = x.flatten(0, 1) if len(used_rows) == len(tasks) else torch.cat([x[k] for k in used_rows])
-            return self._add_primal(update_sum, weighted_duals, inputs, lr)
+            return self._add_primal_update(update_sum, weighted_duals, inputs, lr)
 
         return UpdateGroup(len(tasks), sum_updates)
 
     def _make_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
         """Return the update of the `k`-th client of a group, [P]; `a`, `x` and `lr` are those of `_group_updates`."""
-        return self._add_primal(torch.zeros_like(self.trainer.worker.w), a[k], x[k], lr)
+        return self._add_primal_update(torch.zeros_like(self.trainer.worker.w), a[k], x[k], lr)
 
     @torch.no_grad()
-    def _add_primal(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
+    def _add_primal_update(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it; `a` is [n, classes], `x` [n, inputs]."""
         weight, bias = self.trainer.worker.layout.parameters
         weight.make_view(update).addmm_(a.t(), x, alpha=-lr)

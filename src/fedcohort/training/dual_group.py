@@ -67,7 +67,7 @@ class PaddedClients:
     logits: Float[Tensor, "k rows c"]
     sample_shares: Float[Tensor, "k rows"]
 
-    def reorder(self, row_order: Int64[Tensor, "k rows"]) -> "PaddedClients":
+    def reorder_samples(self, row_order: Int64[Tensor, "k rows"]) -> "PaddedClients":
         """Return the samples in `row_order`, positions of rows; inputs and mini-batch shares stay in place."""
         logits = self.logits.gather(1, row_order[:, :, None].expand_as(self.logits))
         return PaddedClients(self.x, self.y.gather(1, row_order), logits, self.sample_shares)

@@ -196,7 +196,7 @@ class SignalMeasurer:
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return evaluate_on_ranks(self._apply_update(update), clients, (self.federation.train, cross_entropy))[0]
+        return evaluate_on_ranks(self._load_updated_model(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss(self) -> float:
@@ -216,14 +216,14 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def _server_logits_after(self, update: Tensor) -> Tensor:
-        network, validation_data = self._apply_update(update), self.federation.server_val
+        network, validation_data = self._load_updated_model(update), self.federation.server_val
         network.eval()
         self.server_passes += len(validation_data.y)
         logits: Tensor = network(validation_data.x)
         return logits
 
     @torch.no_grad()
-    def _apply_update(self, model_update: Tensor) -> nn.Module:
+    def _load_updated_model(self, model_update: Tensor) -> nn.Module:
         self.worker.copy_from(self.server)
         self.worker.w += model_update.to(self.worker.w)
         return self.worker.network

@@ -25,9 +25,9 @@ def find_batch_size(network: nn.Module, x: Tensor) -> int:
     widest_output_by_shape, sample_shape = _widest_output_by_network.setdefault(network, {}), x.shape[1:]
     if len(x) and sample_shape not in widest_output_by_shape:
         widest_output_by_shape[sample_shape] = _measure_widest_output(network, x[:1])
-    size_by_inputs = MAX_INPUT_BYTES // (4 * max(1, sample_shape.numel()))
-    size_by_outputs = MAX_LAYER_BYTES // (4 * widest_output_by_shape.get(sample_shape, 1))
-    return max(MIN_SAMPLES_AT_ONCE, min(size_by_inputs, size_by_outputs))
+    max_samples_by_inputs = MAX_INPUT_BYTES // (4 * max(1, sample_shape.numel()))
+    max_samples_by_outputs = MAX_LAYER_BYTES // (4 * widest_output_by_shape.get(sample_shape, 1))
+    return max(MIN_SAMPLES_AT_ONCE, min(max_samples_by_inputs, max_samples_by_outputs))
 
 
 @torch.no_grad()
@@ -41,11 +41,11 @@ def _measure_widest_output(network: nn.Module, sample: Tensor) -> int:
             output_sizes.append(first_output.numel())
 
     hook_handles = [module.register_forward_hook(note_output_size) for module in network.modules()]
-    was_training = network.training
+    was_in_training_mode = network.training
     try:
         network.eval()(sample)
     finally:
-        network.train(was_training)
+        network.train(was_in_training_mode)
         for hook_handle in hook_handles:
             hook_handle.remove()
     return max(output_sizes)

@@ -23,10 +23,10 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches, draw_passes
+from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches, draw_sample_passes
 from fedcohort.training.positions import adapt_objective
 from fedcohort.training.response import OptimizerResponse
-from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
+from fedcohort.training.step import CorrectedSgdStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
 from fedcohort.training.transfer import TrainingResult, to_device, yield_updates_in_blocks
 from fedcohort.training.upload import transmit_update
 from fedcohort.training.weighted import WeightedStep, yield_validation_batches
@@ -71,15 +71,15 @@ class LocalTrainer:
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
         """Train clients one by one, and yield updates in the order of `tasks`; `broadcast` holds vectors by name."""
-        return yield_updates_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
+        return yield_updates_in_blocks(self.train_one_by_one(tasks, broadcast), self.server.w.device)
 
     def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
         """Train `task.client` from the global model; `broadcast` has the aggregator's vectors by name."""
         return next(self.train_clients([task], broadcast))
 
-    def train_each(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
+    def train_one_by_one(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
         """Train one client after the other, and yield each result; the arguments are those of `train_clients`."""
-        task_passes = [self.plan_passes(task) for task in tasks]
+        task_passes = [self.draw_sample_passes(task) for task in tasks]
         sample_orders = [sample_order for pass_orders in task_passes for sample_order, _ in pass_orders]
         chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
         index_tensors = to_device([*chosen_rows, *sample_orders], self.server.w.device)
@@ -102,7 +102,7 @@ class LocalTrainer:
         return begin_all(self._active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
 
     def _active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
-        return self.codec.hooks if task.uses_only_codec else self.hooks
+        return self.codec.hooks if task.uses_only_codec_hooks else self.hooks
 
     def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)
@@ -113,8 +113,8 @@ class LocalTrainer:
         sample_rows: positions of the samples that it would train on, None for all.
         """
         work_units = self.client.epochs if self.client.steps is None else self.client.steps
-        job_work, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
-        return self.train(ClientTask(round, client, *job_work, lr, math.nan, {}), {})
+        work_arguments, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
+        return self.train(ClientTask(round, client, *work_arguments, lr, math.nan, {}), {})
 
     def gather_samples(self, task: ClientTask, sample_rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples to train on; `sample_rows` are `task.sample_rows` on their device."""
@@ -132,13 +132,13 @@ class LocalTrainer:
         client_offsets, k = self.federation.train.offsets, task.client
         return int(client_offsets[k + 1] - client_offsets[k]) if task.sample_rows is None else len(task.sample_rows)
 
-    def plan_passes(self, task: ClientTask) -> PassOrders:
+    def draw_sample_passes(self, task: ClientTask) -> PassOrders:
         """Return the passes over the samples of `task`; their order depends on the seed, the round and the client."""
         n_samples = self.count_samples(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         batch_ranges = cut_into_batches(n_samples, self.client.batch or n_samples, self.worker.has_batch_norm)
         n_steps = task.units if self.client.steps is not None else task.units * len(batch_ranges)
-        return draw_passes(rng, n_samples, batch_ranges, n_steps)
+        return draw_sample_passes(rng, n_samples, batch_ranges, n_steps)
 
     def _run_passes(
         self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
@@ -148,7 +148,7 @@ class LocalTrainer:
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
             self.worker.network.train(not is_eval_mode)
-        run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
+        run_pass, losses = self._choose_training_pass(task, corrections), [self.worker.w.new_empty(0)]
         augmentation_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
         for sample_order, batch_ranges in passes:
             # A pass gathers its samples once; its mini-batches are views of them.
@@ -164,24 +164,24 @@ class LocalTrainer:
         pixel_scale = self.federation.scale
         return self.augmentation.change(x if pixel_scale is None else pixel_scale.convert_tensor(x), augmentation_rng)
 
-    def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
+    def _choose_training_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
         """Return the fastest kind of pass for `task` that supports local training with the hooks' `corrections`."""
         lr = task.lr
-        if self.weighs_samples and not task.uses_only_codec:
-            pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
+        if self.weighs_samples and not task.uses_only_codec_hooks:
+            step_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.client_samples(task.client)
             val_batches = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
-            return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), val_batches)))
+            return StepwisePass(self.wrap_step(WeightedStep(*step_arguments, self._batch_positions(task), val_batches)))
         if self.chain is not None:
             return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
             return StepwisePass(self.wrap_step(PlainSgdStep(self.worker, self.objective, lr)))
-        return StepwisePass(self.wrap_step(CorrectedStep(self.worker, self.objective, self.client, lr, corrections)))
+        return StepwisePass(self.wrap_step(CorrectedSgdStep(self.worker, self.objective, self.client, lr, corrections)))
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions of each mini-batch's samples among those of the client of `task`, [batch]."""
-        for sample_order, batch_ranges in self.plan_passes(task):
-            sample_positions = torch.from_numpy(task.rows_in_order(sample_order)).to(self.worker.w.device)
+        for sample_order, batch_ranges in self.draw_sample_passes(task):
+            sample_positions = torch.from_numpy(task.order_sample_rows(sample_order)).to(self.worker.w.device)
             yield from (sample_positions[a:b] for a, b in batch_ranges)
 
     @torch.no_grad()
@@ -208,7 +208,7 @@ class LocalTrainer:
         """
         worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)
         hook_results = finish_all(self._active_hooks(task), corrections, worker.w, n_steps, task.lr)
-        if not self.sends_all(task):
+        if not self.sends_whole_update(task):
             update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
             delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
@@ -239,12 +239,12 @@ class LocalTrainer:
 
     def _measure_loss(self, task: ClientTask) -> float:
         """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""
-        if not task.measures_loss:
+        if not task.measures_final_loss:
             return math.nan
         client = np.array([task.client])
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])
         return float(loss[0])
 
-    def sends_all(self, task: ClientTask) -> bool:
+    def sends_whole_update(self, task: ClientTask) -> bool:
         """Return whether the server gets the whole update of `task` unchanged."""
         return task.tensor_mask is None and self.codec.identity

@@ -12,17 +12,17 @@ from fedcohort.ranges import range_error
 MIN_SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
 
 
-def uses_channels_last(layout_choice: str, network: nn.Module) -> bool:
+def uses_channels_last(layout_option: str, network: nn.Module) -> bool:
     """Return whether images are in the channels-last layout.
 
     Args:
-        layout_choice: option `engine.channels_last`; auto means yes for a network with convolutions that torch trains
+        layout_option: option `engine.channels_last`; auto means yes for a network with convolutions that torch trains
             without a fault.
         network: the network that is trained.
     """
-    if layout_choice == "auto":
+    if layout_option == "auto":
         return any(isinstance(module, nn.Conv2d) for module in network.modules()) and find_faulty_layer(network) is None
-    return layout_choice == "yes"
+    return layout_option == "yes"
 
 
 def find_faulty_layer(network: nn.Module) -> str | None:
@@ -42,17 +42,17 @@ def find_faulty_layer(network: nn.Module) -> str | None:
     return None
 
 
-def check_channels_last(layout_choice: str, network: nn.Module, accelerator: str) -> None:
+def check_channels_last(layout_option: str, network: nn.Module, accelerator: str) -> None:
     """Raise `OptionError` if the channels-last layout would make torch write out of bounds.
 
     Args:
-        layout_choice: option `engine.channels_last`.
+        layout_option: option `engine.channels_last`.
         network: the network that is trained.
         accelerator: kind of device, as "cpu".
     """
-    if layout_choice == "yes" and accelerator == "cpu" and (faulty_layer := find_faulty_layer(network)) is not None:
+    if layout_option == "yes" and accelerator == "cpu" and (faulty_layer := find_faulty_layer(network)) is not None:
         allowed_text = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty_layer}"
-        raise range_error("engine.channels_last", allowed_text, layout_choice)
+        raise range_error("engine.channels_last", allowed_text, layout_option)
 
 
 def to_channels_last(federation: Federation) -> None:

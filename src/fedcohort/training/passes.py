@@ -22,7 +22,7 @@ def cut_into_batches(n_samples: int, batch_size: int, merge_last_batch: bool) ->
     return list(itertools.pairwise([*batch_starts, n_samples]))
 
 
-def draw_passes(rng: np.random.Generator, n_samples: int, batch_ranges: BatchRanges, n_steps: int) -> PassOrders:
+def draw_sample_passes(rng: np.random.Generator, n_samples: int, batch_ranges: BatchRanges, n_steps: int) -> PassOrders:
     """Return passes with `n_steps` mini-batches in all, each in a random order drawn from `rng`.
 
     The last pass may be incomplete. `batch_ranges` are the mini-batches of a pass over `n_samples` samples.
@@ -47,7 +47,7 @@ def count_batches(n_samples: Ids, batch_size: int | None, merge_last_batch: bool
 
 
 def count_sample_uses(n_samples: Ids, batch_size: int | None, merge_last_batch: bool, n_steps: "Ids | int") -> Ids:
-    """Return the number of samples, repetitions included, in the first mini-batches of `draw_passes`.
+    """Return the number of samples, repetitions included, in the first mini-batches of `draw_sample_passes`.
 
     Args:
         n_samples: numbers of samples, [n].

@@ -63,7 +63,7 @@ def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
     Raises `ComponentError` for other results, and if `network` changes its inputs.
     """
     test_data, mode_name = federation.server_test, "train" if network.training else "eval"
-    x = _copy_rows(test_data.x)
+    x = _copy_two_samples(test_data.x)
     unchanged_inputs = x.clone()
     logits: Tensor = network(x)
     if not torch.equal(x, unchanged_inputs):
@@ -75,7 +75,9 @@ def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
             f"forward in {mode_name} mode must return a tensor of logits, got a {type(logits).__name__} with "
             f"{head_names}: model=module selects one of them by model.head"
         )
-    check_tensor(f"the logits in {mode_name} mode", logits, (*_copy_rows(test_data.y).shape, federation.n_classes))
+    check_tensor(
+        f"the logits in {mode_name} mode", logits, (*_copy_two_samples(test_data.y).shape, federation.n_classes)
+    )
     return logits
 
 
@@ -90,7 +92,7 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     Raises:
         ComponentError: results have a wrong type, shape or no gradient, or the objective changes logits or labels.
     """
-    y = _copy_rows(federation.server_test.y)
+    y = _copy_two_samples(federation.server_test.y)
     ref_probs = logits.detach().softmax(-1) if objective.uses_reference else None
     unchanged_tensors = logits.detach().clone(), y.clone()
     with _restore_generators():
@@ -109,7 +111,7 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         )
 
 
-def _copy_rows(samples: Tensor) -> Tensor:
+def _copy_two_samples(samples: Tensor) -> Tensor:
     """Return copies of the first two rows of `samples`, or twice the same row if there is only one."""
     return samples[[0, min(1, len(samples) - 1)]].clone()
 

@@ -94,7 +94,7 @@ class PlainSgdStep:
         return ce
 
 
-class CorrectedStep:
+class CorrectedSgdStep:
     """A step whose gradient hooks may change, with any optimizer."""
 
     def __init__(

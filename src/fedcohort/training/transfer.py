@@ -11,14 +11,14 @@ from fedcohort.training.client_task import RememberLosses
 from fedcohort.training.passes import PassOrders, summarise_losses
 from fedcohort.types import ClientUpdate, Values
 
-HELD_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of their losses and norms, by kind of device
+WAITING_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of their losses and norms, by kind of device
 
 
 def to_device(index_arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
     """Copy arrays of indices or counts to `device` at once, and yield them in their shapes as int32 tensors."""
     flat_indices = np.concatenate([np.empty(0, np.int32), *(a.astype(np.int32).ravel() for a in index_arrays)])
-    index_parts = torch.from_numpy(flat_indices).to(device).split([a.size for a in index_arrays])
-    return (p.view(a.shape) for p, a in zip(index_parts, index_arrays, strict=True))
+    tensor_parts = torch.from_numpy(flat_indices).to(device).split([a.size for a in index_arrays])
+    return (p.view(a.shape) for p, a in zip(tensor_parts, index_arrays, strict=True))
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ GroupResults = Sequence[TrainingResult]  # of clients that were trained at once
 def yield_updates_in_blocks(result_groups: Iterable[GroupResults], device: torch.device) -> Iterator[ClientUpdate]:
     """Yield the updates of `result_groups`, results of clients that were trained at once on `device`, in their order.
 
-    On a GPU, results wait until they hold `HELD_BYTES`, and their losses and norms are then copied at once. On a CPU,
+    On a GPU, results wait until they hold `WAITING_BYTES`, and their losses and norms are then copied at once. On a CPU,
     each group is finished immediately, so that its updates are added up while they are in the processor's cache.
     """
-    held_results: list[TrainingResult] = []
+    waiting_results: list[TrainingResult] = []
     for group_results in result_groups:
-        held_results += group_results
-        if sum(result.n_bytes for result in held_results) >= HELD_BYTES[device.type]:
-            yield from _finish_results(held_results)
-            held_results = []
-    yield from _finish_results(held_results)
+        waiting_results += group_results
+        if sum(result.n_bytes for result in waiting_results) >= WAITING_BYTES[device.type]:
+            yield from _finish_results(waiting_results)
+            waiting_results = []
+    yield from _finish_results(waiting_results)
 
 
 def _finish_results(training_results: GroupResults) -> Iterator[ClientUpdate]:
@@ -83,6 +83,6 @@ def _finish_results(training_results: GroupResults) -> Iterator[ClientUpdate]:
     if not training_results:
         return
     losses_and_norms = [t for r in training_results for t in (r.losses, torch.stack(list(r.vector_norms)))]
-    tensor_ends = np.cumsum([len(t) for t in losses_and_norms])
-    arrays = np.split(torch.cat(losses_and_norms).double().cpu().numpy(), tensor_ends[:-1])
+    array_ends = np.cumsum([len(t) for t in losses_and_norms])
+    arrays = np.split(torch.cat(losses_and_norms).double().cpu().numpy(), array_ends[:-1])
     yield from (r.finish_update(a, b) for r, a, b in zip(training_results, arrays[::2], arrays[1::2], strict=True))

@@ -47,9 +47,9 @@ def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
         tensor_mask: which of the tensors are sent.
     """
     sent_blocks = list(itertools.compress(layout.parameters, tensor_mask))
-    offsets = itertools.accumulate((b.size for b in sent_blocks), initial=0)
-    moved_blocks = tuple(replace(b, offset=n) for b, n in zip(sent_blocks, offsets, strict=False))
-    return Layout(moved_blocks, layout.buffers, layout.counters)
+    sent_offsets = itertools.accumulate((b.size for b in sent_blocks), initial=0)
+    blocks_in_upload = tuple(replace(b, offset=n) for b, n in zip(sent_blocks, sent_offsets, strict=False))
+    return Layout(blocks_in_upload, layout.buffers, layout.counters)
 
 
 def transmit_update(
@@ -69,7 +69,7 @@ def transmit_update(
     received_update = torch.zeros_like(delta)
     if tensor_mask.any():
         is_number_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
-        rows, sent_layout = torch.from_numpy(np.flatnonzero(is_number_sent)), make_sent_layout(layout, tensor_mask)
-        rows = rows.to(delta.device)
-        received_update[rows] = codec.transmit(delta[rows], sent_layout, rng)
+        sent_rows, sent_layout = torch.from_numpy(np.flatnonzero(is_number_sent)), make_sent_layout(layout, tensor_mask)
+        sent_rows = sent_rows.to(delta.device)
+        received_update[sent_rows] = codec.transmit(delta[sent_rows], sent_layout, rng)
     return received_update

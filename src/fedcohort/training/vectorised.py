@@ -88,7 +88,7 @@ class StackedModels:
         flat_parameter.grad = self.g
         self.optimizer = None if trainer.client.plain else trainer.client.optimizer(flat_parameter, lr)
         in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
-        self.gradient_and_loss = vmap(grad_and_value(self._client_loss, has_aux=True), in_dims)
+        self.gradient_and_loss = vmap(grad_and_value(self._compute_client_loss, has_aux=True), in_dims)
 
     def _view_tensors(self, flat_vectors: Tensor) -> list[Tensor]:
         """Return the tensors of the network as views of `flat_vectors`, [clients, P]."""
@@ -128,8 +128,8 @@ class StackedModels:
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
         inputs = [h]
-        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-            h = torch.baddbmm(bias, h, weight.transpose(1, 2)).relu_()
+        for layer_weight, layer_bias in zip(weights[:-1], biases[:-1], strict=True):
+            h = torch.baddbmm(layer_bias, h, layer_weight.transpose(1, 2)).relu_()
             inputs.append(h)
         logits = torch.baddbmm(biases[-1], h, weights[-1].transpose(1, 2))
         delta, losses = differentiate_logits(self.trainer.objective, logits, y, ref_probs, sample_shares)
@@ -141,7 +141,7 @@ class StackedModels:
             self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=rate)
         return losses
 
-    def _client_loss(
+    def _compute_client_loss(
         self, w: Tensor, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return one client's objective on a mini-batch, and the samples' cross-entropies, [batch].
@@ -199,7 +199,7 @@ class VectorisedEngine:
             yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.index_arrays))
 
     def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
-        trainer, task_passes = self.trainer, [self.trainer.plan_passes(task) for task in tasks]
+        trainer, task_passes = self.trainer, [self.trainer.draw_sample_passes(task) for task in tasks]
         sample_orders, batch_sizes = zip(*map(flatten_passes, task_passes), strict=True)
         position_of_client = np.argsort(np.argsort([-len(client_sizes) for client_sizes in batch_sizes], kind="stable"))
         size_table = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
@@ -209,9 +209,9 @@ class VectorisedEngine:
         flat_positions, loss_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
         row_table = np.zeros_like(flat_positions)
         for k, task, sample_order in zip(position_of_client, tasks, sample_orders, strict=True):
-            first_row = trainer.federation.train.offsets[task.client]
-            row_table[:, k] = first_row  # padding repeats a sample, with weight 0
-            row_table[:, k][is_sample[:, k]] = first_row + task.rows_in_order(sample_order)
+            first_client_row = trainer.federation.train.offsets[task.client]
+            row_table[:, k] = first_client_row  # padding repeats a sample, with weight 0
+            row_table[:, k][is_sample[:, k]] = first_client_row + task.order_sample_rows(sample_order)
             loss_positions.append(flat_positions[:, k][is_sample[:, k]])
         index_arrays = [row_table, size_table, np.concatenate(loss_positions)]
         return GroupPlan(tasks, task_passes, position_of_client, size_table, index_arrays)

@@ -60,7 +60,7 @@ class MiniBatchView:
         model: the client's model.
         objective: the objective of samples.
         mini_batch: inputs, labels, and class probabilities of the global model or None.
-        positions: positions of the samples among the client's samples, [batch].
+        sample_positions: positions of the samples among the client's samples, [batch].
         next_val_batch: function that returns the next mini-batch of the client's validation samples.
     """
 
@@ -69,12 +69,12 @@ class MiniBatchView:
         model: FlatModel,
         objective: Objective,
         mini_batch: tuple[Tensor, Tensor, Tensor | None],
-        positions: Int64[Tensor, "b"],
+        sample_positions: Int64[Tensor, "b"],
         next_val_batch: Callable[[], LabelledBatch],
     ) -> None:
         self.model, self.objective, self.validation = model, objective, next_val_batch
         self.x, self.y, self.reference = mini_batch
-        self.positions = positions
+        self.positions = sample_positions
 
     def validation_gradient(self) -> Float[Tensor, "p"]:
         x, y = self.validation()
@@ -94,23 +94,23 @@ class MiniBatchView:
                 for b in tensor_blocks
             }
             logits = functional_call(network, dual_tensors, (self.x.contiguous(),))
-            objective, _ = self.objective.per_sample(logits, self.y, self.reference)
-            derivatives: Tensor | None = forward_ad.unpack_dual(objective).tangent
-        return torch.zeros_like(objective) if derivatives is None else derivatives
+            sample_objectives, _ = self.objective.per_sample(logits, self.y, self.reference)
+            sample_derivatives: Tensor | None = forward_ad.unpack_dual(sample_objectives).tangent
+        return torch.zeros_like(sample_objectives) if sample_derivatives is None else sample_derivatives
 
     def hessian_product(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], the gradient of <gradient, u>; H is the Hessian of the loss with sample `weights` [b]."""
         with keep_eval_mode(self.model.network):
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
-            loss = self.objective.transform_mean((weights * sample_objectives).mean())
-            gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
+            weighted_loss = self.objective.transform_mean((weights * sample_objectives).mean())
+            gradients = torch.autograd.grad(weighted_loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
             dot_products = [(g * tensor_block.make_view(u)).sum() for g, tensor_block in gradients_and_blocks]
             return self._compute_gradient(torch.stack(dot_products).sum())
 
-    def _compute_gradient(self, loss: Tensor) -> Tensor:
+    def _compute_gradient(self, differentiated_loss: Tensor) -> Tensor:
         self.model.g.zero_()
-        torch.autograd.backward(loss)
+        torch.autograd.backward(differentiated_loss)
         return self.model.g.clone()
 
 
@@ -118,7 +118,7 @@ class WeightedStep:
     """A step on a mini-batch whose samples have weights.
 
     Attributes:
-        positions: iterator over the positions of each mini-batch's samples among the client's samples, [batch].
+        batch_positions: iterator over the positions of each mini-batch's samples among the client's samples, [batch].
         val_batches: iterator over mini-batches of the client's validation samples.
     """
 
@@ -129,17 +129,17 @@ class WeightedStep:
         client: Client,
         lr: float,
         corrections: Sequence[Correction],
-        positions: Iterator[Tensor],
+        batch_positions: Iterator[Tensor],
         val_batches: Iterator[LabelledBatch],
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
         self.sample_weigher = next(h for h in corrections if isinstance(h, Weighing))
-        self.positions, self.validation = positions, val_batches
+        self.positions, self.validation = batch_positions, val_batches
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        mini_batch = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
-        sample_weights = self.sample_weigher.weigh(MiniBatchView(self.model, self.objective, *mini_batch))
+        view_arguments = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
+        sample_weights = self.sample_weigher.weigh(MiniBatchView(self.model, self.objective, *view_arguments))
         sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
         torch.autograd.backward(self.objective.transform_mean((sample_weights * sample_objectives).mean()))
