@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation, ServerSamples, Shard
-from fedcohort.host.processes import make_repeatable
+from fedcohort.host.processes import make_gpu_results_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
@@ -160,7 +160,7 @@ def run(
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATION}}
     settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
-    make_repeatable(accelerator, str(engine.get("precision", "float32")))
+    make_gpu_results_repeatable(accelerator, str(engine.get("precision", "float32")))
     loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
     loop.choose_memory_layout(network)

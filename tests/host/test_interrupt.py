@@ -111,7 +111,7 @@ def test_ignored_signals_stay_ignored() -> None:
     before = signal.signal(INT, signal.SIG_IGN)
     interrupts = InterruptHandler()
     with interrupts.handle_signals():
-        interrupts.begin_listening()
+        interrupts.reinstall_handlers()
         assert signal.getsignal(INT) is signal.SIG_IGN
     signal.signal(INT, before)
 

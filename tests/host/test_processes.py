@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check_processes, list_untested, make_repeatable
+from fedcohort.host.processes import check_process_counts, list_hardware_notices, make_gpu_results_repeatable
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_processes, list_untested, make_repeat
     ],
 )
 def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, named: list[str]) -> None:
-    lines = list_untested(accelerator, devices, num_nodes)
+    lines = list_hardware_notices(accelerator, devices, num_nodes)
     assert len(lines) == bool(named)
     assert all(word in lines[0] for word in named)
 
@@ -28,7 +28,7 @@ def test_starting_several_machines_is_rejected(monkeypatch: pytest.MonkeyPatch) 
     for name in ("SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(OptionError, match=r"trainer\.num_nodes must be 1 where neither SLURM nor torchrun"):
-        check_processes("cpu", 1, 2)
+        check_process_counts("cpu", 1, 2)
 
 
 BATCH = {
@@ -53,9 +53,9 @@ def test_repeated_processes_of_one_run_are_rejected(
         monkeypatch.setenv(name, value)
     if launcher:
         with pytest.raises(OptionError, match=rf"^{launcher} started 2 processes, and .*: use {launcher} --n"):
-            check_processes("cpu", 2, 1)
+            check_process_counts("cpu", 2, 1)
     else:
-        check_processes("cpu", 2, 1)
+        check_process_counts("cpu", 2, 1)
 
 
 @pytest.mark.parametrize(("accelerator", "is_requested"), [("cpu", False), ("gpu", True)])
@@ -67,7 +67,7 @@ def test_a_gpu_is_set_to_deterministic_mode(
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
     torch.use_deterministic_algorithms(False)
     try:
-        make_repeatable(accelerator, "float32")
+        make_gpu_results_repeatable(accelerator, "float32")
         assert torch.are_deterministic_algorithms_enabled() is is_requested
         assert torch.is_deterministic_algorithms_warn_only_enabled() is is_requested
         assert torch.backends.cudnn.benchmark is not is_requested
@@ -84,7 +84,7 @@ def test_only_tf32_rounds_float32_products_on_a_gpu(
     backends: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     default_values = [backend.allow_tf32 for backend in backends]
     try:
-        make_repeatable("gpu", precision)
+        make_gpu_results_repeatable("gpu", precision)
         assert [backend.allow_tf32 for backend in backends] == [is_tf32, is_tf32]
     finally:
         torch.use_deterministic_algorithms(False)

@@ -14,7 +14,7 @@ from config_options import CONFIGS
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.jobs import grid, sweep
 from fedcohort.jobs.grid import Grid
-from fedcohort.jobs.sweep import Sweep, split_jobs
+from fedcohort.jobs.sweep import Sweep, split_into_jobs
 from fedcohort.record.sweep_folder import Plan, read_plan
 
 COMMON = ("clients=12", "model=logreg")
@@ -52,7 +52,7 @@ def gridded(logs: Path, *words: str) -> Grid:
 def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
-    jobs = split_jobs(sweeper.typed)
+    jobs = split_into_jobs(sweeper.typed)
     reasons = {item.job_number: item.reason.split(",")[0] for item in sweeper.list_rejections(jobs)}
     assert [item.words for item in sweeper.list_rejections(jobs)] == [jobs[number] for number in reasons]
     word, seed, cohort = (
@@ -67,7 +67,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
         (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
     ]:
         sweeper = gridded(tmp_path, *words)
-        (result,) = sweeper.list_rejections(split_jobs(sweeper.typed))
+        (result,) = sweeper.list_rejections(split_into_jobs(sweeper.typed))
         assert result.job_number == 1
         assert result.reason.startswith(reason)
     assert launched == []

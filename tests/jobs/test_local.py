@@ -13,7 +13,7 @@ import pytest
 
 from config_options import ROOT
 from fedcohort.jobs import local
-from fedcohort.jobs.local import describe_exit, find_log_path, run_in_workers, run_local
+from fedcohort.jobs.local import describe_exit, find_worker_log_path, run_in_workers, run_local
 from fedcohort.record import sweep_folder
 from sweep_jobs import make_toy_jobs
 
@@ -73,7 +73,9 @@ def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
     jobs = {3: ("note",), 4: ("die",), 5: ("note",), 6: ("note",)}
     assert list(run_in_workers(make_toy_jobs(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
     assert pid_of(tmp_path, 3) == pid_of(tmp_path, 4) != pid_of(tmp_path, 5) == pid_of(tmp_path, 6)
-    assert [find_log_path(tmp_path, number).read_text() for number in jobs] == [f"job {number}\n" for number in jobs]
+    assert [find_worker_log_path(tmp_path, number).read_text() for number in jobs] == [
+        f"job {number}\n" for number in jobs
+    ]
 
 
 def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sweeps, "fedcohort_command", lambda verb: f"fedcohort {verb}")
+    monkeypatch.setattr(sweeps, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
     sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits_for_jobs=False)
     job(sweep, 0, "running", "seed=0")
-    monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
+    monkeypatch.setattr(cluster, "list_array_ids", lambda folder: ["17"])
     assert sweep.finish_sweep() == 0
     assert re.fullmatch(
         r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows their status", captured_log.messages[-1]

@@ -20,7 +20,7 @@ from tracking.databases import Logs, captured_log, logs  # noqa: F401
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sweep, sweeps):
-        monkeypatch.setattr(module, "fedcohort_command", lambda verb: f"fedcohort {verb}")
+        monkeypatch.setattr(module, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
 def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
@@ -46,7 +46,7 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[s
 
 def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Differences 10, 11, 12: mean 11, s 1, half 4.30265 / sqrt(3) = 2.48."""
-    sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
     words = (
         "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
@@ -64,7 +64,7 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
 
 
 def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
-    sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
     repeat = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
@@ -78,7 +78,7 @@ def test_no_other_error_ends_the_sweep(
         raise ZeroDivisionError("in a figure")
 
     monkeypatch.setattr(figures, "draw_comparison", fail)
-    sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs))
     assert "(ZeroDivisionError: in a figure)" in captured_log.messages[0]
 
 
@@ -86,7 +86,7 @@ def test_of_one_run_or_of_none_that_mlflow_knows_there_is_nothing_to_say(
     logs: Logs, captured_log: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     runs = swept(logs, tracked=False)
-    sweep.report_sweep(tmp_path / "s", runs)
-    sweep.report_sweep(tmp_path / "s", runs[:1])
+    sweep.write_sweep_report(tmp_path / "s", runs)
+    sweep.write_sweep_report(tmp_path / "s", runs[:1])
     assert captured_log.messages == []
     assert not (tmp_path / "s").exists()

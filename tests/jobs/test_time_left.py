@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.study.progress import estimate_time_left as estimate
 from fedcohort.study.results import Results
 
 WALLS = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noisy", "random"): [5.0]}
 
 
-def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> TimeLeft[tuple[str, str]]:
+def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> WallTimeEstimate[tuple[str, str]]:
     study_results = Results(folder)
     for (cell, row), seconds in walls.items():
         for seed, wall_s in enumerate(seconds):

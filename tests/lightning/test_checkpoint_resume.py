@@ -56,7 +56,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     rounds_before: int,
     extra: tuple[str, ...],
 ) -> None:
-    act_at_call(monkeypatch, rounds, "make_report", rounds_before + 2, kill_self)  # step 0 is a report too
+    act_at_call(monkeypatch, rounds, "make_round_report", rounds_before + 2, kill_self)  # step 0 is a report too
     status = run_in_child(lambda: run_training(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()

@@ -74,7 +74,7 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
 @pytest.mark.parametrize(
     ("call", "part"),
     [
-        (compat.make_checkpoint, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
+        (compat.make_checkpoint_content, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
         (
             compat.advance_global_step,
             r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress",

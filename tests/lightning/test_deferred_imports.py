@@ -56,7 +56,7 @@ NAME = "wsgiref.handlers"  # of the standard library; nothing else imports it
 def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.startswith("wsgiref.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setattr(deferred_imports, "STAND_INS", {NAME: {"BaseHandler": "stand-in"}})
+    monkeypatch.setattr(deferred_imports, "STAND_IN_NAMES", {NAME: {"BaseHandler": "stand-in"}})
 
 
 def test_a_stand_in_has_the_names_that_are_read_and_ends_with_the_block() -> None:
@@ -92,7 +92,7 @@ def test_an_import_of_a_submodule_imports_the_package_first(tmp_path: Path, monk
     for name in ("loaded", "other"):
         (tmp_path / "outer_package" / "inner" / f"{name}.py").write_text(f"VALUE = [{name!r}]\n")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(deferred_imports, "STAND_INS", {"outer_package.inner": {"VALUE": "stand-in"}})
+    monkeypatch.setattr(deferred_imports, "STAND_IN_NAMES", {"outer_package.inner": {"VALUE": "stand-in"}})
     with defer_slow_imports():
         stand_in = import_module("outer_package.inner")
         loaded, other_module = (import_module(f"outer_package.inner.{name}") for name in ("loaded", "other"))

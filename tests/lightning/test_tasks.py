@@ -15,7 +15,7 @@ import run_harness
 from fedcohort.errors import OptionError
 from fedcohort.host import task
 from fedcohort.host.interrupt import interrupts
-from fedcohort.host.processes import check_processes
+from fedcohort.host.processes import check_process_counts
 from fedcohort.record.folder import read_status
 from fedcohort.record.observer import Observer
 from run_harness import run_training
@@ -99,12 +99,12 @@ def test_as_many_tasks_as_processes(monkeypatch: pytest.MonkeyPatch, name: str, 
     for variable in ("SLURM_NTASKS", "SLURM_PROCID", "WORLD_SIZE", "RANK"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("SLURM_JOB_ID", "77")
-    assert (task.count_cluster_processes(), task.is_following_task(2)) == (None, False)
+    assert (task.count_cluster_processes(), task.is_non_first_task(2)) == (None, False)
     monkeypatch.setenv(name, "2")
     monkeypatch.setenv(count, "1")
-    check_processes("cpu", 1, 2)
-    assert task.is_following_task(2)
-    assert not task.is_following_task(1), "processes of one machine are ours, forked"
+    check_process_counts("cpu", 1, 2)
+    assert task.is_non_first_task(2)
+    assert not task.is_non_first_task(1), "processes of one machine are ours, forked"
     message = r"must be 4, trainer.num_nodes=2 times trainer.devices=2: srun --nodes=2 --ntasks-per-node=2, got 2"
     with pytest.raises(OptionError, match=message):
-        check_processes("cpu", 2, 2)
+        check_process_counts("cpu", 2, 2)

@@ -112,7 +112,7 @@ def test_the_average_of_a_run_is_that_of_its_models(tmp_path: Path) -> None:
 
 def test_a_killed_run_resumes_its_average(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     full_run = run_training(tmp_path / "whole", *EMA)
-    act_at_call(monkeypatch, rounds, "make_report", 4, kill_self)
+    act_at_call(monkeypatch, rounds, "make_round_report", 4, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *EMA) and None))
     monkeypatch.undo()
     resumed = run_training(tmp_path, *EMA, "resume=true")

@@ -140,7 +140,7 @@ def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: Fini
     assert run_training(tmp_path, *words[1], "resume=true").folder == second.folder
 
 
-@pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
+@pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_round_report", 4), (RunStatus, "finish", 1)])
 def test_a_run_killed_before_or_at_its_end_resumes(
     uninterrupted: FinishedRun,
     three: FinishedRun,
@@ -164,7 +164,7 @@ def test_a_run_killed_before_or_at_its_end_resumes(
 def test_an_unfinished_run_above_the_budget_is_rejected(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    act_at_call(monkeypatch, rounds, "make_report", 5, kill_self)
+    act_at_call(monkeypatch, rounds, "make_round_report", 5, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):

@@ -207,7 +207,7 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
     act_at_call(
-        monkeypatch, rounds, "make_report", t + 2, kill_self
+        monkeypatch, rounds, "make_round_report", t + 2, kill_self
     )  # step 0 is a report, too; the wait is in round t + 1
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "parts", *words) and None))
     monkeypatch.undo()

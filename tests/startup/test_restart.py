@@ -82,7 +82,7 @@ def test_a_kill_during_manifest_changes_leaves_a_resumable_run(
 
 def test_each_of_fifty_flipped_bits_is_detected(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
-    assert checkpoint.count_rounds_in(checkpoint.load_checkpoint(path, own_hash(path))) == 3
+    assert checkpoint.count_checkpoint_rounds(checkpoint.load_checkpoint(path, own_hash(path))) == 3
     for bit in np.random.default_rng(50).choice(8 * path.stat().st_size, 50, replace=False):
         flip(path, int(bit))
         with pytest.raises(DamagedCheckpoint, match=r"last\.ckpt is damaged and can't be resumed"):
@@ -156,7 +156,7 @@ def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monke
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
     checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.CHECKPOINT_FORMAT}, "state": Evil()}, path)
-    assert checkpoint.is_undamaged(path)
+    assert checkpoint.has_intact_digest(path)
     with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
         checkpoint.load_checkpoint(path, "any")
     assert not (logs / "evil").exists()

@@ -8,7 +8,7 @@ import pytest
 from mlflow import MlflowClient
 from werkzeug.serving import make_server
 
-from fedcohort.jobs.sweep import report_sweep
+from fedcohort.jobs.sweep import write_sweep_report
 from fedcohort.record.journal import Journal
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import compare_tracked_runs
@@ -52,7 +52,7 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
             facts = make_run_info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
             replay_run([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
-    report_sweep(logs.path / "sweeps" / "s", runs)
+    write_sweep_report(logs.path / "sweeps" / "s", runs)
     assert [item.getMessage().partition(":")[0] for item in captured_log.records if item.name == "fedcohort"] == [
         "report",
         "flash has 2 seeds in common with random (+0.0 points)",

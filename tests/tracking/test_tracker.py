@@ -244,7 +244,7 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
 def test_the_line_that_opens_the_page(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
 ) -> None:
-    monkeypatch.setattr(module, "fedcohort_command", lambda command: f"fedcohort {command}")
+    monkeypatch.setattr(module, "spell_fedcohort_command", lambda command: f"fedcohort {command}")
     new_tracker = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
     assert new_tracker.opening_line() == line
 

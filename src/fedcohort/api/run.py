@@ -19,7 +19,7 @@ from fedcohort.console import terminal
 from fedcohort.errors import OptionError
 from fedcohort.host import messages
 from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StoppedRun
-from fedcohort.jobs.job import check_and_run
+from fedcohort.jobs.job import check_and_train
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
@@ -138,7 +138,7 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
     with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
         command_line.check_command_line(overrides, configs_folder)
         try:
-            return RunResult(check_and_run(compose.compose_run(overrides, configs_folder), None))
+            return RunResult(check_and_train(compose.compose_run(overrides, configs_folder), None))
         except StoppedRun as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise

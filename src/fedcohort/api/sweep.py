@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_config_folder, replace_passed_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
-from fedcohort.jobs.grid import begin_grid, run_grid
+from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
 from fedcohort.jobs.launch import LaunchOptions
-from fedcohort.jobs.status import varying_overrides
+from fedcohort.jobs.status import describe_varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
@@ -58,7 +58,7 @@ class SweepResult:
         finished_folders = set(self.folders)
         job_rows = []
         for job in self.jobs:
-            varying_texts = varying_overrides([r.words for r in self.jobs], job.words).split()
+            varying_texts = describe_varying_overrides([r.words for r in self.jobs], job.words).split()
             job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job.how}
             if job.folder in finished_folders:
                 run_result = RunResult(job.folder)
@@ -122,10 +122,10 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
     with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
         launch_options = LaunchOptions(launcher, n_jobs)
         command_line.check_command_line(["-m", *overrides], configs_folder)
-        sweep_folder = begin_grid(overrides, configs_folder, launcher)
+        sweep_folder = prepare_grid_sweep(overrides, configs_folder, launcher)
         try:
             with suppress(KeyboardInterrupt):
-                run_grid(sweep_folder, configs_folder, launch_options)
+                run_grid_sweep(sweep_folder, configs_folder, launch_options)
         except SystemExit as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise

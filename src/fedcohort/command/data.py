@@ -113,7 +113,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_nam
     if (hidden_clients := federation.n_clients - MAX_SHOWN_CLIENTS) > 0:
         terminal.print(f"... and {hidden_clients:,} more", markup=False)
     page_folder = info.folder if out_folder is None else Path(out_folder)
-    with disk.disk_errors_in_one_line(page_folder):
+    with disk.explain_disk_errors(page_folder):
         if out_folder is not None:
             client_rows, page_path = list_client_rows(federation, scenario.MAX_TABLE_CLIENTS), page_folder / "README.md"
             scenario.write_page(page_folder, federation, info, labelled_facts, client_rows, configs)

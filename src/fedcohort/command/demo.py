@@ -17,7 +17,7 @@ from fedcohort.api.comparison import Comparison, compare
 from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
 from fedcohort.console.terminal import make_console
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import fedcohort_command, program_command
+from fedcohort.host.commands import program_command, spell_fedcohort_command
 from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
         f"For more seeds: {program_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} "
         "seed=0,1,2",
-        f"See them all: {fedcohort_command('ui')} sweep=null",
+        f"See them all: {spell_fedcohort_command('ui')} sweep=null",
     ):
         terminal.print(hint, soft_wrap=True, markup=False)
     return 0

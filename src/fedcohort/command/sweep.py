@@ -48,7 +48,7 @@ def render_status(folder: Path, sweep_plan: Plan) -> str:
         line=sweep_status.describe_sweep(folder.name, sweep_state),
         records=sweep_state.records.values(),
         how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
-        varying=partial(sweep_status.varying_overrides, job_overrides),
+        varying=partial(sweep_status.describe_varying_overrides, job_overrides),
         read_status=read_status,
     ).rstrip()
 
@@ -61,7 +61,7 @@ def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
     is_sweep_running = is_locked(folder / sweep_folder.LOCK_FILE)
     if is_sweep_running and sweep_plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {sweep_plan.host}: cancel it there")
-    queued_jobs = cluster.list_queued_arrays(folder)
+    queued_jobs = cluster.list_queued_array_ids(folder)
     if not is_sweep_running and not queued_jobs:
         return render_status(folder, sweep_plan)
     (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so

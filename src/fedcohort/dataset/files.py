@@ -69,7 +69,7 @@ def _check_header(file: Path, header: list[str]) -> list[str]:
 def release_memory() -> None:
     """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
     pa.default_memory_pool().release_unused()
-    memory.return_free_memory()
+    memory.return_freed_memory()
 
 
 def read_part_table(path: str, part_name: str, option: str = "dataset.path") -> Frame:

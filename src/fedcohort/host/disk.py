@@ -21,7 +21,7 @@ def is_disk_refusal(error: BaseException) -> bool:
 
 
 @contextmanager
-def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
+def explain_disk_errors(folder: Path) -> Iterator[None]:
     """Convert an error of the disk in the `with` block into a `DiskError`; the block writes to `folder`."""
     try:
         yield
@@ -52,7 +52,7 @@ def replace_atomically(target_path: Path) -> Iterator[Path]:
         raise
 
 
-def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, page_mark: str) -> None:
+def check_output_files(folder: Path, output_names: Iterable[str], page_name: str, page_mark: str) -> None:
     """Check that a command that writes into `folder` replaces only files that it wrote before.
 
     Args:
@@ -64,13 +64,13 @@ def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, pag
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
-    existing_file = next((k for k in output_names if os.path.lexists(folder / k)), None)
-    wrote_page = existing_file is None
+    existing_output = next((k for k in output_names if os.path.lexists(folder / k)), None)
+    wrote_page = existing_output is None
     with suppress(OSError, ValueError):
         wrote_page |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
     if not wrote_page:
         raise OptionError(
-            f"{folder} holds {existing_file}, which this command did not write: move it, or name another folder"
+            f"{folder} holds {existing_output}, which this command did not write: move it, or name another folder"
         )
 
 

@@ -119,9 +119,9 @@ class InterruptHandler:
                 signal.signal(signal_number, self._limit_to_owner(signal_handler))
         stop_handlers = ((n, signal.getsignal(n)) for n in STOP_SIGNALS)
         self._previous_handlers = {n: h for n, h in stop_handlers if h is not signal.SIG_IGN}
-        self.begin_listening()
+        self.reinstall_handlers()
 
-    def begin_listening(self) -> None:
+    def reinstall_handlers(self) -> None:
         """Install the handlers again: Lightning's own would drop the present round, or ignore a later Ctrl-C."""
         for signal_number in self._previous_handlers or ():
             signal.signal(signal_number, self._receive_signal)
@@ -139,10 +139,10 @@ class InterruptHandler:
             self._restore_handlers(self._previous_handlers or {})
             self._shared_flags[:], self._own_exit_code = b"\0\0", 0
 
-    def remove_handlers(self) -> None:
+    def reset_handlers(self) -> None:
         """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
-        new_handler = signal.SIG_IGN if self.exit_code else signal.SIG_DFL
-        self._restore_handlers(dict.fromkeys(self._previous_handlers or (), new_handler))
+        final_handler = signal.SIG_IGN if self.exit_code else signal.SIG_DFL
+        self._restore_handlers(dict.fromkeys(self._previous_handlers or (), final_handler))
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
@@ -235,7 +235,7 @@ def run_main(run_program: Callable[[], int], stop_message: str = STOPPED_BEFORE_
         if not isinstance(error, SystemExit) and interrupts.exit_code != CLOSED_PIPE_CODE:
             sys.stderr.write(f"{stop_message}\n")
     finally:
-        interrupts.remove_handlers()
+        interrupts.reset_handlers()
         gc.freeze()  # the interpreter's exit would collect garbage for a second, in memory that is freed anyway
     with suppress(OSError):
         sys.stdout.flush()

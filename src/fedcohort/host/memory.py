@@ -36,7 +36,7 @@ def share_memory_with_children() -> None:
     """
     gc.collect()
     gc.freeze()
-    return_free_memory()
+    return_freed_memory()
 
 
 def enable_garbage_collection() -> None:
@@ -50,7 +50,7 @@ def enable_garbage_collection() -> None:
         gc.enable()
 
 
-def return_free_memory() -> None:
+def return_freed_memory() -> None:
     """Return free memory to the system, because it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -65,7 +65,7 @@ def collect_garbage_after_run() -> None:
     has_memory_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
     if has_memory_grown:
         gc.collect()
-    return_free_memory()
+    return_freed_memory()
     if has_memory_grown:
         _RESIDENT_BYTES["after collection"] = read_resident_bytes()
 
@@ -87,11 +87,11 @@ def read_available_bytes() -> float:
     with suppress(OSError, LookupError, ValueError):
         memory_lines = Path("/proc/meminfo").read_text().splitlines()
         byte_limits += [1024.0 * int(t.split()[1]) for t in memory_lines if t.startswith("MemAvailable:")]
-    address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if address_space != resource.RLIM_INFINITY:
+    address_space_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if address_space_limit != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):
             n_pages = int(Path("/proc/self/statm").read_text().split()[0])
-            byte_limits.append(float(address_space - n_pages * os.sysconf("SC_PAGE_SIZE")))
+            byte_limits.append(float(address_space_limit - n_pages * os.sysconf("SC_PAGE_SIZE")))
     return max(0.0, min(byte_limits))
 
 

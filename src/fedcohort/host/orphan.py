@@ -27,8 +27,8 @@ def end_when_parent_ends() -> None:
         end_when_forking_thread_ends()
     if wait([parent_process.sentinel], timeout=0):  # the parent has ended already
         _end_process()
-    sentinels = (parent_process.sentinel,)
-    threading.Thread(target=_end_after_parent, args=sentinels, name="end with parent", daemon=True).start()
+    parent_sentinels = (parent_process.sentinel,)
+    threading.Thread(target=_end_after_parent, args=parent_sentinels, name="end with parent", daemon=True).start()
 
 
 def end_when_forking_thread_ends() -> None:

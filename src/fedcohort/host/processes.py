@@ -23,7 +23,7 @@ def count_training_processes(accelerator: str, devices: int | str) -> int:
     return cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
-def make_repeatable(accelerator: str, precision: str) -> None:
+def make_gpu_results_repeatable(accelerator: str, precision: str) -> None:
     """Make results of the `accelerator` "gpu" repeatable to the bit: deterministic kernels, no benchmarks.
 
     With `precision` tf32, float32 matrix products and convolutions on the GPU round their inputs to TensorFloat-32, in
@@ -40,7 +40,7 @@ def make_repeatable(accelerator: str, precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
-def list_untested(accelerator: str, devices: int, num_nodes: int) -> list[str]:
+def list_hardware_notices(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware.
 
     Args:
@@ -48,14 +48,14 @@ def list_untested(accelerator: str, devices: int, num_nodes: int) -> list[str]:
         devices: processes on each machine.
         num_nodes: number of machines.
     """
-    untested_hardware = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
-    untested_hardware += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    hardware_texts = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
+    hardware_texts += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     advice_text = "compare a short run with trainer=cpu before you rely on a long one"
-    notice_text = f"fedcohort has not been run on {' and '.join(untested_hardware)} yet: {advice_text}"
-    return [notice_text] if untested_hardware else []
+    notice_text = f"fedcohort has not been run on {' and '.join(hardware_texts)} yet: {advice_text}"
+    return [notice_text] if hardware_texts else []
 
 
-def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
+def check_process_counts(accelerator: str, devices: int, num_nodes: int) -> None:
     """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes.
 
     Args:

@@ -46,7 +46,7 @@ def check_for_passwords(arguments: Iterable[str], config_files: Sequence[Path] =
     """
     named_texts = [(a.partition("=")[0], a) for a in arguments]
     named_texts += [(str(p), p.read_text(errors="replace")) for p in config_files]
-    for source, searched_text in named_texts:
+    for text_source, searched_text in named_texts:
         for address in ADDRESS_PATTERN.findall(searched_text):
             if has_password(address):
-                raise make_password_error(source, address)
+                raise make_password_error(text_source, address)

@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
-ACTIVE_STATES = ("RUNNING", "SIGNALING")
+ACTIVE_JOB_STATES = ("RUNNING", "SIGNALING")
 QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
 
 
@@ -33,29 +33,29 @@ def requeue_if_preempted() -> None:
     """Requeue this job if SLURM preempts it with a grace period.
 
     SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
-    completed. A cancelled job is not in a state of `ACTIVE_STATES`, and stays cancelled.
+    completed. A cancelled job is not in a state of `ACTIVE_JOB_STATES`, and stays cancelled.
     """
     job_id = read_job_id()
     if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
         return
     if job_id is None or shutil.which("scontrol") is None:
         return
-    job_facts = dict(re.findall(r"(\w+)=(\S+)", _read_output("scontrol", "show", "job", job_id)))
+    job_facts = dict(re.findall(r"(\w+)=(\S+)", _read_slurm_output("scontrol", "show", "job", job_id)))
     was_preempted = job_facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")
-    if was_preempted and job_facts.get("Requeue") == "1" and job_facts.get("JobState") in ACTIVE_STATES:
-        _read_output("scontrol", "requeue", job_id)
+    if was_preempted and job_facts.get("Requeue") == "1" and job_facts.get("JobState") in ACTIVE_JOB_STATES:
+        _read_slurm_output("scontrol", "requeue", job_id)
         log.warning("SLURM preempts job %s: it is in the queue again, and will resume from its checkpoint", job_id)
 
 
-def list_tasks() -> set[str] | None:
+def list_task_ids() -> set[str] | None:
     """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None without an answer."""
-    table_header, *task_ids = _read_output("squeue", "--array", "--format=%i").split() or [""]
+    table_header, *task_ids = _read_slurm_output("squeue", "--array", "--format=%i").split() or [""]
     return set(task_ids) if table_header else None
 
 
-def list_queued_jobs(job_ids: Sequence[str]) -> list[str]:
+def list_queued_job_ids(job_ids: Sequence[str]) -> list[str]:
     """Return those of `job_ids`, which are without array tasks, that SLURM runs or has in its queue."""
-    queued_job_ids = {t.partition("_")[0] for t in _read_output("squeue", "--noheader", "--format=%i").split()}
+    queued_job_ids = {t.partition("_")[0] for t in _read_slurm_output("squeue", "--noheader", "--format=%i").split()}
     return [job_id for job_id in job_ids if job_id in queued_job_ids]
 
 
@@ -65,10 +65,10 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     Jobs in the queue are removed first. SIGTERM is sent to the training processes of the others, but not to their batch
     script, because SLURM kills the processes of a batch script that ends.
     """
-    _read_output("scancel", "--state=PENDING", *job_ids)
-    _read_output("scancel", "--state=RUNNING", "--signal=TERM", *job_ids)
+    _read_slurm_output("scancel", "--state=PENDING", *job_ids)
+    _read_slurm_output("scancel", "--state=RUNNING", "--signal=TERM", *job_ids)
     if remaining_jobs := _wait_for_jobs(job_ids, wait_s):
-        _read_output("scancel", *remaining_jobs)
+        _read_slurm_output("scancel", *remaining_jobs)
         _wait_for_jobs(remaining_jobs, KILL_TIMEOUT_S)
     return remaining_jobs
 
@@ -76,12 +76,12 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     """Wait at most `wait_s` seconds until the jobs `job_ids` have left SLURM's queue; return those still in it."""
     deadline_s = time.monotonic() + wait_s
-    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < deadline_s:
+    while (remaining_jobs := list_queued_job_ids(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)
     return remaining_jobs
 
 
-def _read_output(*slurm_command: str) -> str:
+def _read_slurm_output(*slurm_command: str) -> str:
     """Return the output of a SLURM command, given as words; "" if it fails, as without a controller."""
     try:
         return subprocess.run(slurm_command, capture_output=True, text=True, timeout=60, check=False).stdout

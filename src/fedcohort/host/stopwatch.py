@@ -29,7 +29,7 @@ class Stopwatch:
             self._add_elapsed_time()
             self._running_stages.pop()
 
-    def lap_seconds(self) -> dict[str, float]:
+    def take_lap_seconds(self) -> dict[str, float]:
         """Return the seconds by stage since the last lap."""
         lap_seconds_by_stage, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
         return lap_seconds_by_stage

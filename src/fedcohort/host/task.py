@@ -6,7 +6,7 @@ RANK_VARIABLES = ("SLURM_PROCID", "RANK")
 COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
-def is_following_task(num_nodes: int) -> bool:
+def is_non_first_task(num_nodes: int) -> bool:
     """Return whether this process is a task of a cluster other than the first, which writes the run's folder.
 
     `num_nodes` is the run's number of machines; with one machine the result is False.

@@ -63,17 +63,17 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     executor = submitit.AutoExecutor(
         context.folder / SLURM_LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=max_retries
     )
-    named_options: dict[str, Any] = {
+    submitit_options: dict[str, Any] = {
         name if name in SUBMITIT_OPTIONS else f"slurm_{name}": value for name, value in options.items()
     }
-    executor.update_parameters(stderr_to_stdout=merges_stderr, **named_options)
-    job_numbers, tasks = list(jobs), list[Any]()
+    executor.update_parameters(stderr_to_stdout=merges_stderr, **submitit_options)
+    job_numbers, array_tasks = list(jobs), list[Any]()
     job_arrays = [job_numbers[i : i + MAX_ARRAY_TASKS] for i in range(0, len(job_numbers), MAX_ARRAY_TASKS)]
-    if max_parallel_jobs := named_options.get("slurm_array_parallelism"):  # of all arrays together
+    if max_parallel_jobs := submitit_options.get("slurm_array_parallelism"):  # of all arrays together
         executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
     for array in job_arrays:
-        tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
-    return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, tasks, strict=True)}
+        array_tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
+    return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, array_tasks, strict=True)}
 
 
 def run_jobs(
@@ -89,10 +89,10 @@ def run_jobs(
     """
     task_ids = submit_jobs(context, jobs, launcher_options)
     if wait:
-        yield from follow_jobs(context.folder, task_ids)
+        yield from yield_ended_jobs(context.folder, task_ids)
 
 
-def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None, None]:
+def yield_ended_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None, None]:
     """Yield the number of each SLURM job when it ends; a job that SLURM has lost counts as ended.
 
     Args:
@@ -103,7 +103,7 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
     while open_tasks:
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
-            queued_tasks, last_query_s = slurm.list_tasks(), time.monotonic()
+            queued_tasks, last_query_s = slurm.list_task_ids(), time.monotonic()
         job_records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task_id in list(open_tasks.items()):
             job_record = job_records.get(job_number)
@@ -119,12 +119,12 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
         time.sleep(POLL_INTERVAL_S if open_tasks else 0)
 
 
-def list_arrays(sweep: Path) -> list[str]:
+def list_array_ids(sweep: Path) -> list[str]:
     """Return SLURM's ids of the arrays of the sweep in the folder `sweep`."""
     return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{SLURM_LOG_FOLDER}/[0-9]*")})
 
 
-def list_queued_arrays(sweep: Path) -> list[str]:
+def list_queued_array_ids(sweep: Path) -> list[str]:
     """Return SLURM's ids of the arrays of the sweep in the folder `sweep` that run or wait in the queue."""
-    array_ids = list_arrays(sweep)
-    return slurm.list_queued_jobs(array_ids) if array_ids else []
+    array_ids = list_array_ids(sweep)
+    return slurm.list_queued_job_ids(array_ids) if array_ids else []

@@ -23,12 +23,12 @@ _LOCK_BY_SWEEP: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this pr
 def list_gpus() -> list[str]:
     """Return the GPUs that this process may use: the names in CUDA_VISIBLE_DEVICES, or else all numbers; [] if none."""
     if VISIBLE_GPUS_VARIABLE in os.environ:
-        return [name.strip() for name in os.environ[VISIBLE_GPUS_VARIABLE].split(",") if name.strip()]
+        return [gpu_name.strip() for gpu_name in os.environ[VISIBLE_GPUS_VARIABLE].split(",") if gpu_name.strip()]
     try:
         gpu_lines = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [str(i) for i in range(sum(line.startswith("GPU ") for line in gpu_lines.splitlines()))]
+    return [str(i) for i in range(sum(gpu_line.startswith("GPU ") for gpu_line in gpu_lines.splitlines()))]
 
 
 def assign_gpu(job: SweepJob, composition: Composition) -> None:

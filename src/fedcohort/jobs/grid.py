@@ -24,7 +24,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.launch import LOCAL_LAUNCHER, SLURM_LAUNCHER, LaunchOptions, Local, Slurm
-from fedcohort.jobs.sweep import GRID_TARGET, combine_option_values, split_jobs
+from fedcohort.jobs.sweep import GRID_TARGET, combine_option_values, split_into_jobs
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
@@ -54,7 +54,7 @@ class Rejection:
 
 
 def list_rejected_jobs(
-    jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composition], configs: Path
+    jobs: Sequence[Sequence[str]], compose_config: Callable[[tuple[str, ...]], Composition], configs: Path
 ) -> Iterator[Rejection]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
@@ -62,7 +62,7 @@ def list_rejected_jobs(
 
     Args:
         jobs: overrides of each job.
-        compose: function from overrides to a composed config.
+        compose_config: function from overrides to a composed config.
         configs: folder of the config groups.
 
     Raises:
@@ -70,14 +70,14 @@ def list_rejected_jobs(
     """
     for job_number, overrides in enumerate(jobs):
         try:
-            composition = compose(tuple(overrides))
+            composition = compose_config(tuple(overrides))
             check_before_data(composition)
             check_objective(composition.config, is_search=False)
         except Exception as error:
-            reason = explain_error(error, overrides, configs)
-            if reason is None:
+            rejection_reason = explain_error(error, overrides, configs)
+            if rejection_reason is None:
                 raise
-            yield Rejection(job_number, overrides, reason, type(error).__name__)
+            yield Rejection(job_number, overrides, rejection_reason, type(error).__name__)
 
 
 def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
@@ -92,13 +92,15 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
     Raises:
         IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
     """
-    lines = [f"  job {r.job_number + 1} ({status.varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected]
+    rejection_lines = [
+        f"  job {r.job_number + 1} ({status.describe_varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected
+    ]
     if rejected and (not may_skip or len(rejected) == len(jobs)):
         skip_hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
         rejected_text = f"jobs would be rejected, and none was started{skip_hint}:"
-        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *lines]))
+        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *rejection_lines]))
     if rejected:
-        log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
+        log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *rejection_lines]))
     rejected_job_numbers = {job.job_number for job in rejected}
     started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_job_numbers]
     return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
@@ -144,19 +146,21 @@ class Grid(Sweeper):
             options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", option_value)
         if not wait and not isinstance(self.launcher, Slurm):
             raise OptionError("sweep.wait=false needs hydra/launcher=slurm: other launchers end with this process")
-        jobs = split_jobs(self.typed)
+        jobs = split_into_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
         plan = plan_sweep(self.list_rejections(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
-        folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.CURRENT_SWEEP.begin_sweep(folder, plan)
-        OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
+        sweep_folder_path = Path(self.typed.hydra.sweep.dir).absolute()
+        sweep.CURRENT_SWEEP.begin_sweep(sweep_folder_path, plan)
+        OmegaConf.save(self.typed, sweep_folder_path / "multirun.yaml")  # as Hydra's own sweeper does
         job_results: list[Any] = []
         batch_size = self.max_batch_size or len(plan.jobs)
-        for offset in range(0, len(plan.jobs), batch_size):
-            returned_jobs = self.launcher.launch(plan.jobs[offset : offset + batch_size], initial_job_idx=offset)
+        for first_job in range(0, len(plan.jobs), batch_size):
+            returned_jobs = self.launcher.launch(
+                plan.jobs[first_job : first_job + batch_size], initial_job_idx=first_job
+            )
             job_results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return job_results
 
@@ -175,11 +179,11 @@ class Grid(Sweeper):
 
 def register_plugins() -> None:
     """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
-    for name, plugin in ((GRID_TARGET, Grid), (LOCAL_LAUNCHER, Local), (SLURM_LAUNCHER, Slurm)):
-        compat.register_plugin(name, plugin)
+    for name, plugin_class in ((GRID_TARGET, Grid), (LOCAL_LAUNCHER, Local), (SLURM_LAUNCHER, Slurm)):
+        compat.register_plugin(name, plugin_class)
 
 
-def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
+def prepare_grid_sweep(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     """Check all jobs of a sweep, write its plan, and return its new folder.
 
     Args:
@@ -203,7 +207,7 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     return folder
 
 
-def run_grid(folder: Path, configs: Path, launch_options: LaunchOptions) -> None:
+def run_grid_sweep(folder: Path, configs: Path, launch_options: LaunchOptions) -> None:
     """Run the jobs of a planned sweep. A job that fails does not end the others.
 
     Args:
@@ -223,7 +227,9 @@ def run_grid(folder: Path, configs: Path, launch_options: LaunchOptions) -> None
     def announce_job(job_number: int) -> None:
         if is_in_process and job_number < len(sweep_plan.jobs):
             job_line = status.describe_next_job(folder, sweep_plan, job_number)
-            log.info("%s: %s", job_line, status.varying_overrides(sweep_plan.jobs, sweep_plan.jobs[job_number]))
+            log.info(
+                "%s: %s", job_line, status.describe_varying_overrides(sweep_plan.jobs, sweep_plan.jobs[job_number])
+            )
 
     try:
         announce_job(0)

@@ -59,13 +59,13 @@ class JobContext:
         return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra_options), self)
 
 
-def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: JobContext) -> float | None:
+def run_job(job: SweepJob, compose_config: Callable[[], Composition], job_context: JobContext) -> float | None:
     """Run `job`, record how it ended, and return its objective metric.
 
     Args:
         job: the job, whose record this writes.
         compose_config: function that composes the config. Its errors are failures of the job.
-        context: what the jobs of the sweep share.
+        job_context: what the jobs of the sweep share.
 
     Returns:
         The objective metric; None if the job has none, or if it failed and its error is not raised.
@@ -78,7 +78,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: J
     try:
         composition = compose_config()
         objective_metric = composition.config["objective_metric"]
-        folder = check_and_run(composition, job, is_search=context.is_search, shares_gpus=context.shares_gpus)
+        folder = check_and_train(composition, job, is_search=job_context.is_search, shares_gpus=job_context.shares_gpus)
         objective_value = read_objective(folder, objective_metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.write_record("stopped")
@@ -86,20 +86,20 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: J
     except Exception as error:
         interrupts.raise_if_interrupted()  # an import that a signal interrupts may raise any error
         is_user_error = isinstance(error, FedcohortError)
-        if context.prints_errors:
+        if job_context.prints_errors:
             log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
         failure_reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
         job.write_record("failed", reason=failure_reason, error_name=type(error).__name__)
-        if context.is_search or objective_metric is not None:
+        if job_context.is_search or objective_metric is not None:
             raise
         return None
     job.write_record(job.end_state, value=objective_value)
     return objective_value
 
 
-def check_and_run(
+def check_and_train(
     composition: Composition,
-    job: SweepJob | None,
+    sweep_job: SweepJob | None,
     *,
     is_search: bool = False,
     shares_gpus: bool = False,
@@ -109,16 +109,16 @@ def check_and_run(
 
     Args:
         composition: the composed config.
-        job: the job of the sweep that the run belongs to; None outside of a sweep.
+        sweep_job: the job of the sweep that the run belongs to; None outside of a sweep.
         is_search: whether a search-based sweeper started the run, which then needs an objective metric.
         shares_gpus: whether the process takes one GPU of this machine for the job of a sweep.
         is_last_run: whether the process ends after this run.
     """
     check_options(composition)
     check_objective(composition.config, is_search=is_search)
-    if job is not None and shares_gpus:
-        gpus.assign_gpu(job, composition)
-    return run(composition, job, is_last_run=is_last_run)
+    if sweep_job is not None and shares_gpus:
+        gpus.assign_gpu(sweep_job, composition)
+    return run(composition, sweep_job, is_last_run=is_last_run)
 
 
 def check_objective(config: Mapping[str, Any], *, is_search: bool) -> None:
@@ -139,32 +139,34 @@ def check_objective(config: Mapping[str, Any], *, is_search: bool) -> None:
         )
 
 
-def read_objective(folder: Path, metric: str | None) -> float | None:
-    """Return the last value of `metric` in the journal of the run in `folder`; None if `metric` is None.
+def read_objective(folder: Path, metric_name: str | None) -> float | None:
+    """Return the last value of `metric_name` in the journal of the run in `folder`; None if `metric_name` is None.
 
     Raises `FedcohortError`, which makes the job fail, if the metric of no trained model was measured, or the value is
     not finite.
     """
-    if metric is None:
+    if metric_name is None:
         return None
-    final_value = read_last_metric_value(folder, metric)
+    final_value = read_last_metric_value(folder, metric_name)
     if final_value is None:
-        raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
+        raise FedcohortError(f"objective_metric={metric_name} was never measured in {folder}: lower eval.every")
     if not math.isfinite(final_value):
         raise FedcohortError(
-            f"objective_metric={metric} is {final_value} at the end of {folder}: the job has no result to search by; "
-            "narrow the search, or choose another metric"
+            f"objective_metric={metric_name} is {final_value} at the end of {folder}: the job has no result to search by; narrow "
+            "the search, or choose another metric"
         )
     return final_value
 
 
-def read_last_metric_value(folder: Path, metric: str) -> float | None:
-    """Return the last value of `metric` in the journal of the run in `folder`; None if it was never measured.
+def read_last_metric_value(folder: Path, metric_name: str) -> float | None:
+    """Return the last value of `metric_name` in the journal of the run in `folder`; None if it was never measured.
 
     The value of the untrained model does not count.
     """
     journal_lines, _ = history.read_journal_lines(folder / history.JOURNAL_FILE)
-    metric_values = [line.metrics[metric] for line in journal_lines if line.step > 0 and metric in line.metrics]
+    metric_values = [
+        line.metrics[metric_name] for line in journal_lines if line.step > 0 and metric_name in line.metrics
+    ]
     return metric_values[-1] if metric_values else None
 
 

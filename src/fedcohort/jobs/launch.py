@@ -117,9 +117,11 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         unfinished_jobs = set(jobs)
         while unfinished_jobs:
             is_launching = launcher_thread.is_alive()
-            records = sweep_folder.read_job_records(sweep)
+            record_by_number = sweep_folder.read_job_records(sweep)
             for job_number in sorted(unfinished_jobs):
-                if not is_launching or (job_number in records and records[job_number].how != "running"):
+                if not is_launching or (
+                    job_number in record_by_number and record_by_number[job_number].how != "running"
+                ):
                     unfinished_jobs.discard(job_number)
                     yield job_number
             time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
@@ -132,7 +134,7 @@ class JobFailed(FedcohortError):
     """The error that a launcher returns to the sweeper for a failed job. The message is the reason in its record."""
 
 
-class _Launcher(Launcher):
+class _SweepLauncher(Launcher):
     """A base of fedcohort's launchers, which run the jobs of a sweep and show their progress in one updated line."""
 
     shares_gpus = False
@@ -164,21 +166,28 @@ class _Launcher(Launcher):
                 pass
         if not self.config.sweep.wait:
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
-        records, results = sweep_folder.read_job_records(sweep), []
+        record_by_number, job_returns = sweep_folder.read_job_records(sweep), []
         for job_number, overrides in jobs.items():
-            record, has_objective = records.get(job_number), any(w.startswith("objective_metric=") for w in overrides)
-            if record is not None and (record.how in ("done", "skipped") or not (context.is_search or has_objective)):
-                results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
+            job_record, has_objective_option = (
+                record_by_number.get(job_number),
+                any(w.startswith("objective_metric=") for w in overrides),
+            )
+            if job_record is not None and (
+                job_record.how in ("done", "skipped") or not (context.is_search or has_objective_option)
+            ):
+                job_returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=job_record.value))
             else:
-                failure_reason = record.reason if record is not None else "it was never started"
-                results.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(failure_reason)))
-        return results
+                failure_reason = job_record.reason if job_record is not None else "it was never started"
+                job_returns.append(
+                    JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(failure_reason))
+                )
+        return job_returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         raise NotImplementedError
 
 
-class Local(_Launcher):
+class Local(_SweepLauncher):
     """A launcher that runs jobs in worker processes of this machine (configs/hydra/launcher/local.yaml)."""
 
     shares_gpus = True
@@ -191,7 +200,7 @@ class Local(_Launcher):
         return run_local(context, jobs, n_jobs, self.threads)
 
 
-class Slurm(_Launcher):
+class Slurm(_SweepLauncher):
     """A launcher that runs jobs in arrays of SLURM (configs/hydra/launcher/slurm.yaml)."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of the yaml

@@ -152,7 +152,7 @@ def describe_exit(exit_code: int) -> str:
     return f"its process was ended {exit_cause}{memory_hint}"
 
 
-def find_log_path(sweep: Path, job_number: int) -> Path:
+def find_worker_log_path(sweep: Path, job_number: int) -> Path:
     """Return the path of the file with the output of a job that runs in a worker; `sweep` is the sweep's folder."""
     return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
@@ -172,14 +172,14 @@ def _start_worker(context: JobContext, worker_by_connection: dict[Connection, Ba
     return parent_connection  # type: ignore[no-any-return]
 
 
-def _run_worker(connection: Connection, context: JobContext) -> None:
-    """Run the jobs that arrive at `connection`, which share `context`, until its other end is closed."""
+def _run_worker(parent_connection: Connection, context: JobContext) -> None:
+    """Run the jobs that arrive at `parent_connection`, which share `context`, until its other end is closed."""
     end_when_parent_ends()
     os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
-            job_number, overrides = connection.recv()
-            log_file = find_log_path(context.folder, job_number)
+            job_number, overrides = parent_connection.recv()
+            log_file = find_worker_log_path(context.folder, job_number)
             log_file.parent.mkdir(parents=True, exist_ok=True)
             with log_file.open("ab") as log_stream:
                 for file_descriptor in (1, 2):
@@ -188,4 +188,4 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
             with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(job_number, overrides)
             sys.stdout.flush()
-            connection.send(job_number)
+            parent_connection.send(job_number)

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs.job import JobContext, check_and_run, handle_job_signals, read_objective, run_job
+from fedcohort.jobs.job import JobContext, check_and_train, handle_job_signals, read_objective, run_job
 from fedcohort.jobs.sweep import CURRENT_SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
@@ -38,17 +38,17 @@ def start(cfg: DictConfig) -> float | None:
     with handle_job_signals():
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
-            share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            context = JobContext(
-                sweep, compose.find_config_folder(hydra), is_search=is_search(hydra), shares_gpus=share_gpus
+            shares_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
+            job_context = JobContext(
+                sweep, compose.find_config_folder(hydra), is_search=is_search(hydra), shares_gpus=shares_gpus
             )
             job = SweepJob(sweep, hydra.job.num, overrides)
             if opening_line := CURRENT_SWEEP.describe_opening(job.job_number):
                 log.info("%s", opening_line)
-            return run_job(job, compose_run, context)
+            return run_job(job, compose_run, job_context)
         try:
             composition = compose_run()
-            folder = check_and_run(composition, None, is_last_run=True)
+            folder = check_and_train(composition, None, is_last_run=True)
             return read_objective(folder, composition.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)

@@ -14,7 +14,7 @@ from fedcohort import units
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs.job import read_last_metric_value
-from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, read_status
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -60,35 +60,37 @@ class SweepStatus:
         Args:
             now_s: current time, in seconds since 1970.
         """
-        time_left = TimeLeft(_list_similar_groups)
+        time_estimate = WallTimeEstimate(_list_similar_job_groups)
         running_jobs = [record for record in self.records.values() if record.how == "running"]
         completed_shares = {record.words: _compute_completed_share(record) for record in running_jobs}
         done_records = [record for record in self.records.values() if record.how == "done" and record.began is not None]
         for record in done_records or running_jobs:
             if record.began is not None and (done_share := completed_shares.get(record.words, 1.0)) > 0:
-                time_left.add_run(record.words, ((record.ended or now_s) - record.began) / done_share)
-        if not time_left.has_estimate:
+                time_estimate.add_run(record.words, ((record.ended or now_s) - record.began) / done_share)
+        if not time_estimate.has_estimate:
             return None
         waiting_jobs = [tuple(words) for n, words in enumerate(self.plan.jobs) if n not in self.records]
-        remaining_s = time_left.estimate_seconds(waiting_jobs)
+        remaining_s = time_estimate.estimate_seconds(waiting_jobs)
         for record in running_jobs:
-            expected_s, done_share = time_left.estimate_seconds([record.words]), completed_shares[record.words]
-            job_s = expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
-            remaining_s += max(0.0, job_s)
+            expected_s, done_share = time_estimate.estimate_seconds([record.words]), completed_shares[record.words]
+            remaining_job_s = (
+                expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
+            )
+            remaining_s += max(0.0, remaining_job_s)
         return remaining_s / max(1, len(running_jobs))
 
     def find_best_job(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job; None if none has one."""
-        value_by_job = {
-            job_number: value
+        metric_by_job = {
+            job_number: metric_value
             for job_number, record in self.records.items()
             if record.how in ("done", "skipped")
             and record.folder is not None
-            and (value := read_last_metric_value(record.folder, BEST_METRIC)) is not None
-            and math.isfinite(value)
+            and (metric_value := read_last_metric_value(record.folder, BEST_METRIC)) is not None
+            and math.isfinite(metric_value)
         }
-        best_job_id = max(value_by_job, key=lambda job_number: (value_by_job[job_number], -job_number), default=None)
-        return (value_by_job[best_job_id], self.records[best_job_id]) if best_job_id is not None else None
+        best_job_id = max(metric_by_job, key=lambda job_number: (metric_by_job[job_number], -job_number), default=None)
+        return (metric_by_job[best_job_id], self.records[best_job_id]) if best_job_id is not None else None
 
 
 def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> SweepStatus:
@@ -99,14 +101,14 @@ def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> Swee
         plan: the jobs of the sweep.
         is_live: whether a process or SLURM is known to run its jobs; otherwise this is looked up.
     """
-    is_live = is_live or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
-    records = dict(sweep_folder.read_job_records(sweep))
-    for job_number, record in records.items() if not is_live else ():
+    is_live = is_live or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_array_ids(sweep))
+    record_by_number = dict(sweep_folder.read_job_records(sweep))
+    for job_number, record in record_by_number.items() if not is_live else ():
         is_run_locked = record.folder is not None and is_locked(record.folder / "run.lock")
         if record.how == "running" and not is_run_locked:  # no process waits for the job or has its run open
             stopped_record = replace(record, how="stopped")
-            records[job_number] = stopped_record if is_cancelled(sweep) else mark_killed_as_failed(record)
-    return SweepStatus(plan, records, is_live)
+            record_by_number[job_number] = stopped_record if is_cancelled(sweep) else mark_killed_job_as_failed(record)
+    return SweepStatus(plan, record_by_number, is_live)
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
@@ -118,7 +120,8 @@ def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
     """Return one line on the sweep `sweep_name` with this status: numbers of jobs by state, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (value_and_job := sweep_status.find_best_job()) is not None:
-        best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
+        overrides_text = describe_varying_overrides(jobs, value_and_job[1].words)
+        best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({overrides_text})"
     seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.is_live else None
     return render("sweep_status.txt.j2", name=sweep_name, status=sweep_status, seconds=seconds_left, best=best).strip()
 
@@ -148,7 +151,7 @@ def log_failed_jobs(records: Iterable[JobRecord]) -> None:
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
+def describe_varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
     """Return the overrides of a job that not all jobs of its sweep have; all of them if the sweep has one job.
 
     Args:
@@ -159,12 +162,12 @@ def varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequ
     return " ".join(override for override in overrides if override not in common_overrides)
 
 
-def mark_killed_as_failed(record: JobRecord) -> JobRecord:
+def mark_killed_job_as_failed(record: JobRecord) -> JobRecord:
     """Return `record`, of a job whose process was killed, as failed and with the reason."""
     return replace(record, how="failed", reason=f"{KILLED_MESSAGE}{describe_log(record.folder)}")
 
 
-def _list_similar_groups(overrides: Sequence[str]) -> tuple[object, ...]:
+def _list_similar_job_groups(overrides: Sequence[str]) -> tuple[object, ...]:
     """Return the keys of the groups of jobs to which a job with `overrides` belongs, the group most like it first.
 
     The groups are the jobs that differ from it only in the seed, the jobs of its selector, and all jobs.
@@ -198,7 +201,7 @@ def show_live_line(sweep: Path) -> Iterator[None]:
 def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_INTERVAL_S
     while plan is not None and not stop_event.wait(pause_s):
-        start_s = time.monotonic()
+        poll_start_s = time.monotonic()
         sweep_status = read_sweep_status(sweep, plan, is_live=True)
         counts_text = describe_counts(sweep_status)
         if is_terminal:
@@ -206,6 +209,6 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
             sys.stderr.flush()
         elif counts_text != last_counts and sweep_status.count_jobs("done", "failed", "skipped"):
             log.info("%s", describe_sweep(sweep.name, sweep_status))
-        last_counts, pause_s = counts_text, max(POLL_INTERVAL_S, (time.monotonic() - start_s) / MAX_POLL_SHARE)
+        last_counts, pause_s = counts_text, max(POLL_INTERVAL_S, (time.monotonic() - poll_start_s) / MAX_POLL_SHARE)
     if is_terminal and last_counts:
         sys.stderr.write(CLEAR_LINE)

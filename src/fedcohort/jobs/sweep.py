@@ -19,10 +19,10 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError, FedcohortError
 from fedcohort.host import memory, messages
-from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
-from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_as_failed
+from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_job_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
@@ -34,7 +34,7 @@ from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
 GRID_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
-NOT_STARTED = "it was never started"
+NOT_STARTED_MESSAGE = "it was never started"
 REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
 
@@ -66,10 +66,11 @@ class Sweep:
         if self.folder is None:
             return []
         record_by_number = {
-            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
+            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED_MESSAGE)
+            for n, overrides in enumerate(self.plan.jobs)
         }
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
-            record_by_number[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
+            record_by_number[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(record_by_number.items())]
 
     def finish_sweep(self) -> int:
@@ -81,8 +82,8 @@ class Sweep:
         if self.folder is None:
             return 0
         if not self.waits_for_jobs:
-            array_ids = cluster.list_arrays(self.folder)
-            status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
+            array_ids = cluster.list_array_ids(self.folder)
+            status_command = f"{spell_fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
         if not sweep_folder.read_job_records(self.folder):
@@ -93,7 +94,7 @@ class Sweep:
         log.info("%s", self.describe_results(job_records))
         tracked_runs = _list_tracked_runs(job_records)
         if self.makes_report and len(tracked_runs) > 1:
-            report_sweep(self.folder, tracked_runs)
+            write_sweep_report(self.folder, tracked_runs)
         return 0 if all(record.how in ("done", "skipped") for record in job_records) else 1
 
     def describe_results(self, job_records: Sequence[JobRecord]) -> str:
@@ -126,16 +127,18 @@ class Sweep:
         if self.folder is None:
             return False
         log_failed_jobs(
-            record for record in self.read_records() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
+            job_record
+            for job_record in self.read_records()
+            if not job_record.reason.startswith((KILLED_MESSAGE, NOT_STARTED_MESSAGE))
         )
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
-        if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_arrays(self.folder)):
+        if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_array_ids(self.folder)):
             log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(array_ids))
             return exit_code > 0
-        for job_number, record in sweep_folder.read_job_records(self.folder).items():  # their processes have ended
-            if record.how == "running":
-                job = SweepJob(self.folder, job_number, record.words, record.folder, began=record.began)
+        for job_number, job_record in sweep_folder.read_job_records(self.folder).items():  # their processes have ended
+            if job_record.how == "running":
+                job = SweepJob(self.folder, job_number, job_record.words, job_record.folder, began=job_record.began)
                 job.write_record("stopped")
         log.warning("stopped; resume with the same sweep and resume=true")
         return exit_code > 0
@@ -160,8 +163,8 @@ class SweepCallback(Callback):
         CURRENT_SWEEP.makes_report = config.sweep.report is True
         CURRENT_SWEEP.waits_for_jobs = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID_TARGET:  # which begins once it has checked the jobs
-            plan = Plan(split_jobs(config), launcher=str(launcher._target_))
-            CURRENT_SWEEP.begin_sweep(Path(config.hydra.sweep.dir).absolute(), plan)
+            sweep_plan = Plan(split_into_jobs(config), launcher=str(launcher._target_))
+            CURRENT_SWEEP.begin_sweep(Path(config.hydra.sweep.dir).absolute(), sweep_plan)
 
 
 def is_search(config: DictConfig | HydraConf) -> bool:
@@ -169,7 +172,7 @@ def is_search(config: DictConfig | HydraConf) -> bool:
     return not str(config.sweeper._target_).endswith((GRID_TARGET, "BasicSweeper"))
 
 
-def split_jobs(config: DictConfig) -> list[list[str]]:
+def split_into_jobs(config: DictConfig) -> list[list[str]]:
     """Return the overrides of each job of a sweep with the config `config`; [] if the sweeper searches."""
     param_overrides = [f"{option}={value}" for option, value in (config.hydra.sweeper.params or {}).items()]
     return [] if is_search(config.hydra) else combine_option_values([*param_overrides, *config.hydra.overrides.task])
@@ -181,7 +184,7 @@ def combine_option_values(overrides: Sequence[str]) -> list[list[str]]:
     return compat.list_job_overrides(override_parser.parse_overrides(list(overrides)))
 
 
-def report_sweep(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> None:
+def write_sweep_report(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> None:
     """Compare the runs of a sweep: print the verdict, and write a report to its folder and to MLflow.
 
     A failure is a warning with the command that makes the report.
@@ -206,14 +209,14 @@ def report_sweep(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> None:
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
         failure_reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
         report_command = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
-        compare_command = f"{fedcohort_command('compare')} {report_command}"
+        compare_command = f"{spell_fedcohort_command('compare')} {report_command}"
         log.warning("the sweep has no report in MLflow (%s); `%s` creates it", failure_reason, compare_command)
 
 
-def _list_tracked_runs(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
-    """Return the runs of those jobs in `records` that are done and in MLflow, with the overrides of the job."""
+def _list_tracked_runs(job_records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
+    """Return the runs of those jobs in `job_records` that are done and in MLflow, with the overrides of the job."""
     tracked_runs = list[sweeps.SweptRun]()
-    for job_record in records:
+    for job_record in job_records:
         if job_record.how in ("done", "skipped") and job_record.folder is not None:
             with suppress(CheckpointError):  # a run without a journal
                 if identity.load_tracked_run(job_record.folder) is not None:

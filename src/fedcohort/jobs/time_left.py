@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class TimeLeft(Generic[T]):
+class WallTimeEstimate(Generic[T]):
     """An estimate of the wall time of runs: the median over finished runs of the most similar group."""
 
     def __init__(self, list_run_groups: Callable[[T], Sequence[Hashable]]) -> None:
@@ -25,12 +25,12 @@ class TimeLeft(Generic[T]):
         """Whether a finished run was added, so that there is an estimate."""
         return bool(self._seconds)
 
-    def add_run(self, run: T, wall_s: float) -> None:
-        """Add the finished run `run` and its wall time in seconds."""
-        for run_group in self._groups_of(run):
+    def add_run(self, finished_run: T, wall_s: float) -> None:
+        """Add the finished run `finished_run` and its wall time in seconds."""
+        for run_group in self._groups_of(finished_run):
             self._seconds[run_group].append(wall_s)
 
     def estimate_seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated seconds for all `runs` in sequence; a run without similar finished runs counts as 0."""
         times = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
-        return sum(median(seconds[0]) for seconds in times if seconds)
+        return sum(median(group_seconds[0]) for group_seconds in times if group_seconds)

@@ -20,7 +20,7 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.lightning.compat import make_checkpoint
+from fedcohort.lightning.compat import make_checkpoint_content
 from fedcohort.process_ranks import reduce_max
 from fedcohort.round.average import ModelAverage
 
@@ -80,7 +80,7 @@ class RoundCheckpoint(Checkpoint):
 
         Raises `CheckpointError` if the file can't be written.
         """
-        checkpoint = make_checkpoint(trainer)
+        checkpoint = make_checkpoint_content(trainer)
         checkpoint[CHECKPOINT_ENTRY] = {"format": CHECKPOINT_FORMAT, **self.run_origin}
         if not trainer.is_global_zero:
             return
@@ -121,11 +121,11 @@ class FinalWeightsWriter(pl.Callback):
 
     @staticmethod
     def _write_weights(network: torch.nn.Module, path: Path) -> None:
-        weights = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
+        weights_by_name = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
         partial_path = path.with_suffix(".partial")
         try:
-            with partial_path.open("wb", buffering=0) as file:
-                _save_with_digest(weights, _DigestingFile(file))
+            with partial_path.open("wb", buffering=0) as weights_file:
+                _save_with_digest(weights_by_name, _DigestingFile(weights_file))
             rename_checkpoint(partial_path, path)
         finally:
             partial_path.unlink(missing_ok=True)
@@ -145,16 +145,16 @@ class _DigestingFile(io.RawIOBase):
         self.error: OSError | None = None
 
     def write(self, byte_data: "ReadableBuffer") -> int:
-        bytes_view = memoryview(byte_data).cast("B")
-        self.digest.update(bytes_view)
+        byte_view = memoryview(byte_data).cast("B")
+        self.digest.update(byte_view)
         try:
-            unwritten_bytes = bytes_view
+            unwritten_bytes = byte_view
             while unwritten_bytes:
                 unwritten_bytes = unwritten_bytes[self.file.write(unwritten_bytes) :]
         except OSError as error:
             self.error = error
             raise
-        return len(bytes_view)
+        return len(byte_view)
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], checkpoint_path: Path) -> None:
@@ -208,7 +208,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     Raises `DamagedCheckpoint` if the file differs from what was written.
     """
     try:
-        has_valid_digest = is_undamaged(path)
+        has_valid_digest = has_intact_digest(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
@@ -218,7 +218,7 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def is_undamaged(checkpoint_path: Path) -> bool:
+def has_intact_digest(checkpoint_path: Path) -> bool:
     """Return whether the digest at the end of the file `checkpoint_path` is that of the content before it."""
     digest = hashlib.blake2b(digest_size=32)
     remaining_bytes = checkpoint_path.stat().st_size - TRAILER_BYTES
@@ -238,6 +238,6 @@ def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
     return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {reader_text}"
 
 
-def count_rounds_in(checkpoint: dict[str, Any]) -> int:
+def count_checkpoint_rounds(checkpoint: dict[str, Any]) -> int:
     """Return the number of rounds in the content of a checkpoint, which has the number of its last round, from 0."""
     return int(checkpoint["epoch"]) + 1

@@ -61,11 +61,11 @@ def yield_rank_batches(samples: ServerSamples, max_part_size: int = EVAL_BATCH_S
     """
     n_samples, n_ranks = len(samples.y), count_processes()
     parts_per_rank = max(1, -(-n_samples // (max_part_size * n_ranks)))
-    n_parts, first_part = parts_per_rank * n_ranks, rank_of_process() * parts_per_rank
+    n_parts, first_rank_part = parts_per_rank * n_ranks, rank_of_process() * parts_per_rank
     part_bounds = [n_samples * i // n_parts for i in range(n_parts + 1)]
     if n_ranks == 1:
         part_bounds = [min(i * max_part_size, n_samples) for i in range(n_parts + 1)]
-    for a, b in itertools.pairwise(part_bounds[first_part : first_part + parts_per_rank + 1]):
+    for a, b in itertools.pairwise(part_bounds[first_rank_part : first_rank_part + parts_per_rank + 1]):
         yield samples.x[a:b], samples.y[a:b]
 
 

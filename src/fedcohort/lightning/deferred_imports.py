@@ -56,9 +56,9 @@ class _ModuleStandIn(ModuleType):
         self._stand_in_names = {}
         package_name, _, module_name = self.__name__.rpartition(".")
         package_namespace = vars(sys.modules.get(package_name, self))
-        for namespace, entry_name in ((sys.modules, self.__name__), (package_namespace, module_name)):
-            if namespace.get(entry_name) is self:
-                del namespace[entry_name]
+        for module_namespace, entry_name in ((sys.modules, self.__name__), (package_namespace, module_name)):
+            if module_namespace.get(entry_name) is self:
+                del module_namespace[entry_name]
 
 
 class _SubmoduleFinder:
@@ -67,17 +67,17 @@ class _SubmoduleFinder:
     It imports the package itself in place of the stand-in, and then lets the other finders find the submodule.
     """
 
-    def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return a spec of the submodule `name` if the import of its package has loaded it, else None.
+    def find_spec(self, module_name: str, path: object, target: object = None) -> ModuleSpec | None:
+        """Return a spec of the submodule `module_name` if the import of its package has loaded it, else None.
 
         `path` and `target` are those of Python's finders, and have no effect.
         """
-        parent_module = sys.modules.get(name.rpartition(".")[0])
+        parent_module = sys.modules.get(module_name.rpartition(".")[0])
         if not isinstance(parent_module, _ModuleStandIn):
             return None
         parent_module.load_module()  # it often imports its submodules
-        loaded_module = sys.modules.get(name)
-        return None if loaded_module is None else ModuleSpec(name, _LoadedModuleLoader(loaded_module))
+        loaded_module = sys.modules.get(module_name)
+        return None if loaded_module is None else ModuleSpec(module_name, _LoadedModuleLoader(loaded_module))
 
 
 class _LoadedModuleLoader(Loader):
@@ -105,7 +105,7 @@ def _find_compiler() -> ModuleType | None:
     return None if isinstance(compiler_module, _ModuleStandIn) else compiler_module
 
 
-class _CompiledModule(type):
+class _CompiledModuleMeta(type):
     """A metaclass of a stand-in for `torch._dynamo.OptimizedModule`, for `isinstance`."""
 
     def __instancecheck__(cls, tested_object: object) -> bool:
@@ -113,7 +113,7 @@ class _CompiledModule(type):
         return isinstance(tested_object, getattr(_find_compiler(), "OptimizedModule", ()))
 
 
-class _OptimizedModule(metaclass=_CompiledModule):
+class _OptimizedModule(metaclass=_CompiledModuleMeta):
     """A stand-in for torch's class of compiled modules."""
 
 
@@ -130,7 +130,7 @@ def _disable_compilation(function: Callable[..., Any], recursive: bool = True, *
 
 
 @contextmanager
-def _plain_style(*style_options: Any) -> Iterator[None]:  # noqa: ANN401
+def _use_matplotlib_style(*style_options: Any) -> Iterator[None]:  # noqa: ANN401
     """Use a style of Matplotlib in the `with` block; a stand-in for `matplotlib.pyplot.style.context`.
 
     `style_options` are its arguments. Functions that plot are decorated with it.
@@ -139,19 +139,19 @@ def _plain_style(*style_options: Any) -> Iterator[None]:  # noqa: ANN401
         yield
 
 
-STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightning is imported, by module
+STAND_IN_NAMES: dict[str, dict[str, Any]] = {  # the names that are read while Lightning is imported, by module
     "torch._dynamo": {"OptimizedModule": _OptimizedModule, "disable": _disable_compilation},
     "scipy.signal": {"hamming": None},
     "matplotlib": {"colors": SimpleNamespace(Colormap=object)},
     "matplotlib.axes": {"Axes": object},
-    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_plain_style)},
+    "matplotlib.pyplot": {"Figure": object, "style": SimpleNamespace(context=_use_matplotlib_style)},
 }
 
 
 @contextmanager
 def defer_slow_imports() -> Iterator[None]:
-    """Keep the modules of `STAND_INS` from being imported in the `with` block, unless they were imported before."""
-    stand_ins = [_ModuleStandIn(k, n) for k, n in STAND_INS.items() if k not in sys.modules]
+    """Prevent imports of the modules in `STAND_IN_NAMES` in the `with` block, unless they were imported before."""
+    stand_ins = [_ModuleStandIn(k, n) for k, n in STAND_IN_NAMES.items() if k not in sys.modules]
     submodule_finder = _SubmoduleFinder()
     sys.meta_path.insert(0, submodule_finder)  # after the stand-ins, which look for their modules
     try:

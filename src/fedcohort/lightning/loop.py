@@ -15,7 +15,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import advance_global_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import find_end_status, finish_observers, report_end
+from fedcohort.lightning.stop import find_end_status, finish_observers, log_run_end
 from fedcohort.process_ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import BudgetHistory
@@ -75,12 +75,12 @@ class FederatedLoop(pl.Callback):
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
         keep_freed_memory()
-        client_module = self._client_module(pl_module)
+        client_module = self._require_client_module(pl_module)
         network, self.federation = client_module.network, self.federation.to(client_module.device)
         run_setup = RunSetup(self.components, self.settings, self.federation, network, self.stopwatch, self.folder)
         self.shared_state = SharedDataState(self.federation)
         self.round_runner = RoundRunner(run_setup, self.stopwatch)
-        self._data_module(trainer).federation = self.federation
+        self._require_data_module(trainer).federation = self.federation
         client_module.stopwatch, client_module.targets = self.stopwatch, self.federation.targets
         client_module.average = run_setup.average
         client_module.engine, self.engine_reason = run_setup.engine, run_setup.engine_reason
@@ -105,10 +105,10 @@ class FederatedLoop(pl.Callback):
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
-        client_module = self._client_module(pl_module)
+        client_module = self._require_client_module(pl_module)
         client_module.server_metrics = {}
         task_groups, client_module.collector = self.round_runner.begin_round(trainer.current_epoch)
-        self._data_module(trainer).slices.distribute_tasks(task_groups)
+        self._require_data_module(trainer).slices.distribute_tasks(task_groups)
         client_module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
     def on_train_batch_end(
@@ -119,11 +119,11 @@ class FederatedLoop(pl.Callback):
         `batch_idx` is the number of the slice, from 0; the other arguments are Lightning's.
         """
         if batch_idx + 1 == self.settings.slices:
-            self.round_runner.end_round(self._client_module(pl_module).collector)
+            self.round_runner.end_round(self._require_client_module(pl_module).collector)
             advance_global_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._report_round(trainer, self._client_module(pl_module), trainer.current_epoch + 1)
+        self._report_round(trainer, self._require_client_module(pl_module), trainer.current_epoch + 1)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report step 0, the untrained model, which Lightning's sanity check validates.
@@ -131,7 +131,7 @@ class FederatedLoop(pl.Callback):
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
         if trainer.sanity_checking:
-            self._report_round(trainer, self._client_module(pl_module), 0)
+            self._report_round(trainer, self._require_client_module(pl_module), 0)
 
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
@@ -156,7 +156,7 @@ class FederatedLoop(pl.Callback):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.shared_state.verify_unchanged(self.federation)
         is_interrupted = self.asked_to_stop and not self.is_halted
-        self._finish_observers(report_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
+        self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
@@ -168,14 +168,13 @@ class FederatedLoop(pl.Callback):
 
     # --- state -------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
-        observer_digests = (observer.digest(self.last_reported) for observer in self.observers)
         return {
             "config_hash": self.settings.config_hash,
             "server": self.round_runner.state.to_plain_data(self.components),
             "clients": self.round_runner.setup.store.state_dict(),
             "average": self.round_runner.setup.average.state_dict(),
             "spending": self.spending.to_plain_data(),
-            "journal": next(filter(None, observer_digests), None),
+            "journal": next(filter(None, (o.digest(self.last_reported) for o in self.observers)), None),
             "halted_by": list(self.ends_early) if self.is_halted else None,
         }
 
@@ -189,7 +188,7 @@ class FederatedLoop(pl.Callback):
             observer.note_checkpoint()
 
     @staticmethod
-    def _client_module(pl_module: pl.LightningModule) -> ClientModule:
+    def _require_client_module(pl_module: pl.LightningModule) -> ClientModule:
         if not isinstance(pl_module, ClientModule):
             raise TypeError(
                 f"FederatedLoop trains a ClientModule, got a {type(pl_module).__name__}: pass one to Trainer.fit"
@@ -197,7 +196,7 @@ class FederatedLoop(pl.Callback):
         return pl_module
 
     @staticmethod
-    def _data_module(trainer: pl.Trainer) -> CohortDataModule:
+    def _require_data_module(trainer: pl.Trainer) -> CohortDataModule:
         data_module = getattr(trainer, "datamodule", None)
         if not isinstance(data_module, CohortDataModule):
             raise TypeError("FederatedLoop needs a CohortDataModule: pass one to Trainer.fit as datamodule")

@@ -54,7 +54,9 @@ class ClientModule(pl.LightningModule):
         self.automatic_optimization = False
         self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)}
+        self._metrics_by_model = {
+            suffix: [make_mean_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)
+        }
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -62,13 +64,13 @@ class ClientModule(pl.LightningModule):
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.measure_stage("train"):
-            for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
+            for sent_round, round_tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as agg_vectors:
-                    for update in self.engine.train_clients(list(tasks), agg_vectors):
+                    for update in self.engine.train_clients(list(round_tasks), agg_vectors):
                         self.collector.add_update(update)
 
     def on_validation_epoch_start(self) -> None:
-        for metric_collection in itertools.chain(*self._evaluated_metrics.values()):
+        for metric_collection in itertools.chain(*self._metrics_by_suffix.values()):
             metric_collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
             metric_collection.reset()
 
@@ -79,16 +81,18 @@ class ClientModule(pl.LightningModule):
         has the batches of each sample set, and `batch_idx` is always 0.
         """
         batches_by_loader = [list(loader_batches) for loader_batches in batch]
-        for metric_suffix, metric_collections in self._evaluated_metrics.items():
+        for metric_suffix, metric_collections in self._metrics_by_suffix.items():
             average_context = nullcontext() if metric_suffix == UNAVERAGED_SUFFIX else self.average.load_average()
             with self.stopwatch.measure_stage("evaluate"), average_context:
-                for metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
-                    results = [measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y)]
-                    for k, sample_values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
-                        metrics[k].update(torch.cat(sample_values))
+                for loader_metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
+                    sample_metrics = [
+                        measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y)
+                    ]
+                    for k, sample_values in zip(("acc", "loss"), zip(*sample_metrics, strict=True), strict=False):
+                        loader_metrics[k].update(torch.cat(sample_values))
 
     @property
-    def _evaluated_metrics(self) -> dict[str, list[MetricCollection]]:
+    def _metrics_by_suffix(self) -> dict[str, list[MetricCollection]]:
         """The metrics that an evaluation measures, of each loader, by the ending of their names."""
         return self._metrics_by_model if self.average.vectors else {"": self._metrics_by_model[""]}
 
@@ -98,13 +102,13 @@ class ClientModule(pl.LightningModule):
         Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.measure_stage("evaluate"):
-            metric_collections = [*itertools.chain(*self._evaluated_metrics.values())]
-            sum_metrics_over_ranks([metric for c in metric_collections for metric in c.values()])
+            metric_collections = [*itertools.chain(*self._metrics_by_suffix.values())]
+            sum_metrics_over_ranks([metric_name for c in metric_collections for metric_name in c.values()])
             metric_values = {
-                f"{loader_name}/{metric}{metric_suffix}": metric_value
-                for metric_suffix, collections_of_suffix in self._evaluated_metrics.items()
+                f"{loader_name}/{metric_name}{metric_suffix}": metric_value
+                for metric_suffix, collections_of_suffix in self._metrics_by_suffix.items()
                 for loader_name, c in zip(LOADER_NAMES, collections_of_suffix, strict=True)
-                for metric, metric_value in c.compute().items()
+                for metric_name, metric_value in c.compute().items()
             }
             metric_numbers = torch.stack(list(metric_values.values())).tolist()
             self.server_metrics = dict(zip(metric_values, metric_numbers, strict=True))
@@ -132,7 +136,7 @@ def measure_sample_metrics(targets: Targets, logits: Tensor, y: Tensor) -> tuple
     return targets.per_sample(targets.mark_correct)(logits, y).double(), targets.losses(logits, y).double()
 
 
-def make_metrics() -> MetricCollection:
+def make_mean_metrics() -> MetricCollection:
     """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model, not yet summed over the ranks."""
     mean_metrics = {metric_name: MeanMetric("disable", sync_on_compute=False) for metric_name in ("acc", "loss")}
     return MetricCollection(dict(mean_metrics), compute_groups=False)

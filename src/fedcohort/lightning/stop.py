@@ -27,11 +27,11 @@ class GracefulStop(pl.Callback):
         interrupts.raise_if_interrupted()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.begin_listening()
+        interrupts.reinstall_handlers()
         interrupts.raise_if_interrupted()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.begin_listening()
+        interrupts.reinstall_handlers()
         interrupts.raise_if_interrupted()
         interrupts.enter_phase(RunPhase.IN_ROUNDS)
 
@@ -48,14 +48,14 @@ class GracefulStop(pl.Callback):
 
 
 class EndOfRound(Checkpoint):
-    """A Lightning callback that calls `decide_end` after all callbacks that may end the run.
+    """A Lightning callback that calls `decide_run_end` after all callbacks that may end the run.
 
     It is called before the checkpoint, which saves the decision: Lightning calls EarlyStopping after all other
     callbacks, and subclasses of `Checkpoint` after that.
     """
 
-    def __init__(self, decide_end: Callable[[pl.Trainer], None]) -> None:
-        self.decide_end = decide_end
+    def __init__(self, decide_run_end: Callable[[pl.Trainer], None]) -> None:
+        self.decide_end = decide_run_end
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.decide_end(trainer)
@@ -72,14 +72,14 @@ def find_end_status(exception: BaseException, *, has_no_rounds: bool) -> str:
     return "interrupted" if is_interrupted else "failed"
 
 
-def describe_stopper(trainer: pl.Trainer) -> str:
+def describe_stopping_callback(trainer: pl.Trainer) -> str:
     """Return which callback ended the run of `trainer` early, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
     stop_reasons = ((type(c).__name__, getattr(c, "stopping_reason_message", None)) for c in callbacks)
     return "; ".join(f"{k}: {r}" for k, r in stop_reasons if r) or "a callback asked for it"
 
 
-def report_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, is_interrupted: bool) -> str:
+def log_run_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, is_interrupted: bool) -> str:
     """Log why a run ended at the end of `fit`, and return its status, "finished" or "interrupted".
 
     Args:
@@ -91,7 +91,7 @@ def report_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, is
     has_reached_budget = bool(budget.list_reached_options(amounts_spent))
     end_reason = budget.describe_reached_limits(amounts_spent)
     if not (end_reason or has_reached_budget or is_interrupted):
-        end_reason = describe_stopper(trainer)
+        end_reason = describe_stopping_callback(trainer)
     if end_reason and trainer.is_global_zero:
         log.info("ended after round %d of %d. %s", amounts_spent.rounds, budget.rounds, end_reason)
     return "finished" if has_reached_budget or not is_interrupted else "interrupted"

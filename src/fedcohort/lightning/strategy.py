@@ -30,7 +30,7 @@ class CohortLauncher(MultiProcessingLauncher):
 
     def launch(
         self,
-        function: Callable[..., object],
+        training_function: Callable[..., object],
         *args: object,
         trainer: Any = None,  # noqa: ANN401  None by its type alone: it is given in each call
         **kwargs: object,
@@ -41,7 +41,7 @@ class CohortLauncher(MultiProcessingLauncher):
             end_when_parent_ends()
             torch.set_num_threads(n_threads)  # Lightning gives each process its part of the cores' instead
             try:
-                return function(*positional_arguments, **keyword_arguments)
+                return training_function(*positional_arguments, **keyword_arguments)
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
@@ -72,8 +72,8 @@ class CohortStrategy(DDPStrategy):
     def setup_distributed(self) -> None:
         """Connect the training processes of one machine by its loopback interface and a file, not a network port."""
         if self.meeting_file is not None:
-            if loopback := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
-                os.environ["GLOO_SOCKET_IFNAME"] = loopback
+            if loopback_interface := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
+                os.environ["GLOO_SOCKET_IFNAME"] = loopback_interface
             n, timeout = self.num_processes, read_process_timeout(self)
             file_store = dist.FileStore(str(self.meeting_file), n)  # type: ignore[attr-defined]
             dist.init_process_group("gloo", store=file_store, world_size=n, rank=self.local_rank, timeout=timeout)
@@ -102,8 +102,7 @@ def make_strategy(accelerator: str, devices: int, num_nodes: int) -> Strategy | 
         num_nodes: number of machines.
     """
     if devices * num_nodes == 1:
-        device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
-        return SingleDeviceStrategy(device=device)
+        return SingleDeviceStrategy(torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0))
     if accelerator == "cpu":
         return CohortStrategy(process_group_backend="gloo", start_method="fork" if num_nodes == 1 else "popen")
     return CohortStrategy(process_group_backend="nccl")

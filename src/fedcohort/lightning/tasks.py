@@ -13,7 +13,7 @@ from lightning.fabric.plugins.environments.cluster_environment import ClusterEnv
 from lightning.fabric.plugins.environments.slurm import SLURMEnvironment
 from lightning.fabric.plugins.environments.torchelastic import TorchElasticEnvironment
 
-from fedcohort.host.task import is_following_task
+from fedcohort.host.task import is_non_first_task
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class ProgramTasks:
 
     def __init__(self, num_nodes: int) -> None:
         self.has_several_nodes = num_nodes > 1
-        self.is_following = is_following_task(num_nodes)
+        self.is_following = is_non_first_task(num_nodes)
         self._has_sent = False
 
     @contextmanager
@@ -44,13 +44,13 @@ class ProgramTasks:
             if self.has_several_nodes and not self.is_following and not self._has_sent:
                 self._broadcast_value(None)
 
-    def run_on_first_process(self, make_value: Callable[[], T]) -> T | None:
-        """Return the result of `make_value` in the first process, in all processes; None if it failed there."""
+    def run_on_first_process(self, compute_value: Callable[[], T]) -> T | None:
+        """Return the result of `compute_value` in the first process, in all processes; None if it failed there."""
         if not self.has_several_nodes:
-            return make_value()
+            return compute_value()
         if self.is_following:
             return self._broadcast_value(None)
-        first_value = make_value()
+        first_value = compute_value()
         self._has_sent = True
         return self._broadcast_value(first_value)
 

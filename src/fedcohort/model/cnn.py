@@ -27,4 +27,4 @@ class Cnn(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
-        return two_convolutions.make_layers(require_images("cnn", shape, 4), (32, 64), self.dense, n_classes)
+        return two_convolutions.make_two_conv_network(require_images("cnn", shape, 4), (32, 64), self.dense, n_classes)

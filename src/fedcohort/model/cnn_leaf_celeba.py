@@ -44,5 +44,5 @@ class CnnLeafCeleba(Model):
             ]
         n_pixels = -(-height // 2**N_CONV_LAYERS) * -(-width // 2**N_CONV_LAYERS)
         network = nn.Sequential(*layers, nn.Flatten(), nn.Linear(CONV_CHANNELS * n_pixels, n_classes))
-        glorot.draw_weights(network)
+        glorot.draw_glorot_weights(network)
         return network

@@ -24,6 +24,6 @@ class CnnLeafFemnist(Model):
         from fedcohort.model import glorot, two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
         image_shape = require_images("cnn_leaf_femnist", shape, 4)
-        network = two_convolutions.make_layers(image_shape, (32, 64), DENSE_UNITS, n_classes)
-        glorot.draw_weights(network)
+        network = two_convolutions.make_two_conv_network(image_shape, (32, 64), DENSE_UNITS, n_classes)
+        glorot.draw_glorot_weights(network)
         return network

@@ -34,4 +34,4 @@ class CnnTwoLayer(Model):
         from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
         image_shape, (first_channels, second_channels) = require_images("cnn_two_layer", shape, 4), self.channels
-        return two_convolutions.make_layers(image_shape, (first_channels, second_channels), 0, n_classes)
+        return two_convolutions.make_two_conv_network(image_shape, (first_channels, second_channels), 0, n_classes)

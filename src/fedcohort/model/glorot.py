@@ -6,7 +6,7 @@ weight ~ U(-b, b),   b = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010); 
 from torch import nn
 
 
-def draw_weights(network: nn.Module) -> None:
+def draw_glorot_weights(network: nn.Module) -> None:
     """Draw new weights of all convolutions and dense layers of `network`, in their order, by Glorot's uniform rule.
 
     Biases become 0; other layers do not change.

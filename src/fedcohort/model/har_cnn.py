@@ -50,5 +50,5 @@ class HarCnn(Model):
             nn.ReLU(),
             nn.Linear(DENSE_UNITS, n_classes),
         )
-        glorot.draw_weights(network)
+        glorot.draw_glorot_weights(network)
         return network

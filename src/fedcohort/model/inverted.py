@@ -25,7 +25,7 @@ class InvertedResidual(nn.Module):
     """An inverted residual block: a 1x1, a depthwise 3x3 and a 1x1 convolution, with a shortcut if shapes match.
 
     `in_channels` and `out_channels` are the block's channels, `stride` that of the 3x3 convolution, which has
-    `expansion` times the input channels. `norm_name` and `groups` are as in `make_layers`.
+    `expansion` times the input channels. `norm_name` and `groups` are as in `make_mobilenet`.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ def _make_conv(
 ) -> nn.Sequential:
     """Return a square convolution, followed by normalisation and ReLU6.
 
-    `conv_groups` is the number of groups of the convolution, `norm_name` and `groups` are as in `make_layers`.
+    `conv_groups` is the number of groups of the convolution, `norm_name` and `groups` are as in `make_mobilenet`.
     """
     padding, norm_layer = kernel_size // 2, norms.make_norm(norm_name, groups, out_channels)
     conv_layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, groups=conv_groups, bias=False)
     return nn.Sequential(conv_layer, norm_layer, nn.ReLU6())
 
 
-def make_layers(
+def make_mobilenet(
     image_channels: int, n_classes: int, layer_channels: tuple[int, ...], norm_name: str, groups: int
 ) -> nn.Sequential:
     """Return a MobileNetV2 from images to logits [B, n_classes], with new random weights.
@@ -71,10 +71,12 @@ def make_layers(
     stem_channels, *stage_channels, last_channels = layer_channels
     features: list[nn.Module] = [_make_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
     in_channels = stem_channels
-    for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
+    for (expansion_factor, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
         for block_index in range(n_blocks):
             block_stride = 1 if block_index else stride
-            features.append(InvertedResidual(in_channels, out_channels, block_stride, expansion, norm_name, groups))
+            features.append(
+                InvertedResidual(in_channels, out_channels, block_stride, expansion_factor, norm_name, groups)
+            )
             in_channels = out_channels
     features.append(_make_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
     classifier = nn.Sequential(OrderedDict({"1": nn.Linear(last_channels, n_classes)}))  # torchvision has dropout at 0

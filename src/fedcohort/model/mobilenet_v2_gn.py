@@ -56,7 +56,7 @@ class MobileNetV2(Model):
         channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_SIDE)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - options are checked before torch is imported
 
-        network = inverted.make_layers(channels, n_classes, self.layer_channels, self.norm, self.groups)
+        network = inverted.make_mobilenet(channels, n_classes, self.layer_channels, self.norm, self.groups)
         if self.weights is not None:
             pretrained.load_weights(network, Path(self.weights), "classifier.")
         return network

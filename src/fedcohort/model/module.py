@@ -192,15 +192,15 @@ def _load_factory(factory_path: str) -> Callable[..., object]:
     return typing.cast(Callable[..., object], factory)
 
 
-def _suggest_name(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
+def _suggest_name(unknown_name: str, valid_names: Iterable[str], list_prefix: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown name, such as "; did you mean width?".
 
     Args:
         unknown_name: the name that was given.
-        candidates: all valid names; the most similar one is suggested, or the first ones are listed.
+        valid_names: all valid names; the most similar one is suggested, or the first ones are listed.
         list_prefix: text before this list.
     """
-    candidate_names = list(candidates)
+    candidate_names = list(valid_names)
     if similar_name := ranges.find_closest(unknown_name, candidate_names):
         return f"; did you mean {similar_name}?"
     names_text = ", ".join(candidate_names[:MAX_NAMES_LISTED]) or "none"

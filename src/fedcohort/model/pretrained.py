@@ -58,9 +58,9 @@ def _read_tensors(weights_file: Path) -> dict[str, Tensor]:
         if weights_file.suffix == ".safetensors":
             from safetensors.torch import load_file  # noqa: PLC0415 - an optional package
 
-            tensors = load_file(weights_file)
+            file_tensors = load_file(weights_file)
         else:
-            tensors = torch.load(weights_file, map_location="cpu", weights_only=True)
+            file_tensors = torch.load(weights_file, map_location="cpu", weights_only=True)
     except ImportError as error:
         remedy_text = "needs the package safetensors: pip install safetensors"
         raise OptionError(f"model.weights={weights_file} {remedy_text}") from error
@@ -68,7 +68,7 @@ def _read_tensors(weights_file: Path) -> dict[str, Tensor]:
         error_text = str(error).split("\n")[0][:120]
         message_start = f"model.weights={weights_file} can't be read as weights"
         raise OptionError(f"{message_start} ({type(error).__name__}: {error_text}); choose another file") from error
-    if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
+    if not isinstance(file_tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in file_tensors.values()):
         required_text = "must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
         raise OptionError(f"model.weights={weights_file} {required_text}")
-    return dict(tensors)
+    return dict(file_tensors)

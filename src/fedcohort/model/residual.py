@@ -21,7 +21,7 @@ class BasicBlock(nn.Module):
     """A basic residual block of two 3x3 convolutions with normalisation, and a shortcut.
 
     `in_channels` and `out_channels` are the block's channels, `stride` that of the first convolution. `norm_name` and
-    `norm_groups` are as in `make_layers`.
+    `norm_groups` are as in `make_resnet`.
     """
 
     def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, norm_groups: int) -> None:
@@ -40,7 +40,7 @@ class BasicBlock(nn.Module):
         return F.relu(block_output + self.shortcut(x))
 
 
-def make_layers(
+def make_resnet(
     image_channels: int,
     n_classes: int,
     stage_channels: Sequence[int],
@@ -59,8 +59,8 @@ def make_layers(
         norm_groups: number of groups of channels in each layer of group norm.
     """
     in_channels = stage_channels[0]
-    stem = nn.Conv2d(image_channels, in_channels, 3, 1, 1, bias=False)
-    layers = [stem, norms.make_norm(norm_name, norm_groups, in_channels), nn.ReLU()]
+    stem_conv = nn.Conv2d(image_channels, in_channels, 3, 1, 1, bias=False)
+    layers = [stem_conv, norms.make_norm(norm_name, norm_groups, in_channels), nn.ReLU()]
     for stage_number, out_channels in enumerate(stage_channels):
         for block_index in range(blocks_per_stage):
             block_stride = 2 if stage_number and not block_index else 1

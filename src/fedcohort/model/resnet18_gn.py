@@ -35,4 +35,4 @@ class ResNet18(Model):
         channels, *_ = require_images("resnet18_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
-        return residual.make_layers(channels, n_classes, STAGE_CHANNELS, BLOCKS_PER_STAGE, self.norm, self.groups)
+        return residual.make_resnet(channels, n_classes, STAGE_CHANNELS, BLOCKS_PER_STAGE, self.norm, self.groups)

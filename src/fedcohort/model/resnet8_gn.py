@@ -44,4 +44,4 @@ class ResNet8(Model):
         channels, *_ = require_images("resnet8_gn", shape, MIN_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
-        return residual.make_layers(channels, n_classes, self.stage_channels, BLOCKS_PER_STAGE, self.norm, self.groups)
+        return residual.make_resnet(channels, n_classes, self.stage_channels, BLOCKS_PER_STAGE, self.norm, self.groups)

@@ -23,7 +23,7 @@ class TokenLstm(nn.Module):
         self.lstm = nn.LSTM(n_embedding, n_hidden, n_layers, batch_first=True)
         self.dense = nn.Linear(n_hidden, n_tokens)
 
-    def lstm_states(self, x: Tensor) -> Tensor:
+    def compute_lstm_states(self, x: Tensor) -> Tensor:
         """Return the last LSTM layer's hidden state after each token of x [B, length], float32 [B, length, hidden]."""
         hidden_states: Tensor = self.lstm(self.embedding(x.long()))[0]
         return hidden_states
@@ -38,11 +38,11 @@ class NextTokenLstm(TokenLstm):
     def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:
         super().__init__(n_tokens, n_embedding, n_hidden, n_layers)
         nn.init.xavier_uniform_(self.embedding.weight)
-        glorot.draw_weights(self)
-        self._draw_gates(n_hidden, n_layers)
+        glorot.draw_glorot_weights(self)
+        self._draw_gate_weights(n_hidden, n_layers)
 
     @torch.no_grad()
-    def _draw_gates(self, n_hidden: int, n_layers: int) -> None:
+    def _draw_gate_weights(self, n_hidden: int, n_layers: int) -> None:
         """Draw the weights of `n_layers` LSTM layers of `n_hidden` units; biases are 0, but 1 in the forget gates.
 
         In torch's tensors the gates are in the order input, forget, cell, output.
@@ -60,7 +60,7 @@ class NextTokenLstm(TokenLstm):
             input_bias[n_hidden : 2 * n_hidden] = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.dense(self.lstm_states(x)[:, -1])
+        logits: Tensor = self.dense(self.compute_lstm_states(x)[:, -1])
         return logits
 
 
@@ -79,5 +79,5 @@ class PerPositionLstm(TokenLstm):
                 nn.init.uniform_(parameter, -MAX_INITIAL_WEIGHT, MAX_INITIAL_WEIGHT)
 
     def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.dense(self.lstm_states(x))
+        logits: Tensor = self.dense(self.compute_lstm_states(x))
         return logits

@@ -3,7 +3,7 @@
 from torch import nn
 
 
-def make_layers(
+def make_two_conv_network(
     image_shape: tuple[int, int, int], conv_channels: tuple[int, int], n_dense_units: int, n_classes: int
 ) -> nn.Sequential:
     """Return a network from images to logits [B, n_classes]: two 5x5 convolutions with pooling, and dense layers.

@@ -164,7 +164,7 @@ class CostModel:
         )
 
     def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`.
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `JOB_FACT_NAMES`.
 
         `draws` has the random numbers of the run.
         """

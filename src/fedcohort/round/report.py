@@ -74,7 +74,7 @@ def make_round_report(
         trace=run_setup.components.selector.trace(server_state.selector),
         draw_log=None if closed_round is None else closed_round.dispatch.draw_log,
         fingerprint=f"{server_state.choices or '-'}:{hash_weights(run_setup.server)}",
-        wall_s=stopwatch.lap_seconds(),
+        wall_s=stopwatch.take_lap_seconds(),
     )
 
 

@@ -94,7 +94,7 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     """
     seed = options.seed
     server_rows = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
-    memory.return_free_memory()
+    memory.return_freed_memory()
     client_rows = _distribute_rows(raw, server_rows, options)
     holder_hash = _hash_holders(client_rows, server_rows, len(raw.train_y))
     owner_ids = None if raw.train_owner is None else natural_owners(raw.train_owner, client_rows)

@@ -115,7 +115,9 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_untested(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
+        *processes.list_hardware_notices(
+            accelerator, processes.count_training_processes(accelerator, devices), num_nodes
+        ),
         *notices.list_late_evaluations(config),
     ):
         log.warning("%s", notice)

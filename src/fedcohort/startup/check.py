@@ -65,7 +65,7 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
     facts = Facts(run_components, composition.config)
     requirements.check_requirements(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
-    processes.check_processes(**count_processes(composition.config))
+    processes.check_process_counts(**count_processes(composition.config))
     return run_components
 
 

@@ -15,7 +15,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
-from fedcohort.host.processes import make_repeatable
+from fedcohort.host.processes import make_gpu_results_repeatable
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import ProgramTasks
@@ -66,7 +66,7 @@ def fit(
         return None
     folder_path, is_new_run, resume_point = recorded_start
     rounds_done = resume_point.rounds_done
-    make_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
+    make_gpu_results_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
     loop.observers, loop.spending = run_observers.observers, resume_point.spending
     loop.ends_early = run_observers.callback_configs
     loop.make_run_info = partial(describe_run, composition, loop, network, sweep_id, folder_path, resume_point)
@@ -178,7 +178,7 @@ def _report_ending(folder_path: Path, resume_command: str, option_by_module: Map
             raise
     finally:
         interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
-        interrupts.begin_listening()
+        interrupts.reinstall_handlers()
     if interrupts.exit_code:
         run_status = folder.read_status(folder_path)
         rounds_done = run_status.get("rounds_done")

@@ -68,7 +68,7 @@ def find_resume_point(
         if previous_content is None:
             reason = "the previous checkpoint is damaged, too" if ckpt_paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        rounds_done = checkpoint.count_rounds_in(previous_content)
+        rounds_done = checkpoint.count_checkpoint_rounds(previous_content)
         if resume_mode not in MODES_WITH_FALLBACK:
             message_start = f"{error}; the previous checkpoint, of round {rounds_done}, is intact"
             raise CheckpointError(f"{message_start}: resume from it with resume=previous") from error
@@ -80,7 +80,7 @@ def find_resume_point(
             f"{ckpt_path} was written under other conditions, so that the run would not resume to the same bits: "
             f"{'; '.join(start_differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
-    rounds_done = checkpoint.count_rounds_in(checkpoint_content)
+    rounds_done = checkpoint.count_checkpoint_rounds(checkpoint_content)
     callback_states = checkpoint_content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     running_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)

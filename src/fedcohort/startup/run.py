@@ -50,7 +50,7 @@ def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
     # Step 2: check
     light_components = make_light_components(composition)
     run_observers = make_observers(composition)
-    if task.is_following_task(num_nodes):  # the first task has the observers, and logs for all
+    if task.is_non_first_task(num_nodes):  # the first task has the observers, and logs for all
         log.setLevel(logging.ERROR)
         run_observers = replace(run_observers, observers=())
     for observer in run_observers.observers:
@@ -131,11 +131,11 @@ def _lock_folder(logs_folder: Path, name: str, request: claim.RunRequest, resume
         resumes: whether the run resumes in an earlier folder.
     """
     interrupts.raise_if_interrupted()
-    with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs_folder):
+    with interrupts.delay_signals(), disk.explain_disk_errors(logs_folder):
         run_folder = claim.claim_folder(logs_folder, name, request, resumes)
     try:
         interrupts.raise_if_interrupted()
-        with disk.disk_errors_in_one_line(run_folder.path):
+        with disk.explain_disk_errors(run_folder.path):
             yield run_folder
     except BaseException as error:
         is_expected = isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit)

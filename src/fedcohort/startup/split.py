@@ -62,12 +62,12 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
     has_client_names = raw.owner_names and assignment.owner_ids is not None
     unused_texts = [*_describe_unused_samples(raw, assignment.n_unused_samples, test_owner_ids)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
-    memory.return_free_memory()
+    memory.return_freed_memory()
     test_rows = _assign_test_rows(raw, test_owner_ids, len(train_rows), assignment.class_counts, seed)
     test_y = raw.test_y[test_rows.rows]
     train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train_rows.rows, val_rows.rows, server_rows))
     train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train_rows.rows, val_rows.rows, server_rows))
-    memory.return_free_memory()
+    memory.return_freed_memory()
     feature_noise = options.feature_noise
     inputs_and_rows = [(train_x, train_rows), (val_x, val_rows)]
     input_disturbance = disturb_clients(feature_noise, inputs_and_rows, seed) if feature_noise else None

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fedcohort.jobs.time_left import TimeLeft
+from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import provenance
 from fedcohort.report.render import render
 from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, display_name
@@ -82,9 +82,9 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
     ).rstrip()
 
 
-def estimate_time_left(results: Results) -> TimeLeft[ConditionKey]:
+def estimate_time_left(results: Results) -> WallTimeEstimate[ConditionKey]:
     """Return an estimate of the wall time in seconds of runs by setting and method, from the done runs of `results`."""
-    time_left = TimeLeft[ConditionKey](lambda condition: (condition, condition[1], None))
+    time_left = WallTimeEstimate[ConditionKey](lambda condition: (condition, condition[1], None))
     for (setting, method, _), row in results.done_runs():
         time_left.add_run((setting, method), row["wall_s"])
     return time_left

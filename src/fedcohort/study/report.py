@@ -46,7 +46,7 @@ def write_report(study: Study, results: Results) -> list[Path]:
     `results` are the study's stored results. Raises `OptionError` if the folder has a page that was not written here,
     such as a user's own notes.
     """
-    disk.check_outputs(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
+    disk.check_output_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
     verdict, speeds = judge_study(study, results), measure_speeds(study, results)
     fmt = choose_format(study, study.metric)

@@ -23,7 +23,7 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import memory
-from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import limit_time
 from fedcohort.record import metadata
@@ -128,7 +128,7 @@ class Sender:
 
 def spell_send_command(folder: Path) -> str:
     """Return the command that sends the rounds and files of the run in `folder` that MLflow lacks."""
-    return f"{fedcohort_command('sync')} {shlex.quote(str(folder))}"
+    return f"{spell_fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
 def read_end_status(folder: Path) -> str:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.errors import CheckpointError
-from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.host.time_limit import limit_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
@@ -90,7 +90,7 @@ def spell_compare_command(sweep_id: str, runs: Sequence[SweptRun]) -> str:
     option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, runs).items()]
     fixed_options = choose_axes(runs)[1]
     runs_text = f"the runs of {', '.join(f'{o}={v}' for o, v in fixed_options.items())}" if fixed_options else "them"
-    return f"Compare {runs_text}: {fedcohort_command('compare')} {shlex.join(option_texts)}"
+    return f"Compare {runs_text}: {spell_fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
 def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:

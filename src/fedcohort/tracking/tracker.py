@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
-from fedcohort.host.commands import fedcohort_command
+from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
@@ -82,7 +82,7 @@ class MlflowTracker(Observer):
         if self._place.uri.startswith("http"):
             return self._place.uri
         server_options = server.list_server_options(self._place)
-        return shlex.join([*fedcohort_command("ui").split(), *(f"{n}={v}" for n, v in server_options.items())])
+        return shlex.join([*spell_fedcohort_command("ui").split(), *(f"{n}={v}" for n, v in server_options.items())])
 
     def prepare(self) -> None:
         """Start the uploading process, which imports MLflow while this process imports torch."""

@@ -121,7 +121,7 @@ class DualEngine:
     def _train_group(
         self, group_plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor
     ) -> GroupResults:
-        """Train the clients of `group_plan`; `row_table`, `later_orders`, `n_samples`: `plan.index_arrays` on the device."""
+        """Train the clients of `group_plan`, whose `index_arrays` are the other arguments, as tensors on the device."""
         trainer, lr, batch_width = self.trainer, group_plan.tasks[0].lr, group_plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
         clients = self._gather_clients(group_plan.shape, row_table, n_samples)

@@ -66,8 +66,8 @@ GroupResults = Sequence[TrainingResult]  # of clients that were trained at once
 def yield_updates_in_blocks(result_groups: Iterable[GroupResults], device: torch.device) -> Iterator[ClientUpdate]:
     """Yield the updates of `result_groups`, results of clients that were trained at once on `device`, in their order.
 
-    On a GPU, results wait until they hold `WAITING_BYTES`, and their losses and norms are then copied at once. On a CPU,
-    each group is finished immediately, so that its updates are added up while they are in the processor's cache.
+    On a GPU, results wait until they hold `WAITING_BYTES`. Their losses and norms are then copied at once. On a CPU, each
+    group is finished immediately, so that its updates are added up while they are in the processor's cache.
     """
     waiting_results: list[TrainingResult] = []
     for group_results in result_groups:

@@ -33,7 +33,7 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
         folder: folder of the files.
         curves: whether to draw figures by round.
     """
-    disk.check_outputs(folder, (PAGE_FILE, *RESULT_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING)
+    disk.check_output_files(folder, (PAGE_FILE, *RESULT_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING)
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / PAGE_FILE).exists():
         write_atomically(folder / PAGE_FILE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
