@@ -12,7 +12,7 @@ from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
 from fedcohort.jobs.launch import LaunchOptions
-from fedcohort.jobs.status import describe_varying_overrides
+from fedcohort.jobs.status import list_varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
@@ -58,7 +58,7 @@ class SweepResult:
         finished_folders = set(self.folders)
         job_rows = []
         for job in self.jobs:
-            varying_texts = describe_varying_overrides([r.words for r in self.jobs], job.words).split()
+            varying_texts = list_varying_overrides([r.words for r in self.jobs], job.words).split()
             job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job.how}
             if job.folder in finished_folders:
                 run_result = RunResult(job.folder)

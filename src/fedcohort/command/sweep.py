@@ -48,7 +48,7 @@ def render_status(folder: Path, sweep_plan: Plan) -> str:
         line=sweep_status.describe_sweep(folder.name, sweep_state),
         records=sweep_state.records.values(),
         how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
-        varying=partial(sweep_status.describe_varying_overrides, job_overrides),
+        varying=partial(sweep_status.list_varying_overrides, job_overrides),
         read_status=read_status,
     ).rstrip()
 

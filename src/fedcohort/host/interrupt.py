@@ -71,7 +71,7 @@ class RunPhase(enum.Enum):
 
 
 class InterruptHandler:
-    """The signals of this process, and of the training processes that it forks.
+    """The handling of signals by this process, and by the training processes that it forks.
 
     The methods `enter_phase` and `enter_failure` set the process's phase, which decides what a signal does.
     """

@@ -93,7 +93,7 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
         IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
     """
     rejection_lines = [
-        f"  job {r.job_number + 1} ({status.describe_varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected
+        f"  job {r.job_number + 1} ({status.list_varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected
     ]
     if rejected and (not may_skip or len(rejected) == len(jobs)):
         skip_hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
@@ -123,7 +123,7 @@ class Grid(Sweeper):
         self.params, self.max_batch_size = params, max_batch_size
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Create the launcher that starts the jobs of the sweep, from the arguments that Hydra passes to sweepers."""
+        """Create the launcher that starts the sweep's jobs; the arguments are those that Hydra passes to sweepers."""
         self.hydra_context, self.config, self.typed = hydra_context, config, config
         self.on_gpus = False  # whether a job trains on GPUs
         self._loader = hydra_context.config_loader
@@ -157,10 +157,8 @@ class Grid(Sweeper):
         OmegaConf.save(self.typed, sweep_folder_path / "multirun.yaml")  # as Hydra's own sweeper does
         job_results: list[Any] = []
         batch_size = self.max_batch_size or len(plan.jobs)
-        for first_job in range(0, len(plan.jobs), batch_size):
-            returned_jobs = self.launcher.launch(
-                plan.jobs[first_job : first_job + batch_size], initial_job_idx=first_job
-            )
+        for k in range(0, len(plan.jobs), batch_size):
+            returned_jobs = self.launcher.launch(plan.jobs[k : k + batch_size], initial_job_idx=k)
             job_results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return job_results
 
@@ -227,9 +225,7 @@ def run_grid_sweep(folder: Path, configs: Path, launch_options: LaunchOptions) -
     def announce_job(job_number: int) -> None:
         if is_in_process and job_number < len(sweep_plan.jobs):
             job_line = status.describe_next_job(folder, sweep_plan, job_number)
-            log.info(
-                "%s: %s", job_line, status.describe_varying_overrides(sweep_plan.jobs, sweep_plan.jobs[job_number])
-            )
+            log.info("%s: %s", job_line, status.list_varying_overrides(sweep_plan.jobs, sweep_plan.jobs[job_number]))
 
     try:
         announce_job(0)

@@ -152,8 +152,8 @@ def read_objective(folder: Path, metric_name: str | None) -> float | None:
         raise FedcohortError(f"objective_metric={metric_name} was never measured in {folder}: lower eval.every")
     if not math.isfinite(final_value):
         raise FedcohortError(
-            f"objective_metric={metric_name} is {final_value} at the end of {folder}: the job has no result to search by; narrow "
-            "the search, or choose another metric"
+            f"objective_metric={metric_name} is {final_value} at the end of {folder}: the job has no result to search "
+            "by; narrow the search, or choose another metric"
         )
     return final_value
 

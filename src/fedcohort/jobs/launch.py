@@ -117,11 +117,9 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         unfinished_jobs = set(jobs)
         while unfinished_jobs:
             is_launching = launcher_thread.is_alive()
-            record_by_number = sweep_folder.read_job_records(sweep)
+            records = sweep_folder.read_job_records(sweep)
             for job_number in sorted(unfinished_jobs):
-                if not is_launching or (
-                    job_number in record_by_number and record_by_number[job_number].how != "running"
-                ):
+                if not is_launching or (job_number in records and records[job_number].how != "running"):
                     unfinished_jobs.discard(job_number)
                     yield job_number
             time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
@@ -168,19 +166,14 @@ class _SweepLauncher(Launcher):
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
         record_by_number, job_returns = sweep_folder.read_job_records(sweep), []
         for job_number, overrides in jobs.items():
-            job_record, has_objective_option = (
-                record_by_number.get(job_number),
-                any(w.startswith("objective_metric=") for w in overrides),
-            )
-            if job_record is not None and (
-                job_record.how in ("done", "skipped") or not (context.is_search or has_objective_option)
-            ):
+            job_record = record_by_number.get(job_number)
+            must_raise = context.is_search or any(w.startswith("objective_metric=") for w in overrides)
+            if job_record is not None and (job_record.how in ("done", "skipped") or not must_raise):
                 job_returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=job_record.value))
             else:
                 failure_reason = job_record.reason if job_record is not None else "it was never started"
-                job_returns.append(
-                    JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(failure_reason))
-                )
+                failure = JobFailed(failure_reason)
+                job_returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=failure))
         return job_returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
@@ -188,7 +181,11 @@ class _SweepLauncher(Launcher):
 
 
 class Local(_SweepLauncher):
-    """A launcher that runs jobs in worker processes of this machine (configs/hydra/launcher/local.yaml)."""
+    """A launcher that runs at most `n_jobs` jobs at a time in worker processes of this machine.
+
+    `n_jobs` is -1 for one per core; each job's libraries use `inner_max_num_threads` threads. The options are those of
+    configs/hydra/launcher/local.yaml.
+    """
 
     shares_gpus = True
 

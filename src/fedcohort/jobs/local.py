@@ -153,7 +153,7 @@ def describe_exit(exit_code: int) -> str:
 
 
 def find_worker_log_path(sweep: Path, job_number: int) -> Path:
-    """Return the path of the file with the output of a job that runs in a worker; `sweep` is the sweep's folder."""
+    """Return the path of the output file of the job `job_number` in a worker; `sweep` is the sweep's folder."""
     return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
 

@@ -54,7 +54,7 @@ class SweepStatus:
     def seconds_left(self, now_s: float) -> float | None:
         """Return the estimated seconds until all jobs are done; None if no job is done or has completed a round.
 
-        The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
+        The time of a job is estimated from done jobs with other seeds, else with its selector, else from all. Without a
         done job, the progress of running jobs is used. As many jobs as run now are expected to run at the same time.
 
         Args:
@@ -73,10 +73,8 @@ class SweepStatus:
         remaining_s = time_estimate.estimate_seconds(waiting_jobs)
         for record in running_jobs:
             expected_s, done_share = time_estimate.estimate_seconds([record.words]), completed_shares[record.words]
-            remaining_job_s = (
-                expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
-            )
-            remaining_s += max(0.0, remaining_job_s)
+            left_s = expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
+            remaining_s += max(0.0, left_s)
         return remaining_s / max(1, len(running_jobs))
 
     def find_best_job(self) -> tuple[float, JobRecord] | None:
@@ -117,10 +115,10 @@ def describe_counts(sweep_status: SweepStatus) -> str:
 
 
 def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
-    """Return one line on the sweep `sweep_name` with this status: numbers of jobs by state, time left, best job."""
+    """Return one line on the sweep `sweep_name` from `sweep_status`: numbers of jobs by state, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (value_and_job := sweep_status.find_best_job()) is not None:
-        overrides_text = describe_varying_overrides(jobs, value_and_job[1].words)
+        overrides_text = list_varying_overrides(jobs, value_and_job[1].words)
         best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({overrides_text})"
     seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.is_live else None
     return render("sweep_status.txt.j2", name=sweep_name, status=sweep_status, seconds=seconds_left, best=best).strip()
@@ -151,7 +149,7 @@ def log_failed_jobs(records: Iterable[JobRecord]) -> None:
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def describe_varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
+def list_varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
     """Return the overrides of a job that not all jobs of its sweep have; all of them if the sweep has one job.
 
     Args:

@@ -34,7 +34,7 @@ from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
 GRID_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
-NOT_STARTED_MESSAGE = "it was never started"
+NOT_STARTED = "it was never started"
 REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
 
@@ -66,8 +66,7 @@ class Sweep:
         if self.folder is None:
             return []
         record_by_number = {
-            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED_MESSAGE)
-            for n, overrides in enumerate(self.plan.jobs)
+            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
         }
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
             record_by_number[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
@@ -127,9 +126,7 @@ class Sweep:
         if self.folder is None:
             return False
         log_failed_jobs(
-            job_record
-            for job_record in self.read_records()
-            if not job_record.reason.startswith((KILLED_MESSAGE, NOT_STARTED_MESSAGE))
+            record for record in self.read_records() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
         )
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False

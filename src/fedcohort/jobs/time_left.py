@@ -26,7 +26,7 @@ class WallTimeEstimate(Generic[T]):
         return bool(self._seconds)
 
     def add_run(self, finished_run: T, wall_s: float) -> None:
-        """Add the finished run `finished_run` and its wall time in seconds."""
+        """Add `finished_run`, which took `wall_s` seconds of wall time."""
         for run_group in self._groups_of(finished_run):
             self._seconds[run_group].append(wall_s)
 

@@ -14,7 +14,7 @@ EVAL_BATCH_SIZE = 1000
 
 
 class CohortSlices:
-    """The parts of a cohort, each a training batch of Lightning; their number is constant.
+    """The `n_slices` parts of a cohort, each of which is a training batch of Lightning.
 
     Lightning sets an epoch's length before the cohort is known. `distribute_tasks` fills the slices with groups in the
     order of the tasks, so that results do not depend on the number of slices.

@@ -21,7 +21,9 @@ from typing import Any
 
 
 class _ModuleStandIn(ModuleType):
-    """A stand-in for a module with a few given names. Any other name makes it import the module itself.
+    """A stand-in for the module `module_name` with the names in `attribute_by_name` only.
+
+    Any other name makes it import the module itself.
 
     Other modules may keep a stand-in. Once the stand-in is removed, it reads all names from the module itself.
     """
@@ -118,7 +120,7 @@ class _OptimizedModule(metaclass=_CompiledModuleMeta):
 
 
 def _disable_compilation(function: Callable[..., Any], recursive: bool = True, **options: Any) -> Callable[..., Any]:  # noqa: ANN401
-    """Return `function`, excluded from compilation; a stand-in for `torch._dynamo.disable`, with its arguments."""
+    """Return `function`, excluded from compilation; a stand-in for `torch._dynamo.disable`, whose arguments it has."""
 
     @wraps(function)
     def call_uncompiled(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401

@@ -54,9 +54,7 @@ class ClientModule(pl.LightningModule):
         self.automatic_optimization = False
         self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {
-            suffix: [make_mean_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)
-        }
+        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)}
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -85,10 +83,8 @@ class ClientModule(pl.LightningModule):
             average_context = nullcontext() if metric_suffix == UNAVERAGED_SUFFIX else self.average.load_average()
             with self.stopwatch.measure_stage("evaluate"), average_context:
                 for loader_metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
-                    sample_metrics = [
-                        measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y)
-                    ]
-                    for k, sample_values in zip(("acc", "loss"), zip(*sample_metrics, strict=True), strict=False):
+                    results = (measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y))
+                    for k, sample_values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
                         loader_metrics[k].update(torch.cat(sample_values))
 
     @property
@@ -136,7 +132,7 @@ def measure_sample_metrics(targets: Targets, logits: Tensor, y: Tensor) -> tuple
     return targets.per_sample(targets.mark_correct)(logits, y).double(), targets.losses(logits, y).double()
 
 
-def make_mean_metrics() -> MetricCollection:
+def make_metrics() -> MetricCollection:
     """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model, not yet summed over the ranks."""
     mean_metrics = {metric_name: MeanMetric("disable", sync_on_compute=False) for metric_name in ("acc", "loss")}
     return MetricCollection(dict(mean_metrics), compute_groups=False)

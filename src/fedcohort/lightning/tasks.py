@@ -19,7 +19,9 @@ T = TypeVar("T")
 
 
 class ProgramTasks:
-    """The processes of a run, one on each device of all machines; there is only one if the run has one machine.
+    """The processes of a run on `num_nodes` machines, which SLURM or torchrun starts: one for each device.
+
+    On one machine this process is the only one; Lightning starts further ones.
 
     Attributes:
         has_several_nodes: whether the run has several machines.

@@ -63,12 +63,9 @@ class TrainingRun:
         Raises:
             IncompatibleConfig: two callbacks conflict.
         """
-        checkpoint_intervals, federated_loop = (
-            (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"]),
-            self.loop,
-        )
-        loop_arguments = (federated_loop.stopwatch, federated_loop.note_checkpoint)
-        checkpoint_callback = RoundCheckpoint(self.path, *checkpoint_intervals, *loop_arguments, self.run_origin)
+        intervals, loop = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"]), self.loop
+        loop_arguments = (loop.stopwatch, loop.note_checkpoint)
+        checkpoint_callback = RoundCheckpoint(self.path, *intervals, *loop_arguments, self.run_origin)
         # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
         cluster = LightningEnvironment() if self.process_options["num_nodes"] == 1 else cluster_environment()
         try:
@@ -80,8 +77,8 @@ class TrainingRun:
                 check_val_every_n_epoch=self.config["eval"]["every"],
                 num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
                 callbacks=[
-                    *(GracefulStop(), FinalWeightsWriter(self.path), federated_loop, *self.callbacks),
-                    *(EndOfRound(federated_loop.decide_end), checkpoint_callback),
+                    *(GracefulStop(), FinalWeightsWriter(self.path), loop, *self.callbacks),
+                    *(EndOfRound(loop.decide_end), checkpoint_callback),
                 ],
                 default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
                 logger=False,

@@ -49,7 +49,8 @@ def _make_conv(
 ) -> nn.Sequential:
     """Return a square convolution, followed by normalisation and ReLU6.
 
-    `conv_groups` is the number of groups of the convolution, `norm_name` and `groups` are as in `make_mobilenet`.
+    `conv_groups` is the number of groups of the convolution; `norm_name` and `groups` are as in `make_mobilenet`. The
+    other arguments are those of torch's convolution.
     """
     padding, norm_layer = kernel_size // 2, norms.make_norm(norm_name, groups, out_channels)
     conv_layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, groups=conv_groups, bias=False)
@@ -71,12 +72,10 @@ def make_mobilenet(
     stem_channels, *stage_channels, last_channels = layer_channels
     features: list[nn.Module] = [_make_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
     in_channels = stem_channels
-    for (expansion_factor, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
+    for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
         for block_index in range(n_blocks):
             block_stride = 1 if block_index else stride
-            features.append(
-                InvertedResidual(in_channels, out_channels, block_stride, expansion_factor, norm_name, groups)
-            )
+            features.append(InvertedResidual(in_channels, out_channels, block_stride, expansion, norm_name, groups))
             in_channels = out_channels
     features.append(_make_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
     classifier = nn.Sequential(OrderedDict({"1": nn.Linear(last_channels, n_classes)}))  # torchvision has dropout at 0

@@ -86,7 +86,9 @@ class Module(Model):
         return self.output == "position"
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """Return the user's network for samples of this `shape`, after checking that equal seeds give equal weights.
+        """Return the user's network for samples of this `shape` and `n_classes` classes.
+
+        It is built twice from one state of torch's generator, to check that equal seeds give equal weights.
 
         Raises:
             OptionError: the class does not exist, or does not accept its parameters.

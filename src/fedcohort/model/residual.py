@@ -36,8 +36,7 @@ class BasicBlock(nn.Module):
             self.shortcut = nn.Sequential(shortcut_projection, norms.make_norm(norm_name, norm_groups, out_channels))
 
     def forward(self, x: Tensor) -> Tensor:
-        block_output = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
-        return F.relu(block_output + self.shortcut(x))
+        return F.relu(self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x))))) + self.shortcut(x))
 
 
 def make_resnet(

@@ -32,7 +32,7 @@ class TokenLstm(nn.Module):
 class NextTokenLstm(TokenLstm):
     """A network that predicts the next token: logits [B, n_tokens] after the last token of a sequence [B, length].
 
-    The initial weights are drawn as TensorFlow draws them.
+    The initial weights are drawn as TensorFlow draws them. The arguments are those of `TokenLstm`.
     """
 
     def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:
@@ -67,7 +67,8 @@ class NextTokenLstm(TokenLstm):
 class PerPositionLstm(TokenLstm):
     """A network that predicts the next token after each position of a sequence: logits [B, length, n_tokens].
 
-    The initial weights are uniform in [-0.1, 0.1], but the LSTM layers' biases are 0.
+    The initial weights are uniform in [-0.1, 0.1], but the LSTM layers' biases are 0. The arguments are those of
+    `TokenLstm`.
     """
 
     def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:

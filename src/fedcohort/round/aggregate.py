@@ -82,10 +82,10 @@ class ServerStep:
         return arrivals, replace(state, in_flight=jobs_in_flight)
 
     def _aggregate(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
-        """Return the final updates, and the state after the step; its jobs in flight are those before the round.
+        """Return the updates with final weights, and the server's state after its step.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state before the
-        step.
+        step. The jobs in flight in the result are still those before the round.
         """
         state = _add_round_to_state(closed_round, arrivals, state)
         state.reported_numbers = state.reported_numbers + count_reported_numbers(self.components, closed_round)
@@ -161,7 +161,7 @@ class ServerStep:
         self.has_warned = True
 
     def _apply_step(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
-        """Apply the server's step, unless it is unsound; return the updates with final weights, and the next state.
+        """Apply the server's step if it is finite and short enough; return the final updates, and the next state.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state before the
         step.
@@ -188,7 +188,7 @@ class ServerStep:
     def _compute_model_displacement(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
     ) -> tuple[Tensor, Arrivals, ServerState]:
-        """Return the change of the global model, [P], the updates with final weights, and the next state.
+        """Return the change of the model's P parameters, [P], the updates with final weights, and the next state.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state before the
         step.
@@ -216,7 +216,7 @@ class ServerStep:
 
 
 def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> ServerState:
-    """Return `state` with the selection, cost and uniform cohort of `closed_round` added, and `arrivals` hashed."""
+    """Return `state` after the selection and the cost of `closed_round`, and with the hash of the ids in `arrivals`."""
     dispatch = closed_round.dispatch
     selected_ids = closed_round.selection.clients
     return replace(

@@ -15,12 +15,12 @@ from fedcohort.types import AggregationOverride, Ids, Values
 
 @dataclass(frozen=True)
 class ClientVectors:
-    """The model buffers and hook vectors that each client sent with its update, in the order of `Arrivals.clients`.
+    """The model buffers and client hooks' vectors that each client sent with its update, ordered as `Arrivals.clients`.
 
     P is the number of parameters, B of float buffers, I of integer buffers, and m of clients that arrived.
 
     Attributes:
-        n_used: samples that each client trained on, [m].
+        n_used: number of samples that each client trained on, [m].
         buffers: float buffers of each client's model, float64 [m, B].
         counters: integer buffers of each client's model, int64 [m, I].
         uploads: vectors that client hooks sent, by name, each float64 [m, P].
@@ -59,7 +59,7 @@ class Arrivals:
 
     Attributes:
         clients: sorted ids, [m].
-        dropped_ids: ids of the clients whose update was excluded because it was not finite or too long.
+        dropped_ids: ids of the clients whose update was excluded: it was not finite, or exceeded `update_limit`.
         mean: weighted mean of the updates, float64 [P]; None if no client arrived or all weights are 0.
         totals: sum or weighted mean of each vector that client hooks uploaded, float64 [P], by name.
         buffers: mean of the clients' float buffers, weighted by samples, [B]; None where `mean` is None.
@@ -147,8 +147,8 @@ def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverri
 def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Arrivals:
     """Average each tensor over the clients that sent it, and fill tensors that were not sent with this mean.
 
-    With the weights p_i of the clients, block by block: (sum_i p_i D_i) / (sum of p_i over the clients that sent it),
-    or 0 if no client sent it. An aggregator that weighs by p_i then gets the same mean with or without the matrix.
+    With weight p_i and update D_i of client i, the mean is sum_i p_i D_i, divided by the sum of p_i over the clients
+    that sent the tensor. It is 0 if no client sent it, and is the same if the matrix of updates is not kept.
 
     Args:
         arrivals: the updates that arrived.

@@ -28,8 +28,8 @@ class ModelAverage:
 
     Attributes:
         rounds: number of rounds in the average.
-        vectors: pairs of an average, float64 [P] or [B], and the server's vector of parameters or float buffers; empty
-            if there is no average.
+        vectors: pairs of an averaged vector in float64 and the server's vector that it averages, of all parameters or
+            of all float buffers; empty if there is no average.
     """
 
     def __init__(self, global_model: FlatModel, average_decay: float | None) -> None:

@@ -65,7 +65,8 @@ def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -
     Args:
         backoff: failures before this round.
         ctx: context of the round, with all clients that are ready.
-        shortlist_size: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
+        shortlist_size: number of clients that the selector chooses from (`Selector.shortlist`); at least so many stay
+            available, if so many are ready.
     """
     is_client_failing = backoff.failures >= MAX_FAILURES
     min_available_clients = min(shortlist_size, len(ctx.available))

@@ -18,7 +18,7 @@ MAX_SIGNAL_COLUMNS = 400  # of a signal in the per-client table: `class_loss` of
 
 
 def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients: int) -> ClientFacts:
-    """Return the per-client columns of a round.
+    """Return the columns of a round's per-client table: flags, the course of jobs, signals and the selector's ranking.
 
     Args:
         closed_round: the round after it has closed.
@@ -69,9 +69,9 @@ def make_attacker_column(is_attacker: np.ndarray, closed_round: ClosedRound | No
 
 
 def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """Return the requested units and the seconds of each phase of the selected clients' jobs, each [m], by column name.
+    """Return requested work units and the seconds of each phase of the m selected clients' jobs, each [m], by column.
 
-    `outcome` has the units and seconds of the round's jobs.
+    A work unit is an epoch or a step. `outcome` has the units and seconds of the round's jobs.
     """
     return {"units_asked": outcome.units_asked, **{f"{k}_s": s for k, s in outcome.phase_s.items()}}
 

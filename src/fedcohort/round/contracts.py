@@ -58,7 +58,7 @@ def check_metrics(component: AnyComponent, result: Result, *args: object) -> Res
 
 # --- selector ------------------------------------------------------------------------------------------------------
 def check_probes(component: AnyComponent, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
-    """Return the probes in `result` as a tuple, as a generator is read once; raise `ComponentError` for a wrong one."""
+    """Return the selector's queries (`Probe`) in `result` as a tuple; raise `ComponentError` for an invalid one."""
     probes = tuple(result)
     for probe in probes:
         check_type("a probe", probe, Probe)

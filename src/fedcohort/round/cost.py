@@ -55,8 +55,7 @@ class CostModel:
         extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.is_deadline_announced
         needed_signals, agg_signals, hooks = components.needed_signals(), components.agg.needs, components.hooks
         self.usual_rates = JobRates.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
-        needed_signals = components.needed_signals(is_fedavg=True)
-        hooks = components.select_client_hooks(is_fedavg=True)
+        needed_signals, hooks = components.needed_signals(True), components.select_client_hooks(is_fedavg=True)
         self.plain_rates = JobRates.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
@@ -91,10 +90,8 @@ class CostModel:
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
         return np.asarray(np.diff(sample_offsets)[clients] * passes_per_sample)
 
-    def count_training_passes(
-        self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws
-    ) -> Values:
-        """Return the forward passes of the training that a signal needs of each client, [len(clients)].
+    def sum_training_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+        """Return the cost, in forward passes, of the training that a signal requires of each client, [len(clients)].
 
         Args:
             signal: the signal.
@@ -137,7 +134,7 @@ class CostModel:
         has_received_model: Bool[np.ndarray, "_n"] | bool = False,
         work_units: Ids | None = None,
     ) -> Workload:
-        """Return the workload of jobs, in multiples of the device's time per sample: n for all epochs over n samples.
+        """Return the workload of jobs. Its loads count samples: a whole job, all epochs over n samples, has the load n.
 
         A forward pass over a sample takes a third of its training in a step; training takes longer in a job that weighs
         samples. Each step takes the mean time of the job's steps, of which the last may be shorter.
@@ -192,7 +189,7 @@ class CostModel:
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, ModelQuery):
-                n_training_passes = self.count_training_passes(signal, clients, probe.options, draws)
+                n_training_passes = self.sum_training_passes(signal, clients, probe.options, draws)
                 sends_updates = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
                 (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_training_passes
                 uses_updated_model = sends_updates and n_training_passes.any()

@@ -31,7 +31,7 @@ NO_CLIENT_IDS: Ids = np.empty(0, np.int64)
 
 
 class Dispatcher:
-    """Decides a round: queries clients, has the selector choose, and makes the jobs of the selected clients.
+    """Makes the decisions of a round: queries clients, lets the selector choose, and makes the selected clients' jobs.
 
     Args:
         components: the components of the run.
@@ -115,7 +115,7 @@ class Dispatcher:
     def add_refill_client(
         self, dispatch: Dispatch, state: ServerState, busy_jobs: Jobs, arrival_s: float, refill_number: int
     ) -> Dispatch:
-        """Return the decisions of a round with one more client, which gets a place that became free during the round.
+        """Return the decisions of a round with one more client, which replaces a client that finished during the round.
 
         The client receives the same model as the others, and is chosen by the answers to this round's queries.
 
@@ -123,7 +123,7 @@ class Dispatcher:
             dispatch: decisions of the round so far.
             state: state of the server before the round.
             busy_jobs: jobs of clients that work, or whose update waits for the server's step.
-            arrival_s: virtual second at which the place became free.
+            arrival_s: virtual second at which the other client finished.
             refill_number: number of the refill in this round, from 1.
         """
         draws = self.federation.draws(self.settings.seed, dispatch.round)
@@ -157,7 +157,7 @@ class Dispatcher:
         return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected_clients, draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
-        """Return `ctx` at virtual second `now_s` without the clients that have `busy_jobs` or back off in `state`."""
+        """Return `ctx` without clients that have `busy_jobs` at second `now_s`, or failed repeatedly by `state`."""
         ctx = withhold_busy_clients(ctx, busy_jobs, now_s)
         selector = self.components.selector
         return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx

@@ -39,7 +39,7 @@ def add_late_columns(cohort_columns: Mapping[str, ClientColumn], closed_round: C
 
 
 def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_jobs: Jobs) -> dict[str, ClientColumn]:
-    """Return the seconds of the phases, with those of clients that started during the round, by column name.
+    """Return the seconds of each phase of the jobs, including jobs that started during the round, by column name.
 
     Absences are distributed over their phases, so that these add up to the duration of the job. `cohort_columns` are
     the columns of the round's first cohort by name; `refill_jobs` are the jobs of the clients that started later.

@@ -12,7 +12,7 @@ from fedcohort.types import Values
 
 @dataclass(frozen=True)
 class JobRates:
-    """The costs of a client's job, given the signals that are read and the hooks that train it.
+    """The costs of a client's job, which depend on the signals that are read and on the client hooks that are active.
 
     Attributes:
         training_passes: cost of a sample in a training step, in forward passes.

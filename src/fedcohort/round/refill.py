@@ -10,7 +10,7 @@ from fedcohort.round.in_flight import find_remaining_s
 
 
 def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> Dispatch:
-    """Return the decisions of a round in which each arrival but the last makes place for another client.
+    """Return the decisions of a round in which another client starts after each arrival but the last.
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
     before that step: it would train the same model again.

@@ -25,7 +25,7 @@ VectorsByName = Mapping[str, Tensor]
 
 class ClientStore(Protocol):
     def get_vectors(self, client: int) -> Mapping[str, Tensor]:
-        """Return the vectors of the client with id `client`, by name; {} before the first commit."""
+        """Return the vectors that the client with id `client` keeps, by name; {} before the first `commit_vectors`."""
         ...
 
     def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
@@ -138,7 +138,7 @@ class MappedStore:
         return _parse_stored_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
 
     def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
-        """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
+        """Write a client's vectors into the one of its three slots that neither of the two newest checkpoints uses.
 
         Args:
             client: id of the client.

@@ -86,9 +86,10 @@ class UniformReference:
         }
 
     def _compute_departure_from_uniform(self, times_selected: Ids) -> float:
-        """Return the departure of counts of selections from their expectation under uniform draws, in [0, 1).
+        """Return the distance in [0, 1) of the numbers of selections c_k from those expected under uniform draws, e_k.
 
-        c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
+        It is the sum of |c_k - e_k| over clients k, divided by twice the sum of c_k. As c_k and e_k have the same sum,
+        this equals the sum of the positive differences, divided by the sum of c_k.
 
         Args:
             times_selected: number of selections of each client, c_k, [n_clients].

@@ -43,9 +43,9 @@ def average_all_updates(signal_measurer: SignalAccess, agg: Aggregator[Any], n_t
 
 
 def compute_relative_variance(cohort_update: Tensor | None, population_update: Tensor | None) -> float:
-    """Return the squared distance of the sampled from the full update, divided by the full update's squared norm.
+    """Return |cohort_update - population_update|^2 / |population_update|^2, the relative variance of the mean update.
 
-    The result is NaN if the full update is 0 or unknown.
+    The result is NaN if `population_update` is 0 or unknown.
 
     Args:
         cohort_update: mean of the updates that arrived, [P]; None for 0.

@@ -23,7 +23,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class DenseLayer:
-    """A linear layer as views into the flat model.
+    """A linear layer whose tensors are views into the flat vectors of the model's parameters and gradients.
 
     Attributes:
         weight: weights, [out, in].
@@ -46,7 +46,7 @@ class ChainedNetwork:
 
     Attributes:
         front_layers: layers before the chain, which end in a Flatten; None if there are none but a Flatten.
-        front_tensors: parameters of the front; their `grad` are views into the flat model's gradient.
+        front_tensors: parameters of `front_layers`; their `grad` are views into the model's flat gradient.
         dense_layers: layers of the chain, at least one.
     """
 
@@ -97,7 +97,7 @@ def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> Chain
 
 
 def has_user_hooks(module: nn.Module) -> bool:
-    """Return whether `module` has hooks other than the conversion of bytes to floats, which the front does as well."""
+    """Return whether `module` has forward hooks other than the conversion of bytes to floats (`PixelScale`)."""
     forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
     return any(not isinstance(h, PixelScale) for h in forward_hooks)
 
@@ -122,7 +122,7 @@ def differentiate_logits(
     reference_probs: Float[Tensor, "k b c"] | None,
     sample_shares: Float[Tensor, "k b"],
 ) -> tuple[Float[Tensor, "k b c"], Float[Tensor, "k b"]]:
-    """Return dL/dlogits of k clients' mini-batches, and the samples' cross-entropies in nats.
+    """Return the gradient of k clients' losses L on a mini-batch, dL/dlogits, and the samples' cross-entropies in nats.
 
     Args:
         objective: the clients' objective.

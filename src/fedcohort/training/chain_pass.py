@@ -20,6 +20,14 @@ class ChainPass:
     """A pass over a client's samples with the hand-written gradients of a `ChainedNetwork`.
 
     Under plain SGD without hooks, gradients of the dense layers are never stored.
+
+    Args:
+        model: the trained model, as a flat vector.
+        network: its layers.
+        objective: objective of the samples.
+        client: the optimizer and its options.
+        lr: learning rate.
+        corrections: changes of the gradient by client hooks.
     """
 
     def __init__(
@@ -83,9 +91,10 @@ class ChainPass:
         return cross_entropies.detach()
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
-        """Return the front's output with its graph (`x` without a front), the layers' inputs, and the logits for `x`.
+        """Return the chain's inputs with their autograd graph, the inputs of each of its layers, and the logits of `x`.
 
-        The inputs of a layer are [batch, in], and the logits [batch, classes].
+        The chain's inputs are `x` or the output of the layers before the chain. The inputs of a layer are [batch, in],
+        and the logits [batch, classes].
         """
         features = x
         if self.front is not None:
@@ -104,7 +113,7 @@ class ChainPass:
         """Make the step of a mini-batch.
 
         Args:
-            features: output of the front, with its graph.
+            features: inputs of the chain, with their autograd graph.
             inputs: inputs of each layer, [batch, in].
             logit_gradient: dL/dlogits divided by `gradient_scale`, [batch, classes].
             gradient_scale: factor of all gradients, such as 1 / batch.
@@ -131,10 +140,10 @@ class ChainPass:
             self.apply_step(self.corrections)
 
     def _step_front(self, gradients: Sequence[Tensor], step_size: float, gradient_scale: float) -> None:
-        """Make the front's step for plain SGD, or else store its gradient for `apply_step`.
+        """Make the step of the layers before the chain for plain SGD, or else store their gradient for `apply_step`.
 
         Args:
-            gradients: gradients of the front's tensors, divided by `gradient_scale`.
+            gradients: gradients of these layers' tensors, divided by `gradient_scale`.
             step_size: -lr * `gradient_scale`.
             gradient_scale: factor of the gradients.
         """

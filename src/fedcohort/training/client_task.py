@@ -45,5 +45,5 @@ class ClientTask:
     remember_losses: RememberLosses | None = None
 
     def order_sample_rows(self, sample_order: Ids) -> Ids:
-        """Return the rows in the client's data of the samples to train on, at the positions `sample_order`."""
+        """Return the rows of the task's samples in the client's data, in `sample_order`, positions among them."""
         return sample_order if self.sample_rows is None else self.sample_rows[sample_order]

@@ -34,7 +34,7 @@ MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so t
 
 
 class DualEngine:
-    """An engine that trains many clients of equal shape at a time, or single clients in turn if that is faster.
+    """An engine for linear models that trains many clients at a time, each by the Gram matrix of its samples.
 
     Args:
         trainer: trains single clients; its model must be a single Linear layer.
@@ -52,7 +52,7 @@ class DualEngine:
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
+        """Yield groups of consecutive `tasks` of equal `GroupShape`; a client's update does not depend on its group."""
         for shape, task_group in self._group_by_shape(tasks):
             yield from ([task] for task in task_group) if shape is None else [task_group]
 
@@ -72,12 +72,8 @@ class DualEngine:
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
         task_groups = list(self._group_by_shape(tasks))
-        group_plans = [
-            None if shape is None else self._plan_group(task_group, shape) for shape, task_group in task_groups
-        ]
-        index_tensors = to_device(
-            [a for p in group_plans if p is not None for a in p.index_arrays], self.layer.weight.device
-        )
+        group_plans = [None if s is None else self._plan_group(task_group, s) for s, task_group in task_groups]
+        index_tensors = to_device([a for p in group_plans if p for a in p.index_arrays], self.layer.weight.device)
         for (_, task_group), group_plan in zip(task_groups, group_plans, strict=True):
             if group_plan is None:
                 yield from self.trainer.train_one_by_one(task_group, broadcast)
@@ -91,15 +87,11 @@ class DualEngine:
         batch_width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
         n_passes = task.units if self.trainer.client.steps is None else task.units / n_steps
         n_classes, n_inputs = self.layer.weight.shape
-        n_multiplications = 4.0 * n_samples * n_inputs * n_classes
-        sgd_training_s = n_passes * (n_multiplications / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
-        dual_training_s = (
-            n_multiplications + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)
-        ) / FLOPS_PER_SECOND
+        n_flops = 4.0 * n_samples * n_inputs * n_classes
+        sgd_time_s = n_passes * (n_flops / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
+        dual_time_s = (n_flops + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
         shape = GroupShape(n_steps, batch_width, task.units)
-        return (
-            shape if dual_training_s < sgd_training_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
-        )
+        return shape if dual_time_s < sgd_time_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         task_passes = [self.trainer.draw_sample_passes(task) for task in tasks]
@@ -118,14 +110,12 @@ class DualEngine:
         return GroupPlan(tasks, shape, task_passes, [row_table, later_orders, n_samples])
 
     @torch.no_grad()
-    def _train_group(
-        self, group_plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor
-    ) -> GroupResults:
-        """Train the clients of `group_plan`, whose `index_arrays` are the other arguments, as tensors on the device."""
-        trainer, lr, batch_width = self.trainer, group_plan.tasks[0].lr, group_plan.shape.batch_width
+    def _train_group(self, plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor) -> GroupResults:
+        """Train the clients of `plan`, whose `index_arrays` are the other arguments, as tensors on the device."""
+        trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
-        clients = self._gather_clients(group_plan.shape, row_table, n_samples)
-        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in group_plan.pass_orders[0]]
+        clients = self._gather_clients(plan.shape, row_table, n_samples)
+        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
         gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_steps) > 1 else None
         batch_starts = range(0, pass_steps[0] * batch_width, batch_width)
         losses, logit_changes = self._train_pass(clients, gram, a, batch_starts, lr)
@@ -140,8 +130,8 @@ class DualEngine:
             losses_by_pass.append(losses.unbind())
             a.scatter_(1, dual_indices, pass_duals)
         update_norms = lr * self._squared_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
-        update_group, training_results = self._group_updates(group_plan.tasks, a, clients.x, lr), []
-        for k, (task, pass_orders) in enumerate(zip(group_plan.tasks, group_plan.pass_orders, strict=True)):
+        update_group, training_results = self._group_updates(plan.tasks, a, clients.x, lr), []
+        for k, (task, pass_orders) in enumerate(zip(plan.tasks, plan.pass_orders, strict=True)):
             compute_update = partial(self._make_update, a, clients.x, k, lr)
             delta = compute_update() if task.measures_final_loss or update_group is None else compute_update
             if isinstance(delta, Tensor):
@@ -153,7 +143,7 @@ class DualEngine:
         return training_results
 
     def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
-        """Gather the samples of a group and compute their logits; the arguments are shape and arrays of its plan."""
+        """Gather the samples of a group of clients and compute their logits; the arguments are as in `GroupPlan`."""
         train_data, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
         x = gather_rows(train_data.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
@@ -171,8 +161,8 @@ class DualEngine:
 
         Args:
             clients: the padded samples, in the order of the pass.
-            gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
-            a: matrix A of each client (module docstring), [clients, samples, classes].
+            gram: X X' + 1 of each client's samples X in this order; None in a single pass, which needs only blocks.
+            a: sum A of each sample's gradients dL/dlogits so far, [clients, samples, classes].
             batch_starts: first row of each mini-batch; the step of the range is their size.
             lr: learning rate.
 
@@ -208,10 +198,10 @@ class DualEngine:
     def _squared_norms(
         self, clients: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
     ) -> Float[Tensor, "k"]:
-        """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
+        """Return each client's squared norm of its update divided by lr: |A' X|^2 + |sum of A's rows|^2.
 
-        `clients`, `gram` and `a` are those of `_train_pass`, and `batch_width` is a mini-batch's size. In a single
-        pass, `logit_changes` has the part below the diagonal, which counts twice.
+        It is the sum of A * (X X' + 1) A. `clients`, `gram` and `a` are those of `_train_pass`, and `batch_width` is a
+        mini-batch's size. In a single pass, `logit_changes` has the part below the diagonal, which counts twice.
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
@@ -227,7 +217,7 @@ class DualEngine:
 
         Args:
             tasks: tasks of the clients, each with the tensors that the client sends.
-            a: matrix A of each client (module docstring), [clients, samples, classes].
+            a: sum A of each sample's gradients dL/dlogits, [clients, samples, classes].
             x: X, the samples, [clients, samples, inputs].
             lr: learning rate.
         """

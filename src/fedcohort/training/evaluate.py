@@ -22,7 +22,7 @@ GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
 def list_sample_rows(client_offsets: Ids, clients: Ids) -> Ids:
-    """Return the row numbers of the samples of `clients`, [n]; client k has rows `offsets[k]` to `offsets[k + 1]`."""
+    """Return the rows of the samples of `clients`, [n]; client k has those from `client_offsets[k]` on."""
     row_ranges = [np.arange(client_offsets[k], client_offsets[k + 1]) for k in clients]
     return np.concatenate([np.empty(0, np.int64), *row_ranges])
 
@@ -60,7 +60,7 @@ def sum_over_samples(
         shard: samples of all clients.
         clients: ids of the n clients.
         sample_function: function (log_probs [B, C], labels [B]) -> [B, width].
-        n_values: number of values of a sample.
+        n_values: number of values of a sample, the `width`.
     """
     client_sums = np.zeros((len(clients), n_values))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])

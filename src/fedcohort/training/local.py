@@ -26,7 +26,7 @@ from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches, draw_sample_passes
 from fedcohort.training.positions import adapt_objective
 from fedcohort.training.response import OptimizerResponse
-from fedcohort.training.step import CorrectedSgdStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
+from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
 from fedcohort.training.transfer import TrainingResult, to_device, yield_updates_in_blocks
 from fedcohort.training.upload import transmit_update
 from fedcohort.training.weighted import WeightedStep, yield_validation_batches
@@ -37,10 +37,10 @@ OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their devic
 
 
 class LocalTrainer:
-    """The training of clients one after the other on the model `worker`, starting from the global model `server`.
+    """The training of clients one by one by `local_method` on the model `worker`, from the global model `server`.
 
     Attributes:
-        chain: the network's layers with hand-written gradients; None to use autograd.
+        chain: the network's layers with hand-written gradients; None to use autograd, as without `uses_closed_form`.
         wrap_step: function that wraps the steps, for debugging.
     """
 
@@ -78,7 +78,7 @@ class LocalTrainer:
         return next(self.train_clients([task], broadcast))
 
     def train_one_by_one(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
-        """Train one client after the other, and yield each result; the arguments are those of `train_clients`."""
+        """Train the client of each task, and yield its result; `broadcast` has the aggregator's vectors by name."""
         task_passes = [self.draw_sample_passes(task) for task in tasks]
         sample_orders = [sample_order for pass_orders in task_passes for sample_order, _ in pass_orders]
         chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
@@ -108,13 +108,12 @@ class LocalTrainer:
         return new_generator(self.seed, purpose, task.round, task.client)
 
     def train_whole_job(self, round: int, client: int, sample_rows: Ids | None = None) -> ClientUpdate:
-        """Return the update that `client` would send if it completed its whole job in `round`.
+        """Return the update that `client` would send after its whole job in `round`.
 
-        sample_rows: positions of the samples that it would train on, None for all.
+        It would train on the samples at the positions `sample_rows`, None for all.
         """
-        work_units = self.client.epochs if self.client.steps is None else self.client.steps
-        work_arguments, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
-        return self.train(ClientTask(round, client, *work_arguments, lr, math.nan, {}), {})
+        units, lr = self.client.epochs if self.client.steps is None else self.client.steps, self.client.lr_at(round)
+        return self.train(ClientTask(round, client, sample_rows, units, units, lr, math.nan, {}), {})
 
     def gather_samples(self, task: ClientTask, sample_rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples to train on; `sample_rows` are `task.sample_rows` on their device."""
@@ -143,7 +142,10 @@ class LocalTrainer:
     def _run_passes(
         self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on `task`; return the samples' losses before each step, [samples], ordered as in `passes`."""
+        """Train `worker` on `task` in several `passes`, and return the samples' losses before each step in their order.
+
+        `pass_data` has inputs, labels and reference probabilities; `corrections` change the gradients.
+        """
         x, y, reference_probs = pass_data
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
@@ -176,7 +178,7 @@ class LocalTrainer:
             return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
             return StepwisePass(self.wrap_step(PlainSgdStep(self.worker, self.objective, lr)))
-        return StepwisePass(self.wrap_step(CorrectedSgdStep(self.worker, self.objective, self.client, lr, corrections)))
+        return StepwisePass(self.wrap_step(CorrectedStep(self.worker, self.objective, self.client, lr, corrections)))
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions of each mini-batch's samples among those of the client of `task`, [batch]."""
@@ -204,7 +206,7 @@ class LocalTrainer:
             pass_orders: order of the samples and mini-batches of each pass.
             losses: losses of all steps' samples, [samples].
             corrections: corrections of the hooks.
-            group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
+            group: object that sums the updates of clients trained at once, and the norm of `delta`; else None.
         """
         worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)
         hook_results = finish_all(self._active_hooks(task), corrections, worker.w, n_steps, task.lr)

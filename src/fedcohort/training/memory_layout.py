@@ -65,7 +65,7 @@ def to_channels_last(federation: Federation) -> None:
 
 
 def gather_rows(inputs: Tensor, row_positions: Tensor) -> Tensor:
-    """Return `inputs[rows]` in the memory layout of `inputs`; `index_select` alone returns the default layout."""
+    """Return `inputs[row_positions]` in the layout of `inputs`; `index_select` would return the default layout."""
     if inputs.dim() == 4 and inputs.stride(1) == 1:
         return inputs.permute(0, 2, 3, 1).index_select(0, row_positions).permute(0, 3, 1, 2)
     return inputs.index_select(0, row_positions)

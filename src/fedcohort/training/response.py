@@ -21,7 +21,9 @@ ONE_PARAMETER_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
 
 
 class OptimizerResponse:
-    """The norm a_K of an optimizer's gradient coefficients, for any number of steps K (module docstring).
+    """FedNova's norm a_K of an optimizer's gradient coefficients, for any number of steps K.
+
+    It is -x_K / lr of a scalar x_K that K steps move from 0, with the gradient 1 in every step.
 
     Attributes:
         client: the optimizer and its options.
@@ -44,7 +46,7 @@ class OptimizerResponse:
         return self._known_norms[n_steps]
 
     def _yield_norms(self, lr: float) -> Iterator[float]:
-        """Yield a_k for k = 1, 2, ... local steps (see the class) with the learning rate `lr`."""
+        """Yield the norms a_1, a_2, ... after 1, 2, ... local steps with the learning rate `lr`."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
         x.grad = g

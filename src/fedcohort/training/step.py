@@ -54,7 +54,7 @@ class TrainingPass(Protocol):
 
 
 class StepwisePass:
-    """A pass that makes one step after the other."""
+    """A pass over a client's samples that calls `training_step` for one mini-batch after the other."""
 
     def __init__(self, training_step: TrainingStep) -> None:
         self.step = training_step
@@ -81,7 +81,7 @@ def evaluate_objective(
 
 
 class PlainSgdStep:
-    """A step of plain SGD without hooks."""
+    """A step of plain SGD on the parameters of `model`, with the rate `lr` and without client hooks."""
 
     def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
         self.model, self.objective, self.lr = model, objective, lr
@@ -94,8 +94,8 @@ class PlainSgdStep:
         return ce
 
 
-class CorrectedSgdStep:
-    """A step whose gradient hooks may change, with any optimizer."""
+class CorrectedStep:
+    """A step by the optimizer of `client` with the rate `lr`; `corrections` of client hooks may change the gradient."""
 
     def __init__(
         self, model: FlatModel, objective: Objective, client: Client, lr: float, corrections: Sequence[Correction]
@@ -112,7 +112,10 @@ class CorrectedSgdStep:
 
 
 class ParameterStep:
-    """An update of `model.w` by the raw gradient in `model.g`: hooks, clipping and optimizer, in this order."""
+    """An update of `model.w` from the raw gradient in `model.g`: by hooks, then clipping, then the optimizer.
+
+    `client` has the options of clipping and the optimizer, and `lr` is the learning rate.
+    """
 
     def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
         self.model, self.clip, self.lr = model, client.clip, lr

@@ -15,7 +15,7 @@ WAITING_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of t
 
 
 def to_device(index_arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
-    """Copy arrays of indices or counts to `device` at once, and yield them in their shapes as int32 tensors."""
+    """Copy `index_arrays`, indices or counts, to `device` at once, and yield them in their shapes as int32 tensors."""
     flat_indices = np.concatenate([np.empty(0, np.int32), *(a.astype(np.int32).ravel() for a in index_arrays)])
     tensor_parts = torch.from_numpy(flat_indices).to(device).split([a.size for a in index_arrays])
     return (p.view(a.shape) for p, a in zip(tensor_parts, index_arrays, strict=True))
@@ -66,8 +66,8 @@ GroupResults = Sequence[TrainingResult]  # of clients that were trained at once
 def yield_updates_in_blocks(result_groups: Iterable[GroupResults], device: torch.device) -> Iterator[ClientUpdate]:
     """Yield the updates of `result_groups`, results of clients that were trained at once on `device`, in their order.
 
-    On a GPU, results wait until they hold `WAITING_BYTES`. Their losses and norms are then copied at once. On a CPU, each
-    group is finished immediately, so that its updates are added up while they are in the processor's cache.
+    On a GPU, results wait until they hold `WAITING_BYTES`. Their losses and norms are then copied at once.
+    On a CPU, each group is finished immediately, so that its updates are added up in the processor's cache.
     """
     waiting_results: list[TrainingResult] = []
     for group_results in result_groups:

@@ -121,7 +121,7 @@ class StackedModels:
         return losses
 
     def _step_chain(self, rate: float, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor) -> Tensor:
-        """Add `rate` times the gradients to `written_tensors`; return the cross-entropies, [k, batch].
+        """Add `rate` times the gradients to weights or gradient buffers; return the cross-entropies, [k, batch].
 
         `x`, `y`, `ref_probs` and `sample_shares` are the arguments of `train_step`.
         """

@@ -117,7 +117,12 @@ class MiniBatchView:
 class WeightedStep:
     """A step on a mini-batch whose samples have weights.
 
-    Attributes:
+    Args:
+        model: the client's model.
+        objective: objective of the samples.
+        client: the optimizer and its options.
+        lr: learning rate.
+        corrections: changes of the gradient by client hooks, of which one weighs samples.
         batch_positions: iterator over the positions of each mini-batch's samples among the client's samples, [batch].
         val_batches: iterator over mini-batches of the client's validation samples.
     """
