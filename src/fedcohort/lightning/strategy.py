@@ -30,7 +30,7 @@ class CohortLauncher(MultiProcessingLauncher):
 
     def launch(
         self,
-        training_function: Callable[..., object],
+        function: Callable[..., object],
         *args: object,
         trainer: Any = None,  # noqa: ANN401  None by its type alone: it is given in each call
         **kwargs: object,
@@ -41,7 +41,7 @@ class CohortLauncher(MultiProcessingLauncher):
             end_when_parent_ends()
             torch.set_num_threads(n_threads)  # Lightning gives each process its part of the cores' instead
             try:
-                return training_function(*positional_arguments, **keyword_arguments)
+                return function(*positional_arguments, **keyword_arguments)
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)

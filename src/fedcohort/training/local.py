@@ -142,10 +142,7 @@ class LocalTrainer:
     def _run_passes(
         self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on `task` in several `passes`, and return the samples' losses before each step in their order.
-
-        `pass_data` has inputs, labels and reference probabilities; `corrections` change the gradients.
-        """
+        """Train `worker` on `pass_data` of `task`; return samples' losses before each step, ordered as in `passes`."""
         x, y, reference_probs = pass_data
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
