@@ -71,8 +71,10 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     job_arrays = [job_numbers[i : i + MAX_ARRAY_TASKS] for i in range(0, len(job_numbers), MAX_ARRAY_TASKS)]
     if max_parallel_jobs := submitit_options.get("slurm_array_parallelism"):  # of all arrays together
         executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
-    for array in job_arrays:
-        array_tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
+    for array_jobs in job_arrays:
+        array_tasks += executor.map_array(
+            ArrayTask(context), array_jobs, [tuple(jobs[job_number]) for job_number in array_jobs]
+        )
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, array_tasks, strict=True)}
 
 

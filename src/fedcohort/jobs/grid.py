@@ -80,11 +80,13 @@ def list_rejected_jobs(
             yield Rejection(job_number, overrides, rejection_reason, type(error).__name__)
 
 
-def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
+def plan_sweep(
+    rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool
+) -> Plan:
     """Return the plan of a sweep, which leaves out the rejected jobs, and log these.
 
     Args:
-        rejected: the jobs that would be rejected.
+        rejections: the jobs that would be rejected.
         jobs: overrides of all jobs of the sweep.
         launcher: the class that starts the jobs; for a sweep from Python, the choice of hydra/launcher.
         may_skip: whether rejected jobs are left out; otherwise no job starts if one is rejected (`sweep.skip_refused`).
@@ -93,17 +95,17 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
         IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
     """
     rejection_lines = [
-        f"  job {r.job_number + 1} ({status.list_varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected
+        f"  job {r.job_number + 1} ({status.list_varying_overrides(jobs, r.words)}): {r.reason}" for r in rejections
     ]
-    if rejected and (not may_skip or len(rejected) == len(jobs)):
-        skip_hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
+    if rejections and (not may_skip or len(rejections) == len(jobs)):
+        skip_hint = "; the others run with sweep.skip_refused=true" if len(rejections) < len(jobs) else ""
         rejected_text = f"jobs would be rejected, and none was started{skip_hint}:"
-        raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *rejection_lines]))
-    if rejected:
-        log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *rejection_lines]))
-    rejected_job_numbers = {job.job_number for job in rejected}
+        raise IncompatibleConfig("\n".join([f"{len(rejections)} of {len(jobs)} {rejected_text}", *rejection_lines]))
+    if rejections:
+        log.warning("%s", "\n".join([f"{len(rejections)} of {len(jobs)} jobs left out:", *rejection_lines]))
+    rejected_job_numbers = {job.job_number for job in rejections}
     started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_job_numbers]
-    return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
+    return Plan(started_jobs, [(job.words, job.reason) for job in rejections], launcher)
 
 
 class Grid(Sweeper):
@@ -149,16 +151,18 @@ class Grid(Sweeper):
         jobs = split_into_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
-        plan = plan_sweep(self.list_rejections(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip)
+        sweep_plan = plan_sweep(
+            self.list_rejections(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip
+        )
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         sweep_folder_path = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.CURRENT_SWEEP.begin_sweep(sweep_folder_path, plan)
+        sweep.CURRENT_SWEEP.begin_sweep(sweep_folder_path, sweep_plan)
         OmegaConf.save(self.typed, sweep_folder_path / "multirun.yaml")  # as Hydra's own sweeper does
         job_results: list[Any] = []
-        batch_size = self.max_batch_size or len(plan.jobs)
-        for k in range(0, len(plan.jobs), batch_size):
-            returned_jobs = self.launcher.launch(plan.jobs[k : k + batch_size], initial_job_idx=k)
+        batch_size = self.max_batch_size or len(sweep_plan.jobs)
+        for k in range(0, len(sweep_plan.jobs), batch_size):
+            returned_jobs = self.launcher.launch(sweep_plan.jobs[k : k + batch_size], initial_job_idx=k)
             job_results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return job_results
 

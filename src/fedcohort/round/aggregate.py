@@ -242,7 +242,9 @@ def _require_arrived_tensor(optional_tensor: Tensor | None) -> Tensor:
     return optional_tensor
 
 
-def extend_selection_hash(previous_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
-    """Return the hash of `previous_hash`, the clients selected in the round `closed_round`, and those in `arrivals`."""
-    id_lists = f"{closed_round.selection.clients.tolist()}/{arrivals.clients.tolist()}"
-    return hashlib.blake2b(f"{previous_hash}/{closed_round.round}/{id_lists}".encode(), digest_size=6).hexdigest()
+def extend_selection_hash(previous_selection_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
+    """Return the hash of `previous_selection_hash`, the clients selected in `closed_round`, and those in `arrivals`."""
+    client_id_lists = f"{closed_round.selection.clients.tolist()}/{arrivals.clients.tolist()}"
+    return hashlib.blake2b(
+        f"{previous_selection_hash}/{closed_round.round}/{client_id_lists}".encode(), digest_size=6
+    ).hexdigest()

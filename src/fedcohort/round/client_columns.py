@@ -68,12 +68,12 @@ def make_attacker_column(is_attacker: np.ndarray, closed_round: ClosedRound | No
     return {"attacker": attacker_column}
 
 
-def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
+def name_phase_columns(deadline_outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return requested work units and the seconds of each phase of the m selected clients' jobs, each [m], by column.
 
-    A work unit is an epoch or a step. `outcome` has the units and seconds of the round's jobs.
+    A work unit is an epoch or a step. `deadline_outcome` has the units and seconds of the round's jobs.
     """
-    return {"units_asked": outcome.units_asked, **{f"{k}_s": s for k, s in outcome.phase_s.items()}}
+    return {"units_asked": deadline_outcome.units_asked, **{f"{k}_s": s for k, s in deadline_outcome.phase_s.items()}}
 
 
 def make_signal_columns(signal: str, signal_values: np.ndarray) -> Mapping[str, np.ndarray]:

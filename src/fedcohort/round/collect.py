@@ -30,7 +30,7 @@ class Collector:
         layout: positions of the model's tensors in its flat vector.
         cohort: sorted ids of all clients that train in this round, over all ranks.
         client_weights: weights of these clients, not normalised.
-        options: the parts of updates to keep.
+        collect_options: the parts of updates to keep.
         n_ranks: number of processes that share the cohort.
         device: device of the updates.
     """
@@ -40,15 +40,15 @@ class Collector:
         layout: Layout,
         cohort: Ids,
         client_weights: Values,
-        options: CollectOptions,
+        collect_options: CollectOptions,
         n_ranks: int = 1,
         device: torch.device = CPU_DEVICE,
     ) -> None:
         def make_zeros(*tensor_shape: int) -> Tensor:
             return torch.zeros(tensor_shape, dtype=torch.float64, device=device)
 
-        upload_names, keeps_updates = options.upload_names, options.keeps_updates
-        self.cohort, self.weights, self.options, self.n_ranks = cohort, client_weights, options, n_ranks
+        upload_names, keeps_updates = collect_options.upload_names, collect_options.keeps_updates
+        self.cohort, self.weights, self.options, self.n_ranks = cohort, client_weights, collect_options, n_ranks
         self.row_of_client = {int(client_id): r for r, client_id in enumerate(cohort)}
         self.update_sum = make_zeros(layout.n_params)
         self.upload_sums = {k: make_zeros(layout.n_params) for k in upload_names}
@@ -65,12 +65,12 @@ class Collector:
             {k: make_client_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_updates else {}
         )
         self.arrival_table = np.zeros(
-            (len(cohort), 2 + len(options.report_readers))
+            (len(cohort), 2 + len(collect_options.report_readers))
         )  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
         no_indices = torch.empty(0, dtype=torch.int64)
-        bn_positions = layout.batch_norm() if options.uses_second_moments else (no_indices, no_indices)
+        bn_positions = layout.batch_norm() if collect_options.uses_second_moments else (no_indices, no_indices)
         self.means, self.variances = (buffer_positions.to(device) for buffer_positions in bn_positions)
 
     def add_update(self, update: ClientUpdate) -> None:

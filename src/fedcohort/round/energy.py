@@ -25,8 +25,8 @@ def compute_joules(settings: Settings, cost_model: CostModel, closed_round: Clos
     joules = settings.joules_per_byte * (closed_round.charge.down_bytes + closed_round.charge.up_bytes)
     if settings.watts is None:
         return joules
-    dispatch, outcome = closed_round.dispatch, closed_round.outcome
-    units_done = np.where(outcome.is_in_time, outcome.units_done, dispatch.jobs.assigned)
+    dispatch, deadline_outcome = closed_round.dispatch, closed_round.outcome
+    units_done = np.where(deadline_outcome.is_in_time, deadline_outcome.units_done, dispatch.jobs.assigned)
     computation_s = 0.0
     for jobs, units_done_by_job in ((dispatch.jobs, units_done), (dispatch.refill_jobs, dispatch.refill_jobs.assigned)):
         computation_s += float((jobs.timing.infer_s + units_done_by_job * jobs.timing.unit_s).sum())

@@ -44,8 +44,10 @@ def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_job
     Absences are distributed over their phases, so that these add up to the duration of the job. `cohort_columns` are
     the columns of the round's first cohort by name; `refill_jobs` are the jobs of the clients that started later.
     """
-    timing = refill_jobs.timing
-    phase_work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refill_jobs.assigned, timing.up_s])
+    job_timing = refill_jobs.timing
+    phase_work_s = np.array(
+        [job_timing.down_s, job_timing.infer_s, job_timing.unit_s * refill_jobs.assigned, job_timing.up_s]
+    )
     absence_factor = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
     phase_columns: dict[str, ClientColumn] = {}
     for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * absence_factor, strict=True):

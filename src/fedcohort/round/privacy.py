@@ -37,7 +37,9 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
     return n_reported_numbers
 
 
-def compute_privacy_metrics(components: Components, closed_round: ClosedRound | None, state: ServerState) -> Metrics:
+def compute_privacy_metrics(
+    components: Components, closed_round: ClosedRound | None, server_state: ServerState
+) -> Metrics:
     """Return the largest epsilon of a client in the round and in the run so far, by metric name.
 
     The result is {} without noise, and before the first round. Epsilon is the parameter of differential privacy.
@@ -45,7 +47,7 @@ def compute_privacy_metrics(components: Components, closed_round: ClosedRound | 
     Args:
         components: the components of the run.
         closed_round: the round after it has closed; None before the first.
-        state: state of the server.
+        server_state: state of the server.
     """
     signal_noise = components.signal_noise
     if not signal_noise.perturbs or closed_round is None:
@@ -53,12 +55,12 @@ def compute_privacy_metrics(components: Components, closed_round: ClosedRound | 
     max_reported_numbers = int(count_reported_numbers(components, closed_round).max())
     return {
         "privacy/epsilon_round": signal_noise.epsilon(max_reported_numbers),
-        "privacy/epsilon": signal_noise.epsilon(int(state.reported_numbers.max())),
+        "privacy/epsilon": signal_noise.epsilon(int(server_state.reported_numbers.max())),
     }
 
 
 def make_epsilon_column(
-    components: Components, closed_round: ClosedRound, state: ServerState
+    components: Components, closed_round: ClosedRound, server_state: ServerState
 ) -> dict[str, tuple[Ids | None, np.ndarray]]:
     """Return the epsilon (of differential privacy) of each client that reported in the round; {} without noise.
 
@@ -67,11 +69,11 @@ def make_epsilon_column(
     Args:
         components: the components of the run.
         closed_round: the round after it has closed.
-        state: state of the server.
+        server_state: state of the server.
     """
     if not components.signal_noise.perturbs:
         return {}
     clients = np.flatnonzero(count_reported_numbers(components, closed_round))
-    unique_number_counts, count_positions = np.unique(state.reported_numbers[clients], return_inverse=True)
+    unique_number_counts, count_positions = np.unique(server_state.reported_numbers[clients], return_inverse=True)
     epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in unique_number_counts.tolist()])
     return {"epsilon": (clients, epsilons[count_positions])}

@@ -138,12 +138,14 @@ class Queries:
             )
         return {probe.signal: self.answer_probe(probe, available_ids, round, ready_share) for probe in probes}
 
-    def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShareFunction) -> ProbeResult:
+    def answer_probe(
+        self, probe: Probe, available_ids: Ids, round: int, ready_share: ReadyShareFunction
+    ) -> ProbeResult:
         """Return the answers to one query of the selector.
 
         Args:
             probe: the query.
-            available: sorted ids of the clients that can be queried.
+            available_ids: sorted ids of the clients that can be queried.
             round: number of the round.
             ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
 
@@ -158,7 +160,7 @@ class Queries:
             raise FedcohortError(
                 f"the selector can't probe {probe.signal!r}, which clients do not measure on request: drop the query"
             )
-        if not are_all_available(probe.clients, available):
+        if not are_all_available(probe.clients, available_ids):
             raise FedcohortError(
                 f"the selector can't probe {probe.signal!r} of clients that are not available: use ctx.available"
             )

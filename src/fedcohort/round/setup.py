@@ -63,7 +63,7 @@ class RunSetup:
             store_folder: folder for a clients' store that does not fit into memory; None for memory in any case.
         """
         self.components, self.settings, self.true_federation = components, settings, federation
-        flops = count_forward_flops(network, federation)
+        pass_flops = count_forward_flops(network, federation)
         is_channels_last = choose_memory_layout(settings, network, federation)
         worker_model = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
@@ -78,14 +78,14 @@ class RunSetup:
             federation,
             partial(self._predict_update, self._make_trainer(worker_model, components.codec.hooks)),
         )
-        self.cost_model = CostModel(components, federation, layout, flops, worker_model.has_batch_norm)
+        self.cost_model = CostModel(components, federation, layout, pass_flops, worker_model.has_batch_norm)
         self.store = make_client_store(
             store_folder, self.vector_lengths(is_fedavg=False), federation.n_clients, settings.store_limit_gb
         )
         self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, measurer)
         queries = Queries(components.selector.needs, measurer, client_reports, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
-        self.server_step = ServerStep(components, self.server, self.store, federation, settings, measurer, flops)
+        self.server_step = ServerStep(components, self.server, self.store, federation, settings, measurer, pass_flops)
         self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
         self.engine, self.engine_reason = choose_engine(
             settings.engine, self._make_trainer(worker_model, components.hooks), settings.chunk
@@ -93,10 +93,12 @@ class RunSetup:
 
     def initial_server_state(self) -> ServerState:
         """Return the server's state before round 0, charged with the signals that clients send when they register."""
-        state = ServerState.initial_state(self.components, self.dispatcher.populations, self.server.layout.n_params)
-        state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
-        state.joules = self.settings.joules_per_byte * state.spent.up_bytes
-        return state
+        server_state = ServerState.initial_state(
+            self.components, self.dispatcher.populations, self.server.layout.n_params
+        )
+        server_state.spent = self.cost_model.charge_registration(self.dispatcher.populations)
+        server_state.joules = self.settings.joules_per_byte * server_state.spent.up_bytes
+        return server_state
 
     def vector_lengths(self, is_fedavg: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name.

@@ -67,20 +67,20 @@ def measure_client_metrics(
         clients: sorted ids of the clients that are evaluated.
     """
     shard_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
-    accuracy, loss = evaluate_on_ranks(network, clients, *shard_functions)
+    accuracy, client_loss = evaluate_on_ranks(network, clients, *shard_functions)
     accuracies = accuracy[~np.isnan(accuracy)]
-    metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}
+    metric_values = {"clients/jain": compute_jain_index(client_loss), "clients/loss_mean": float(client_loss.mean())}
     if len(accuracies):
         worst_accuracy, best_accuracy = average_worst_and_best(accuracies)
-        metrics |= {
+        metric_values |= {
             "clients/acc_mean": float(accuracies.mean()),
             "clients/acc_var": float(np.var(100 * accuracies)),
             "clients/acc_worst5": worst_accuracy,
             "clients/acc_best5": best_accuracy,
         }
-    return metrics, {
+    return metric_values, {
         "test_acc": _fill_client_column(clients, accuracy, federation),
-        "loss": _fill_client_column(clients, loss, federation),
+        "loss": _fill_client_column(clients, client_loss, federation),
     }
 
 
