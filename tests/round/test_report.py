@@ -33,7 +33,8 @@ def finished() -> Any:
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     jobs = SimpleNamespace(client=selection.clients)
-    dispatched = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=SimpleNamespace(answers=answers), jobs=jobs)
+    queries = SimpleNamespace(answers_by_signal=answers)
+    dispatched = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=queries, jobs=jobs)
     return SimpleNamespace(
         dispatch=dispatched, selection=selection, outcome=closing, queried_ids=ids(0, 1, 2), carries_late_jobs=False
     )
