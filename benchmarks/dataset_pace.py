@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 
 import made_data
 from fedcohort.dataset import folder, image_dataset, leaf  # noqa: F401  imported before memory is measured
-from fedcohort.dataset.files import read_table, release_memory
+from fedcohort.dataset.files import read_table, release_unused_memory
 from fedcohort.record import provenance
 from fedcohort.startup import components, compose, split  # noqa: F401
 from fedcohort.startup.load import DATA_GROUPS, load_federation
@@ -150,7 +150,7 @@ def warm_up() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table({"x": [[0.0]], "label": [0]}), file := Path(scratch, "train.parquet"))
         read_table(file).read_arrays("x")
-    release_memory()
+    release_unused_memory()
 
 
 def memory(entry: str) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 from hydra.utils import get_class
 
 from config_options import list_options, load_options
-from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.shakespeare import SEQUENCE_LENGTH
 from fedcohort.dataset.uci_har import SIGNALS, WINDOW_LENGTH
 from image_tables import encode_image, random_images
@@ -22,13 +22,13 @@ Tables = Mapping[str, Mapping[str, list[Any]]]  # columns by part
 def find_image_module(word: str) -> Any:
     """Return the module of an image dataset; None for other datasets."""
     module = importlib.import_module(load_options("dataset", word)["_target_"].rpartition(".")[0])
-    return module if isinstance(getattr(module, "IMAGE_LAYOUT", None), ImageLayout) else None
+    return module if isinstance(getattr(module, "TABLE_SPEC", None), ImageTableSpec) else None
 
 
 IMAGE_MODULES = {word: module for word in list_options("dataset") if (module := find_image_module(word)) is not None}
 
 
-def stored_shape(pictures: ImageLayout) -> tuple[int, int, int]:
+def stored_shape(pictures: ImageTableSpec) -> tuple[int, int, int]:
     """Return the shape of stored images; small if the dataset resizes them."""
     return (pictures.image_format.shape[0], 20, 24) if pictures.image_format.resize else pictures.image_format.shape
 
@@ -36,7 +36,7 @@ def stored_shape(pictures: ImageLayout) -> tuple[int, int, int]:
 def image_columns(word: str, **changes: Any) -> dict[str, Any]:
     """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
     module = IMAGE_MODULES[word]
-    pictures: ImageLayout = module.IMAGE_LAYOUT
+    pictures: ImageTableSpec = module.TABLE_SPEC
     columns: dict[str, Any] = {
         pictures.image_columns[0]: [encode_image(image) for image in random_images(N, stored_shape(pictures))],
         pictures.label_columns[0]: [i % 2 for i in range(N)],

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.dataset.base import Raw, check_data
+from fedcohort.dataset.base import Raw, check_raw_data
 from fedcohort.errors import DataError
 from federation_harness import make_raw
 
@@ -22,7 +22,7 @@ def odd(**changes: Any) -> Raw:
 def test_good_data_stay_unchanged(caplog: pytest.LogCaptureFixture) -> None:
     data = make_raw()
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        checked = check_data(data)
+        checked = check_raw_data(data)
     assert checked.train_x is data.train_x
     assert not caplog.messages
 
@@ -32,7 +32,7 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
     changes = {"train_x": data.train_x.astype(float), "test_y": data.test_y.astype(np.uint8)}
     valid = data.test_x.astype(float), data.test_y.astype(np.int32)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        checked = check_data(odd(**changes, valid=valid))
+        checked = check_raw_data(odd(**changes, valid=valid))
     assert checked.train_x.dtype == np.float32
     assert checked.test_y.dtype == np.int64
     assert checked.valid is not None
@@ -59,4 +59,4 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        check_data(odd(**changes))
+        check_raw_data(odd(**changes))

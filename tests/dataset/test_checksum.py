@@ -42,7 +42,7 @@ def test_what_a_dataset_is_called_doesnt_matter() -> None:
 def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
     monkeypatch.setattr(checksum, "MAX_HASHED_BYTES", 60)
-    monkeypatch.setattr(checksum, "ROWS_PER_STEP", 2)
+    monkeypatch.setattr(checksum, "ROWS_PER_HASH_STEP", 2)
     hashed_data, unseen = raw(), raw()
     hashed_data.train_x[16] = 0
     unseen.train_x[17] = 0

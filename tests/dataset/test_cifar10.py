@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.dataset.cifar10 import CLASSES, IMAGE_LAYOUT, Cifar10
+from fedcohort.dataset.cifar10 import CLASSES, TABLE_SPEC, Cifar10
 from fedcohort.dataset.files import read_part_table
 from fedcohort.dataset.image_dataset import read_images
 from fedcohort.dataset.labels import read_classes
@@ -25,9 +25,7 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
         for part in ("train", "test"):
             write_image_table(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
         results.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
-    mean, sd = (
-        np.array(values)[:, None, None] for values in (IMAGE_LAYOUT.pixel_scale.mean, IMAGE_LAYOUT.pixel_scale.sd)
-    )
+    mean, sd = (np.array(values)[:, None, None] for values in (TABLE_SPEC.pixel_scale.mean, TABLE_SPEC.pixel_scale.sd))
     np.testing.assert_allclose(results[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
     for other_data in results[1:]:
         np.testing.assert_array_equal(other_data.train_x, results[0].train_x)
@@ -75,8 +73,8 @@ def test_the_real_data() -> None:
     frame = read_part_table(str(DATA_FOLDER / "cifar10"), "test")
     labels = read_classes(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
-    pixels = read_images([frame], IMAGE_LAYOUT.image_columns, IMAGE_LAYOUT.image_format, np.arange(0, len(labels), 10))
+    pixels = read_images([frame], TABLE_SPEC.image_columns, TABLE_SPEC.image_format, np.arange(0, len(labels), 10))
     assert pixels.shape == (997, 3, 32, 32)
-    x = IMAGE_LAYOUT.pixel_scale.convert(pixels)
+    x = TABLE_SPEC.pixel_scale.convert(pixels)
     np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=0.05)
     np.testing.assert_allclose(x.std((0, 2, 3)), 1, atol=0.05)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.emnist import VARIANTS_BY_KIND, Emnist
+from fedcohort.dataset.emnist import CLASSES_AND_COUNTS_BY_KIND, Emnist
 from fedcohort.errors import DataError, OptionError
 from image_tables import encode_image, random_images, write_image_table
 
@@ -21,7 +21,7 @@ def load(folder: Path, kind: str, labels: list[Any], pixels: str = "auto") -> Ra
 
 def test_the_sizes_of_the_kinds() -> None:
     """814,255 characters in all, 131,600 of them balanced, 145,600 letters, 280,000 digits, 70,000 like MNIST."""
-    assert {kind: (len(classes), sum(sizes)) for kind, (classes, sizes) in VARIANTS_BY_KIND.items()} == {
+    assert {kind: (len(classes), sum(sizes)) for kind, (classes, sizes) in CLASSES_AND_COUNTS_BY_KIND.items()} == {
         "byclass": (62, 814_255),
         "bymerge": (47, 814_255),
         "balanced": (47, 131_600),

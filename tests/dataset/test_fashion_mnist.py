@@ -10,11 +10,11 @@ from PIL import Image
 
 from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.fashion_mnist import IMAGE_LAYOUT, FashionMnist
+from fedcohort.dataset.fashion_mnist import TABLE_SPEC, FashionMnist
 from fedcohort.errors import DataError
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "fashion_mnist"
-(MEAN,), (SD,) = IMAGE_LAYOUT.pixel_scale.mean, IMAGE_LAYOUT.pixel_scale.sd
+(MEAN,), (SD,) = TABLE_SPEC.pixel_scale.mean, TABLE_SPEC.pixel_scale.sd
 HUB = "zalando-datasets/fashion_mnist"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcohort.dataset.base import Raw, check_data
+from fedcohort.dataset.base import Raw, check_raw_data
 from fedcohort.dataset.celeba import Celeba
 from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.dataset.waterbirds import Waterbirds
@@ -74,7 +74,7 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
 )
 def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, expected_text: str) -> None:
     with pytest.raises(DataError, match=expected_text):
-        check_data(load(tmp_path, columns, **options))
+        check_raw_data(load(tmp_path, columns, **options))
 
 
 def test_a_single_sample_may_be_like_itself_and_two_kinds_are_enough(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytes
     """80 images of 48 pixels are 15,360 bytes as float32."""
     write_both_parts(tmp_path, image=IMAGES)
     for limit, kind in ((15_360, np.float32), (15_359, np.uint8)):
-        monkeypatch.setattr(module, "AUTO_UINT8_BYTES", limit)
+        monkeypatch.setattr(module, "MAX_AUTO_BYTES", limit)
         assert make_folder_dataset(tmp_path, features="image", scale=255).load(0).train_x.dtype == kind
     raw = make_folder_dataset(tmp_path, features="image").load(0)
     assert (raw.train_x.max(), raw.converted_scale) == (255, None), "only 255 is a divisor"

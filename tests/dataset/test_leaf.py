@@ -22,7 +22,7 @@ class Toy(LeafDataset):
 def divided(
     test: str = "sample", users: float = 1.0, least: int = 0, n_train_file: int = 60, seed: int = 0
 ) -> TrainTestSplit:
-    return Toy(None, None, None, test, users, least).split_rows(OWNER, np.random.default_rng(seed), n_train_file)
+    return Toy(None, None, None, test, users, least).split_train_test(OWNER, np.random.default_rng(seed), n_train_file)
 
 
 def test_nine_tenths_of_each_persons_samples_train() -> None:

@@ -31,7 +31,7 @@ def test_a_clients_data_do_not_depend_on_how_many_clients_there_are() -> None:
 def test_sizes_are_lognormal() -> None:
     """The logarithm of the size beyond the least is N(4, 2), up to rounding down."""
     data = replace(DATASET, max_samples=None)
-    n = np.array([len(data.draw_client(np.random.default_rng(seed))[1]) for seed in range(400)]) - 50
+    n = np.array([len(data.draw_samples(np.random.default_rng(seed))[1]) for seed in range(400)]) - 50
     assert np.median(np.log(n + 0.5)) == pytest.approx(4, abs=4 * 2 * 1.2533 / 20)
     assert np.diff(np.quantile(np.log(n + 0.5), [0.25, 0.75]))[0] == pytest.approx(2 * 1.349, rel=0.25)
 
@@ -40,20 +40,20 @@ def test_sizes_are_lognormal() -> None:
 def test_beta_is_the_variance_between_local_inputs(beta: float) -> None:
     """The mean of a client's 60 feature means is B_k plus noise of variance (1 + sum_j j^-1.2 / (60 n)) / 60."""
     data = replace(DATASET, beta=beta, max_samples=50)
-    means = np.array([data.draw_client(np.random.default_rng(seed))[0].mean() for seed in range(500)])
+    means = np.array([data.draw_samples(np.random.default_rng(seed))[0].mean() for seed in range(500)])
     variance = beta + 1 / 60
     assert means.var() == pytest.approx(variance, rel=5 * np.sqrt(2 / 500))
 
 
 def test_inputs_have_the_printed_covariance() -> None:
-    x, _ = Synthetic(1.0, 1.0, 1, 20_000, 20_000).draw_client(np.random.default_rng(0))
+    x, _ = Synthetic(1.0, 1.0, 1, 20_000, 20_000).draw_samples(np.random.default_rng(0))
     np.testing.assert_allclose(x.var(0), np.arange(1, 61) ** -1.2, rtol=5 * np.sqrt(2 / 20_000))
     assert np.abs(np.corrcoef(x.T) - np.eye(60)).max() < 5 / np.sqrt(20_000)
 
 
 def test_labels_are_a_linear_function_of_the_inputs() -> None:
     """Softmax regression without regularisation separates one client's classes."""
-    x, y = Synthetic(1.0, 1.0, 1, 400, 400).draw_client(np.random.default_rng(1))
+    x, y = Synthetic(1.0, 1.0, 1, 400, 400).draw_samples(np.random.default_rng(1))
     assert len(np.unique(y)) >= 2
     assert LogisticRegression(C=1e6, max_iter=3000).fit(x, y).score(x, y) > 0.99
 
@@ -61,7 +61,8 @@ def test_labels_are_a_linear_function_of_the_inputs() -> None:
 def test_alpha_shifts_all_logits_equally_and_changes_no_label() -> None:
     for seed in range(20):
         labels = [
-            Synthetic(alpha, 1.0, 1, 50, 200).draw_client(np.random.default_rng(seed))[1] for alpha in (0.0, 1.0, 100.0)
+            Synthetic(alpha, 1.0, 1, 50, 200).draw_samples(np.random.default_rng(seed))[1]
+            for alpha in (0.0, 1.0, 100.0)
         ]
         np.testing.assert_array_equal(labels[0], labels[1])
         np.testing.assert_array_equal(labels[0], labels[2])

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from case_loop import for_all
-from fedcohort.dataset.arrow_columns import is_row_number
+from fedcohort.dataset.arrow_columns import is_row_index_column
 from fedcohort.dataset.files import read_part_table, read_table
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
@@ -40,8 +40,8 @@ def test_numbers_side_by_side() -> None:
 
 def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five columns of seven rows, two columns and three rows at a time."""
-    monkeypatch.setattr("fedcohort.dataset.table.COLUMNS_AT_ONCE", 2)
-    monkeypatch.setattr("fedcohort.dataset.table.ROWS_AT_ONCE", 3)
+    monkeypatch.setattr("fedcohort.dataset.table.COLUMNS_PER_BLOCK", 2)
+    monkeypatch.setattr("fedcohort.dataset.table.ROWS_PER_BLOCK", 3)
     expected = np.arange(35.0).reshape(7, 5)
     columns = {f"x{j}": expected[:, j] for j in range(5)}
     np.testing.assert_array_equal(frame(**columns).read_matrix(list(columns)), expected)
@@ -261,7 +261,7 @@ def test_two_files_of_one_part(tmp_path: Path) -> None:
 @pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
 def test_unreadable_metadata_of_pandas_are_ignored(notes: bytes) -> None:
     made = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
-    assert not is_row_number(made.table, "a")
+    assert not is_row_index_column(made.table, "a")
 
 
 def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:

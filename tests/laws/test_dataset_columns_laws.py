@@ -15,7 +15,7 @@ from dataset_tables import LAYOUTS, Tables, make_tables
 from failure_hints import failure_hint
 from fake_hub import serve_folder
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.source import check_columns, find_column, has_column
+from fedcohort.dataset.source import check_column_renames, find_column, frame_has_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from image_tables import write_image_table
@@ -123,7 +123,7 @@ def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path:
             load(layout, columns, path=str(tmp_path))
 
 
-@failure_hint("Call `check_columns` in `__post_init__` with the names that each column goes by.")
+@failure_hint("Call `check_column_renames` in `__post_init__` with the names that each column goes by.")
 def test_invalid_column_names_are_rejected(layout: str) -> None:
     word = layout.partition(" ")[0]
     dataset_class = get_class(load_options("dataset", word)["_target_"])
@@ -150,21 +150,21 @@ def test_invalid_column_names_are_rejected(layout: str) -> None:
 
 
 def test_two_names_for_one_column_are_rejected() -> None:
-    check_columns({"image": "a", "label": "b"}, ("img", "image"), ("label",))
+    check_column_renames({"image": "a", "label": "b"}, ("img", "image"), ("label",))
     with pytest.raises(
         OptionError,
         match=r"^columns must be a mapping with only one of img and image, which are two names of the same column, got",
     ):
-        check_columns({"img": "a", "image": "b"}, ("img", "image"), ("label",))
+        check_column_renames({"img": "a", "image": "b"}, ("img", "image"), ("label",))
 
 
 def test_the_first_matching_column_name_is_used() -> None:
     table = pa.table({"label": ["an image"], "y": [1], "image": [0]})
-    frame = Frame("made", table, column_renames={"x": "label"}, column_options={"label": "dataset.columns.x=label"})
+    frame = Frame("made", table, column_renames={"x": "label"}, option_by_column={"label": "dataset.columns.x=label"})
     assert find_column(frame, "image", "x") == "label", "though there is one called image"
     assert find_column(frame, "label", "y") == "y", "as label is what x is called"
     assert find_column(frame, "image") == "image"
-    assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
+    assert [frame_has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
     message = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
     with pytest.raises(DataError, match=message):
         find_column(frame, "label", "z")

@@ -13,9 +13,9 @@ from dataset_tables import IMAGE_MODULES, N, image_columns, stored_shape
 from failure_hints import failure_hint
 from fake_hub import COMMIT, add_commit
 from fedcohort.dataset import hub
-from fedcohort.dataset.base import Raw, check_data
+from fedcohort.dataset.base import Raw, check_raw_data
 from fedcohort.dataset.checksum import compute_checksum
-from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.errors import DataError, OptionError
 from image_tables import encode_image, random_images, write_image_table
 
@@ -53,9 +53,9 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
-    if IMAGE_MODULES[word].IMAGE_LAYOUT.original_sizes is None:
+    if IMAGE_MODULES[word].TABLE_SPEC.original_image_counts is None:
         return
-    n, test = IMAGE_MODULES[word].IMAGE_LAYOUT.original_sizes
+    n, test = IMAGE_MODULES[word].TABLE_SPEC.original_image_counts
     notices = load(tmp_path, word).inputs
     assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
@@ -63,7 +63,7 @@ def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tm
 
 @failure_hint("Read labels with `read_classes`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
+    pictures: ImageTableSpec = IMAGE_MODULES[word].TABLE_SPEC
     named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
     np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
@@ -79,7 +79,7 @@ def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
 
 @failure_hint("Raise errors with `frame.cell_error`, which names file, column and row.")
 def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
+    pictures: ImageTableSpec = IMAGE_MODULES[word].TABLE_SPEC
     image, label = pictures.image_columns[0], pictures.label_columns[0]
     good = image_columns(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
@@ -115,7 +115,7 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
 
 
 def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
+    pictures: ImageTableSpec = IMAGE_MODULES[word].TABLE_SPEC
     one_image = [encode_image(random_images(1, stored_shape(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label_columns[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
@@ -125,7 +125,7 @@ def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) 
         for part in ("train", "test"):
             write_image_table(tmp_path, part, **image_columns(word, **changes))
         with pytest.raises(DataError, match=rf"^dataset={word}: {message}.*: there is nothing to learn"):
-            check_data(make_component("dataset", word, path=str(tmp_path)).load(0))
+            check_raw_data(make_component("dataset", word, path=str(tmp_path)).load(0))
 
 
 def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ class Trace(Availability):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
-        trace_table.check_path(self.path)
+        trace_table.check_path_option(self.path)
         for column_option in ("client", "start", "end"):
             ranges.text(column_option, getattr(self, column_option))
         for column_option in ("state", "period"):
@@ -121,7 +121,7 @@ class Trace(Availability):
         periods_s = self._read_periods(table, row_order, row_device, end_s)
         is_ready = np.ones(len(row_order), dtype=bool)
         if self.state is not None:
-            is_ready = trace_table.read_booleans(table, self.state)[row_order]
+            is_ready = trace_table.read_boolean_column(table, self.state)[row_order]
         if not is_ready.any():
             raise DataError(
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"

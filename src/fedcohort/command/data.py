@@ -40,7 +40,7 @@ from fedcohort.startup.overrides import spell_override_value
 from fedcohort.startup.run_info import describe_data
 
 if TYPE_CHECKING:
-    from fedcohort.dataset.user_table.propose import Proposal
+    pass
 
 OUT_KEY = "out="
 LABEL_WIDTH = 12  # of the labels at the left
@@ -207,7 +207,7 @@ def is_data_path(argument: str) -> bool:
     return not argument.startswith("../model") and (looks_like_path or Path(argument).exists())
 
 
-def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
+def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[OptionProposal, list[str]]":
     """Return the proposal for the files of `data_path`, and the options of a run: those proposed and those typed.
 
     Args:

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
-from fedcohort.dataset.files import check_folder
+from fedcohort.dataset.files import check_data_folder
 from fedcohort.dataset.raw.pieces import write_tables
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
     size_text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(positional_arguments) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(RAW_FORMATS)}")
-    raw_format, raw_folder = positional_arguments[0], check_folder(positional_arguments[1], "SRC")
+    raw_format, raw_folder = positional_arguments[0], check_data_folder(positional_arguments[1], "SRC")
     ranges.choice("the kind", raw_format, *RAW_FORMATS)
     destination = _check_destination(positional_arguments[2], raw_folder)
     image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text

@@ -98,8 +98,8 @@ class Raw:
     @property
     def n_attributes(self) -> int:
         """Number of different values of the attribute; 0 for a dataset without attribute."""
-        attribute_columns = [column for column in (self.train_attribute, self.test_attribute) if column is not None]
-        return int(max(column.max() for column in attribute_columns)) + 1 if attribute_columns else 0
+        attribute_arrays = [column for column in (self.train_attribute, self.test_attribute) if column is not None]
+        return int(max(column.max() for column in attribute_arrays)) + 1 if attribute_arrays else 0
 
 
 class Dataset(Component, Protocol):
@@ -117,20 +117,20 @@ class Dataset(Component, Protocol):
         """
 
 
-def check_generated_clients(clients: int | None, example_number: int) -> None:
-    """Raise `OptionError` if the option `clients` of a dataset that generates its clients is not an integer above 0.
+def check_clients_option(n_clients: int | None, example_number: int) -> None:
+    """Raise `OptionError` if the option `n_clients` of a dataset that generates its clients is not an integer above 0.
 
     Args:
-        clients: value of the option.
+        n_clients: value of the option.
         example_number: number of clients that the message suggests.
     """
-    if clients is None:  # it follows the option `clients` of the run
+    if n_clients is None:  # it follows the option `clients` of the run
         message_start = "clients must be an integer in [1, inf), got null: this dataset has no natural clients"
         raise OptionError(f"{message_start}, but generates clients. Set their number, such as clients={example_number}")
-    ranges.integer("clients", clients, "[1, inf)")
+    ranges.integer("clients", n_clients, "[1, inf)")
 
 
-def check_data(raw_data: Raw) -> Raw:
+def check_raw_data(raw_data: Raw) -> Raw:
     """Check the arrays of a dataset, and return it with float32 inputs, unless they are integers, and int64 labels.
 
     A warning names the arrays that were converted.
@@ -142,23 +142,23 @@ def check_data(raw_data: Raw) -> Raw:
         DataError: an array has a wrong type, shape or value, `n_classes` is invalid, or all training samples are equal;
             the message names the dataset.
     """
-    _check_ids(raw_data)
+    _check_owners_and_attributes(raw_data)
     x, y = _check_part(raw_data, "train", raw_data.train_x, raw_data.train_y)
     test_x, test_y = _check_part(raw_data, "test", raw_data.test_x, raw_data.test_y)
     id_arrays = {field: getattr(raw_data, field) for field in ID_FIELDS if getattr(raw_data, field) is not None}
-    converted_arrays: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
-    converted_arrays |= {field: id_array.astype(np.int64, copy=False) for field, id_array in id_arrays.items()}
-    if type_changes := [
-        f"{field_name} from {getattr(raw_data, field_name).dtype} to {converted_array.dtype}"
-        for field_name, converted_array in converted_arrays.items()
-        if converted_array.dtype != getattr(raw_data, field_name).dtype
+    arrays_by_field: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
+    arrays_by_field |= {field: id_array.astype(np.int64, copy=False) for field, id_array in id_arrays.items()}
+    if dtype_changes := [
+        f"{field_name} from {getattr(raw_data, field_name).dtype} to {array.dtype}"
+        for field_name, array in arrays_by_field.items()
+        if array.dtype != getattr(raw_data, field_name).dtype
     ]:
-        log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(type_changes))
-    if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):
+        log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(dtype_changes))
+    if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_all_samples_equal(raw_data.train_x):
         problem_text = f"all {len(raw_data.train_x)} training samples are the same"
         raise DataError(f"dataset={raw_data.name}: {problem_text}: there is nothing to learn, check the data")
     valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
-    return replace(raw_data, **converted_arrays, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
+    return replace(raw_data, **arrays_by_field, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
 def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
@@ -179,34 +179,34 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
     message_start = f"dataset={raw_data.name}: {part_name}"
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
         raise DataError(f"{message_start} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
-    if not _holds_integers(y) or y.ndim != (1 if raw_data.targets.single else 2):
+    if not _is_integer_array(y) or y.ndim != (1 if raw_data.targets.single else 2):
         expected_axes = "[N]" if raw_data.targets.single else "[N, positions]"
         raise DataError(f"{message_start} labels must be an integer array {expected_axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
         raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: both must be equal")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
-        shapes_text = f"inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}"
+        part_shapes_text = f"inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}"
         train_text = f"training samples {list(raw_data.train_x.shape[1:])} and {list(raw_data.train_y.shape[1:])}"
-        raise DataError(f"{message_start} samples have {shapes_text}, {train_text}: all must be equal")
+        raise DataError(f"{message_start} samples have {part_shapes_text}, {train_text}: all must be equal")
     if y.min() < (lowest_label := raw_data.targets.min_label) or y.max() >= raw_data.n_classes:
         raise DataError(
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
         )
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
-    if (bad_row := _find_bad_row(x)) is not None:
+    if (bad_row := _find_nonfinite_row(x)) is not None:
         raise DataError(f"{message_start} row {bad_row} has a feature that is NaN or infinite: correct or remove it")
     return x, y.astype(np.int64, copy=False)
 
 
-def _check_ids(raw_data: Raw) -> None:
+def _check_owners_and_attributes(raw_data: Raw) -> None:
     """Raise `DataError` for invalid owners, attributes or number of classes in `raw_data`."""
-    for name in ID_FIELDS:
-        id_array, y = getattr(raw_data, name), raw_data.train_y if name.startswith("train") else raw_data.test_y
+    for field in ID_FIELDS:
+        id_array, y = getattr(raw_data, field), raw_data.train_y if field.startswith("train") else raw_data.test_y
         n = len(y) if isinstance(y, np.ndarray) else 0
         if id_array is not None and (
-            not _holds_integers(id_array) or id_array.shape != (n,) or (n and id_array.min() < 0)
+            not _is_integer_array(id_array) or id_array.shape != (n,) or (n and id_array.min() < 0)
         ):
-            problem_text = f"{name} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
+            problem_text = f"{field} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
             raise DataError(f"dataset={raw_data.name}: {problem_text}")
     n_classes: object = raw_data.n_classes
     if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
@@ -214,22 +214,22 @@ def _check_ids(raw_data: Raw) -> None:
         raise DataError(f"dataset={raw_data.name}: {problem_text}")
 
 
-def _holds_integers(candidate_array: object) -> bool:
-    return isinstance(candidate_array, np.ndarray) and candidate_array.dtype.kind in "iu"
+def _is_integer_array(array: object) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype.kind in "iu"
 
 
-def _are_rows_equal(x: np.ndarray) -> bool:
+def _are_all_samples_equal(x: np.ndarray) -> bool:
     """Return whether all samples in `x` [N, ...] are equal; nine samples are compared first, which is faster."""
     return bool((x[:9] == x[0]).all()) and all(
         (x[i : i + ROWS_PER_BLOCK] == x[0]).all() for i in range(9, len(x), ROWS_PER_BLOCK)
     )
 
 
-def _find_bad_row(x: np.ndarray) -> int | None:
+def _find_nonfinite_row(x: np.ndarray) -> int | None:
     """Return the first row of the inputs `x` [N, ...] with a value that is NaN or infinite; None if there is none."""
-    for first_row in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS_PER_BLOCK):
-        x_block = x[first_row : first_row + ROWS_PER_BLOCK]
-        is_finite_row = np.isfinite(x_block).reshape(len(x_block), -1).all(1)
+    for block_start in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS_PER_BLOCK):
+        input_block = x[block_start : block_start + ROWS_PER_BLOCK]
+        is_finite_row = np.isfinite(input_block).reshape(len(input_block), -1).all(1)
         if not is_finite_row.all():
-            return first_row + int(is_finite_row.argmin())
+            return block_start + int(is_finite_row.argmin())
     return None

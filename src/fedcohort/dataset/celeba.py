@@ -21,11 +21,11 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="celeba",
     image_columns=("image",),
     label_columns=("Smiling",),
@@ -45,7 +45,7 @@ class Celeba(PeopleImages):
             attribute.
     """
 
-    image_layout, client_columns, hub_parts = IMAGE_LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
+    table_spec, client_columns, hub_splits = TABLE_SPEC, ("celeb_id", "client"), ("train", "valid", "test")
 
     attribute: str | None
 

@@ -13,24 +13,24 @@ import numpy as np
 from fedcohort.dataset.base import ID_FIELDS, Raw
 
 MAX_HASHED_BYTES = 2**28  # of inputs, which take about 0.25 s
-ROWS_PER_STEP = 4096  # rows that are hashed in one step
+ROWS_PER_HASH_STEP = 4096  # rows that are hashed in one step
 
 
 def compute_checksum(raw_data: Raw) -> str:
     """Return the checksum of the inputs, labels, owners and attributes in `raw_data`: 16 hexadecimal digits."""
-    digest = hashlib.blake2b(digest_size=8)
+    hasher = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
     for x in (raw_data.train_x, raw_data.test_x, *valid_x):
-        digest.update(f"{x.shape}{x.dtype.str}".encode())
+        hasher.update(f"{x.shape}{x.dtype.str}".encode())
         row_step = max(1, -(-x.nbytes // MAX_HASHED_BYTES))
         checksum_of_rows = 0
-        for first_row in range(0, len(x), ROWS_PER_STEP * row_step):
+        for chunk_start in range(0, len(x), ROWS_PER_HASH_STEP * row_step):
             checksum_of_rows = zlib.crc32(
-                np.ascontiguousarray(x[first_row : first_row + ROWS_PER_STEP * row_step : row_step]).data,
+                np.ascontiguousarray(x[chunk_start : chunk_start + ROWS_PER_HASH_STEP * row_step : row_step]).data,
                 checksum_of_rows,
             )
-        digest.update(checksum_of_rows.to_bytes(4, "little"))
+        hasher.update(checksum_of_rows.to_bytes(4, "little"))
     id_arrays = [getattr(raw_data, field) for field in ID_FIELDS]
     for id_array in (raw_data.train_y, raw_data.test_y, *id_arrays, *valid_y):
-        digest.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
-    return digest.hexdigest()
+        hasher.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
+    return hasher.hexdigest()

@@ -10,22 +10,22 @@ Departures from the paper: none; images aren't augmented.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.image_dataset import ImageTableSpec, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="cifar10",
     image_columns=("img", "image"),
     label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
     pixel_scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    original_sizes=(50_000, 10_000),
+    original_image_counts=(50_000, 10_000),
 )
 
 
 class Cifar10(SmallImages):
     """CIFAR-10, RGB images of 32 x 32 in 10 classes, from a folder or the Hugging Face hub."""
 
-    image_layout = IMAGE_LAYOUT
+    table_spec = TABLE_SPEC

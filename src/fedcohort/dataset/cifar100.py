@@ -12,10 +12,10 @@ Departures from the paper: none; the twenty coarse classes aren't read.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.image_dataset import ImageTableSpec, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
-CLASS_LIST = """
+CLASS_NAMES_TEXT = """
 apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
 castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin
 elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster
@@ -24,19 +24,19 @@ pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose
 skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television tiger
 tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
-CLASSES = tuple(CLASS_LIST.split())
-IMAGE_LAYOUT = ImageLayout(
+CLASSES = tuple(CLASS_NAMES_TEXT.split())
+TABLE_SPEC = ImageTableSpec(
     name="cifar100",
     image_columns=("img", "image"),
     label_columns=("fine_label", "label"),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
     pixel_scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
-    original_sizes=(50_000, 10_000),
+    original_image_counts=(50_000, 10_000),
 )
 
 
 class Cifar100(SmallImages):
     """CIFAR-100, RGB images of 32 x 32 in 100 classes, from a folder or the Hugging Face hub."""
 
-    image_layout = IMAGE_LAYOUT
+    table_spec = TABLE_SPEC

@@ -45,13 +45,13 @@ def read_owners(frames: Sequence[Frame], column_name: str | None) -> Owners:
     return Owners(train_clients, test_clients if len(frames) > 1 else None, tuple(map(str, client_names)))
 
 
-def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str = "client") -> tuple[Ids, list[Any]]:
+def read_clients(frames: Sequence[Frame], columns: Sequence[str], content: str = "client") -> tuple[Ids, list[Any]]:
     """Return the client of each row of several tables, and the names of the clients.
 
     Args:
         frames: tables, whose rows the result has one table after the other.
         columns: name of the column of clients in each table.
-        cell_noun: what a cell names, such as "client", for messages.
+        content: what a cell names, such as "client", for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -64,44 +64,45 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
 
     name_chunks: list[Any] = []
     for frame, column_name in zip(frames, columns, strict=True):
-        frame_chunks = list(read_name_chunks(frame, column_name, cell_noun))
+        frame_chunks = list(read_name_chunks(frame, column_name, content))
         if name_chunks and name_chunks[0].type != frame_chunks[0].type:
             problem_text = f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(column_name, problem_text)
         name_chunks += frame_chunks
-    encoded_names = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
-    distinct_names = encoded_names.dictionary.to_pylist()
-    client_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_names))}
-    client_numbers = np.array([client_by_name[client_name] for client_name in distinct_names], dtype=np.int64)
-    return client_numbers[encoded_names.indices.to_numpy()], sorted(distinct_names)
+    encoded_clients = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
+    distinct_clients = encoded_clients.dictionary.to_pylist()
+    client_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_clients))}
+    client_numbers = np.array([client_by_name[client_name] for client_name in distinct_clients], dtype=np.int64)
+    return client_numbers[encoded_clients.indices.to_numpy()], sorted(distinct_clients)
 
 
-def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
+def read_name_chunks(frame: Frame, column: str, content: str) -> Iterator[Any]:
     """Yield a column of client names or labels in chunks, as pyarrow arrays of texts, int64 or bool.
 
     Args:
         frame: table that has the column.
-        name: name of the column.
-        cell_noun: what a cell names, such as "client", for messages.
+        column: name of the column.
+        content: what a cell names, such as "client", for messages.
 
     Raises:
         DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
     """
     import pyarrow as pa
 
-    frame.check_column(name)
-    cell_rule = f"{cell_noun}s are texts, or whole numbers"
-    if not (arrow_columns.is_text(data_type := frame.get_column_type(name)) or arrow_columns.is_number(data_type)):
-        raise frame.column_error(name, f": column {name!r} holds {data_type}; {cell_rule}")
-    for first_row, chunk in frame.read_chunks(name):
-        if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
-            yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
+    frame.require_column(column)
+    rule = f"{content}s are texts, or whole numbers"
+    column_type = frame.get_column_type(column)
+    if not (arrow_columns.is_text_type(column_type) or arrow_columns.is_number_type(column_type)):
+        raise frame.column_error(column, f": column {column!r} holds {column_type}; {rule}")
+    for first_row, chunk in frame.read_chunks(column):
+        if pa.types.is_boolean(column_type) or arrow_columns.is_text_type(column_type):
+            yield chunk.cast(pa.large_string()) if arrow_columns.is_text_type(column_type) else chunk
             continue
-        if pa.types.is_integer(data_type):
+        if pa.types.is_integer(column_type):
             numbers = chunk.to_numpy()
             is_invalid = numbers > np.iinfo(np.int64).max
         else:
             numbers = chunk.cast(pa.float64()).to_numpy()
             is_invalid = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2**53)
-        frame.check_cells(name, is_invalid, lambda row: f"has {cell_noun} {chunk[row].as_py()}; {cell_rule}", first_row)  # noqa: B023
+        frame.check_cells(column, is_invalid, lambda row: f"has {content} {chunk[row].as_py()}; {rule}", first_row)  # noqa: B023
         yield pa.array(numbers.astype(np.int64))

@@ -27,8 +27,8 @@ from jaxtyping import Float32, Float64, Int64
 
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.base import Raw, check_generated_clients
-from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.base import Raw, check_clients_option
+from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.source import TableDataset
 from fedcohort.errors import DataError
@@ -37,7 +37,7 @@ from fedcohort.types import Ids
 
 PIXEL_MEAN, PIXEL_SD = 0.1307, 0.3081
 PIXEL_SCALE = PixelScale((PIXEL_MEAN, PIXEL_MEAN), (PIXEL_SD, PIXEL_SD))
-DIGIT_LAYOUT = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
+MNIST = ImageTableSpec("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
 
 GroupCounts = Int64[np.ndarray, "clients 2 2"]
 
@@ -54,7 +54,7 @@ class Cmnist(TableDataset):
             with their class.
     """
 
-    name, column_names = "cmnist", (DIGIT_LAYOUT.image_columns, DIGIT_LAYOUT.label_columns)
+    name, column_names = "cmnist", (MNIST.image_columns, MNIST.label_columns)
 
     clients: int
     ci: float
@@ -63,7 +63,7 @@ class Cmnist(TableDataset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_generated_clients(self.clients, 24)
+        check_clients_option(self.clients, 24)
         ranges.number("ci", self.ci, "[0, 1]")
         ranges.number("ai", self.ai, "[0, 1]")
         ranges.number("share", self.share, "[0.5, 1]")
@@ -82,19 +82,19 @@ class Cmnist(TableDataset):
             DataError: a table is missing or invalid, or a class has too few images for the number of clients.
         """
         train_frame, test_frame = self.read_frames()
-        y, test_y = ((DIGIT_LAYOUT.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
+        y, test_y = ((MNIST.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
         rng = new_generator(seed, "cmnist")
-        group_counts = self.count_groups(np.bincount(y, minlength=2), rng)
-        train_rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
+        group_counts = self.count_group_samples(np.bincount(y, minlength=2), rng)
+        train_rows, owner_of_row, colours = draw_images(y, group_counts, rng)
         test_group_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not test_group_counts.all() or not group_counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of a class for clients={self.clients}: set fewer clients")
-        test_rows, _, test_colours = draw_rows(test_y, test_group_counts, rng)
+        test_rows, _, test_colours = draw_images(test_y, test_group_counts, rng)
         return Raw(
             self.name,
-            paint_images(DIGIT_LAYOUT.read_images([train_frame], train_rows), colours),
+            paint_images(MNIST.read_images([train_frame], train_rows), colours),
             y[train_rows],
-            paint_images(DIGIT_LAYOUT.read_images([test_frame], test_rows), test_colours),
+            paint_images(MNIST.read_images([test_frame], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner_of_row,
@@ -106,7 +106,7 @@ class Cmnist(TableDataset):
             converted_scale=PIXEL_SCALE,
         )
 
-    def count_groups(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
+    def count_group_samples(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
         """Return the number of samples by client, class and colour.
 
         Args:
@@ -123,16 +123,16 @@ class Cmnist(TableDataset):
         Clients with class imbalance come first, then those with attribute imbalance, then spurious correlation.
         """
         s, K = self.share, self.clients
-        n_class_skewed = round(self.ci * K)
-        n_attribute_skewed = min(round(self.ai * K), K - n_class_skewed)
-        imbalanced_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
-        ci = [imbalanced_shares[:: 1 - 2 * (k % 2)] for k in range(n_class_skewed)]
-        ai = [imbalanced_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_attribute_skewed)]
-        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_class_skewed - n_attribute_skewed)
+        n_class_skewed_clients = round(self.ci * K)
+        n_attribute_skewed_clients = min(round(self.ai * K), K - n_class_skewed_clients)
+        imbalanced_group_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
+        ci = [imbalanced_group_shares[:: 1 - 2 * (k % 2)] for k in range(n_class_skewed_clients)]
+        ai = [imbalanced_group_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_attribute_skewed_clients)]
+        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_class_skewed_clients - n_attribute_skewed_clients)
         return np.stack([*ci, *ai, *sc])
 
 
-def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def draw_images(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Draw images without replacement for each client, class and colour.
 
     Args:

@@ -24,8 +24,8 @@ from fedcohort.host import memory
 
 CSV_TO_MEMORY_RATIO = 4  # times at most that a number in a CSV is longer than in memory: 25 characters for 8 bytes
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
-HEAD_BYTES = 2**16  # of a file, from which its format is recognised
-HEAD_LINES = 20
+MAX_INSPECTED_BYTES = 2**16  # of a file, from which its format is recognised
+MAX_INSPECTED_LINES = 20
 MAX_LISTED_ROWS = 5  # rows of a wrong length that a message names
 GZIP_SIGNATURE = b"\x1f\x8b"
 UTF16_PATTERNS = {  # how the bytes of text in each encoding begin, with a byte order mark or with ASCII characters
@@ -48,13 +48,13 @@ OTHER_FORMATS = {  # first bytes of files that are no CSV, and what to do with t
 DECIMAL_COMMA_PATTERN = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 
 
-def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
+def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
     """Read a CSV file as a table.
 
     Args:
         file: path of the file; gzip is recognised by the content.
-        decimal: decimal mark: "point", "comma", or "auto". With "auto" commas are decimal marks in files whose columns
-            other characters separate.
+        decimal_mark: "point", "comma", or "auto". With "auto" commas are decimal marks in files whose columns other
+            characters separate.
 
     Returns:
         A `pa.Table` with inferred types, and notes on the recognised format, such as "decimal commas".
@@ -63,29 +63,31 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
         DataError: the file is no CSV, has another encoding, or has rows of different lengths.
         OptionError: the file needs more memory than is available.
     """
-    file_bytes = file.stat().st_size
-    table_text = f"dataset.path: {file} ({file_bytes / 1e9:.1f} GB)"
-    memory.require_memory(file_bytes / CSV_TO_MEMORY_RATIO, table_text, "write it as Parquet, or use fewer rows")
+    n_file_bytes = file.stat().st_size
+    file_and_size = f"dataset.path: {file} ({n_file_bytes / 1e9:.1f} GB)"
+    memory.require_memory(n_file_bytes / CSV_TO_MEMORY_RATIO, file_and_size, "write it as Parquet, or use fewer rows")
     compression, encoding, separator = _recognise_format(file)
-    bad_rows: list[Any] = []
+    ragged_rows: list[Any] = []
 
-    def note_bad_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
-        bad_rows.append(row)
+    def record_ragged_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
+        ragged_rows.append(row)
         return "skip"
 
     # pyarrow numbers the rows that it skips only without threads.
     read_options = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
-    parse_options = pa.csv.ParseOptions(delimiter=separator, newlines_in_values=True, invalid_row_handler=note_bad_row)
+    parse_options = pa.csv.ParseOptions(
+        delimiter=separator, newlines_in_values=True, invalid_row_handler=record_ragged_row
+    )
     try:
         table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse_options)
     except (pa.ArrowException, OSError) as error:
         raise make_read_error(file, error) from error
-    if bad_rows:
-        raise _make_length_error(file, bad_rows)
+    if ragged_rows:
+        raise _make_cell_count_error(file, ragged_rows)
     file_notes = ["unpacked from gzip"] if compression else []
     file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
     file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
-    if decimal == "comma" or (decimal == "auto" and separator != ","):
+    if decimal_mark == "comma" or (decimal_mark == "auto" and separator != ","):
         table, has_decimal_commas = _read_decimal_commas(table)
         file_notes += ["decimal commas"] * has_decimal_commas
     return table, file_notes
@@ -99,14 +101,14 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
     compression = None
     try:
         with file.open("rb") as file_stream:
-            first_bytes = file_stream.read(HEAD_BYTES)
+            first_bytes = file_stream.read(MAX_INSPECTED_BYTES)
         if reason := next(
-            (reason for signature, reason in OTHER_FORMATS.items() if first_bytes.startswith(signature)), None
+            (reason for file_signature, reason in OTHER_FORMATS.items() if first_bytes.startswith(file_signature)), None
         ):
             raise DataError(f"dataset.path: {file} {reason}")
         compression = "gzip" if first_bytes.startswith(GZIP_SIGNATURE) else None
-        first_bytes = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
-        encoding = next((codec for codec, pattern in UTF16_PATTERNS.items() if pattern.match(first_bytes)), "utf-8")
+        first_bytes = pa.input_stream(str(file), compression=compression).read(MAX_INSPECTED_BYTES)
+        encoding = next((name for name, start in UTF16_PATTERNS.items() if start.match(first_bytes)), "utf-8")
         check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
         reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
@@ -147,29 +149,30 @@ def recognise_separator(first_lines: str) -> str:
         first_lines: the first lines of the file, beginning with the header; the last line may be cut off and is not
             compared.
     """
-    first_rows = first_lines.splitlines()[:HEAD_LINES]
+    inspected_lines = first_lines.splitlines()[:MAX_INSPECTED_LINES]
     best_separator, best_separator_score = ",", (False, 1)
     for separator in SEPARATORS:
-        split_rows = [row for row in csv.reader(first_rows, delimiter=separator) if row]
-        n_columns = len(split_rows[0]) if split_rows else 1
-        separator_score = (n_columns > 1 and all(len(row) == n_columns for row in split_rows[1:-1]), n_columns)
+        cells_by_row = [row for row in csv.reader(inspected_lines, delimiter=separator) if row]
+        n_columns = len(cells_by_row[0]) if cells_by_row else 1
+        separator_score = (n_columns > 1 and all(len(row) == n_columns for row in cells_by_row[1:-1]), n_columns)
         if n_columns > 1 and separator_score > best_separator_score:
             best_separator, best_separator_score = separator, separator_score
     return best_separator
 
 
-def _make_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
+def _make_cell_count_error(file: Path, ragged_rows: Sequence[Any]) -> DataError:
     """Return the error for rows that have more or fewer cells than the header.
 
     Args:
         file: the CSV file.
-        bad_rows: pyarrow's descriptions of these rows (`pa.csv.InvalidRow`).
+        ragged_rows: pyarrow's descriptions of these rows (`pa.csv.InvalidRow`).
     """
-    more_text = f" ({len(bad_rows) - MAX_LISTED_ROWS} more such rows follow)" if len(bad_rows) > MAX_LISTED_ROWS else ""
+    n_more_rows = len(ragged_rows) - MAX_LISTED_ROWS
+    more_rows_text = f" ({n_more_rows} more such rows follow)" if n_more_rows > 0 else ""
     message_start, row_errors = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
-    for row in bad_rows[:MAX_LISTED_ROWS]:
-        cells_text = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_text}"
-        row_errors.append(DataError(f"{message_start}: row {row.number - 2} has {cells_text}"))
+    for row in ragged_rows[:MAX_LISTED_ROWS]:
+        cell_counts_text = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_rows_text}"
+        row_errors.append(DataError(f"{message_start}: row {row.number - 2} has {cell_counts_text}"))
     return SeveralProblems(row_errors) if len(row_errors) > 1 else row_errors[0]
 
 
@@ -182,16 +185,16 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
     Returns:
         The table, and whether a column was converted.
     """
-    has_converted = False
+    has_converted_column = False
     for column_number, column_name in enumerate(table.column_names):
         column = table.column(column_number)
-        if not arrow_columns.is_text(column.type):
+        if not arrow_columns.is_text_type(column.type):
             continue
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA_PATTERN)
-        column_with_points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
-        if pc.any(has_comma).as_py() and (numeric_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
-            numeric_column = column_with_points
+        decimal_point_column = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
+        if pc.any(has_comma).as_py() and (numeric_share := arrow_columns.share_of_numbers(decimal_point_column)) >= 0.5:
+            numeric_column = decimal_point_column
             if numeric_share == 1:
-                numeric_column = pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
-            table, has_converted = table.set_column(column_number, column_name, numeric_column), True
-    return table, has_converted
+                numeric_column = pa.array(arrow_columns.to_numbers(decimal_point_column), from_pandas=True)
+            table, has_converted_column = table.set_column(column_number, column_name, numeric_column), True
+    return table, has_converted_column

@@ -31,7 +31,7 @@ class Digits(Dataset):
         """
         images, y = read_bundled_digits()
         x = (images / 16).astype(np.float32)[:, None]
-        train_rows, test_rows = split_stratified(y, new_generator(seed, "digits"))
+        train_rows, test_rows = draw_train_test_rows(y, new_generator(seed, "digits"))
         return Raw("digits", x[train_rows], y[train_rows], x[test_rows], y[test_rows], n_classes=10)
 
 
@@ -45,12 +45,12 @@ def read_bundled_digits() -> tuple[np.ndarray, Ids]:
     file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
     digit_table = np.loadtxt(str(file), delimiter=",")
     images, classes = digit_table[:, :-1].reshape(-1, 8, 8), digit_table[:, -1].astype(np.int64)
-    for loaded_array in (images, classes):
-        loaded_array.flags.writeable = False
+    for shared_array in (images, classes):
+        shared_array.flags.writeable = False
     return images, classes
 
 
-def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
+def draw_train_test_rows(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
     """Draw a fifth of each class as the test part.
 
     Args:
@@ -60,8 +60,8 @@ def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
     Returns:
         Sorted positions of the training samples, and of the test samples, each int64.
     """
-    is_test = np.zeros(len(labels), dtype=bool)
+    is_test_row = np.zeros(len(labels), dtype=bool)
     for c in np.unique(labels):
         class_rows = rng.permutation(np.flatnonzero(labels == c))
-        is_test[class_rows[: round(TEST_SHARE * len(class_rows))]] = True
-    return np.flatnonzero(~is_test), np.flatnonzero(is_test)
+        is_test_row[class_rows[: round(TEST_SHARE * len(class_rows))]] = True
+    return np.flatnonzero(~is_test_row), np.flatnonzero(is_test_row)

@@ -26,7 +26,7 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
@@ -34,7 +34,7 @@ from fedcohort.dataset.table import Frame
 IMAGE_COLUMNS, LABEL_COLUMNS = ("image",), ("label",)
 DIGITS, CAPITALS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 MERGED_CLASSES = DIGITS + CAPITALS + "abdefghnqrt"
-VARIANTS_BY_KIND = {  # classes, and images for training and for the test
+CLASSES_AND_COUNTS_BY_KIND = {  # classes, and images for training and for the test
     "byclass": (DIGITS + CAPITALS + SMALL_LETTERS, (697_932, 116_323)),
     "bymerge": (MERGED_CLASSES, (697_932, 116_323)),
     "balanced": (MERGED_CLASSES, (112_800, 18_800)),
@@ -58,7 +58,7 @@ class Emnist(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.choice("kind", self.kind, *VARIANTS_BY_KIND)
+        ranges.choice("kind", self.kind, *CLASSES_AND_COUNTS_BY_KIND)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, 1, 28, 28] with the classes of the option `kind`, without natural clients.
@@ -69,13 +69,13 @@ class Emnist(ImageTables):
         Raises:
             DataError: a table is missing, damaged, or has other columns, images or labels.
         """
-        classes, original_sizes = VARIANTS_BY_KIND[self.kind]
+        classes, original_image_counts = CLASSES_AND_COUNTS_BY_KIND[self.kind]
         frames = self.read_frames()
         labels_start_at_one = self.kind == "letters" and all(_labels_start_at_one(frame) for frame in frames)
         class_names = ("none", *classes) if labels_start_at_one else tuple(classes)
         image_format, pixel_scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
-        raw_data = ImageLayout(
-            "emnist", IMAGE_COLUMNS, LABEL_COLUMNS, class_names, image_format, pixel_scale, original_sizes
+        raw_data = ImageTableSpec(
+            "emnist", IMAGE_COLUMNS, LABEL_COLUMNS, class_names, image_format, pixel_scale, original_image_counts
         ).load(frames, self.pixels)
         if not labels_start_at_one:
             return raw_data
@@ -85,5 +85,5 @@ class Emnist(ImageTables):
 
 def _labels_start_at_one(frame: Frame) -> bool:
     """Return whether the labels in the table `frame` are numbers and all at least 1, as EMNIST numbers letters."""
-    column = frame.read_full_column(find_column(frame, *LABEL_COLUMNS))
-    return arrow_columns.is_number(column.type) and arrow_columns.to_numbers(column).min() >= 1
+    cells = frame.read_filled_column(find_column(frame, *LABEL_COLUMNS))
+    return arrow_columns.is_number_type(cells.type) and arrow_columns.to_numbers(cells).min() >= 1

@@ -9,22 +9,22 @@ Departures from the paper: none.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.image_dataset import ImageTableSpec, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="fashion_mnist",
     image_columns=("image",),
     label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((1, 28, 28)),
     pixel_scale=PixelScale((0.2860,), (0.3530,)),
-    original_sizes=(60_000, 10_000),
+    original_image_counts=(60_000, 10_000),
 )
 
 
 class FashionMnist(SmallImages):
     """Fashion-MNIST, grey images of 28 x 28 of clothes in 10 classes, from a folder or the Hugging Face hub."""
 
-    image_layout = IMAGE_LAYOUT
+    table_spec = TABLE_SPEC

@@ -21,11 +21,11 @@ Departures from LEAF: the random draws differ, and writers with fewer than three
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout
+from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="femnist",
     image_columns=("image", "x"),
     label_columns=("character", "label", "y"),
@@ -39,4 +39,4 @@ IMAGE_LAYOUT = ImageLayout(
 class Femnist(PeopleImages):
     """FEMNIST, grey images of 28 x 28 of handwritten digits and letters, 62 classes, a natural client per writer."""
 
-    image_layout, client_columns = IMAGE_LAYOUT, ("writer_id", "client")
+    table_spec, client_columns = TABLE_SPEC, ("writer_id", "client")

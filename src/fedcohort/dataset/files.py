@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.csv_file import read_csv
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import format_names
 from fedcohort.dataset.parquet import StoredTable, check_distinct_names, list_parquet
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -18,30 +18,30 @@ from fedcohort.paths import expand_home
 TABLE_SUFFIXES = (".parquet", ".csv")
 
 
-def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Frame:
+def read_table(file: Path, decimal_mark: str = "auto", option_name: str = "dataset.path") -> Frame:
     """Read a table from a Parquet or CSV file, or from a folder of Parquet files.
 
     Args:
         file: path of the file or folder.
-        decimal: decimal mark of CSV files: "point", "comma", or "auto" to recognise it.
-        option: option that names the file, for messages.
+        decimal_mark: decimal mark of CSV files: "point", "comma", or "auto" to recognise it.
+        option_name: option that names the file, for messages.
 
     Raises:
         DataError: the file can't be read, or has no row.
     """
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
-        table, file_notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
+        table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal_mark)
         if not is_parquet:
-            file_notes += _check_header(file, list(table.column_names))
+            notes += _check_csv_header(file, list(table.column_names))
         if table.num_rows == 0:
             raise DataError(f"dataset.path: {file} has no rows: add samples")
     except DataError as error:  # the readers of files name the option of most files
-        raise DataError(str(error).replace("dataset.path", option, 1)) from error
-    return Frame(str(file), table, option, notes=tuple(file_notes), locate_row=table.locate_row if is_parquet else None)
+        raise DataError(str(error).replace("dataset.path", option_name, 1)) from error
+    return Frame(str(file), table, option_name, notes=tuple(notes), locate_row=table.locate_row if is_parquet else None)
 
 
-def _check_header(file: Path, header: list[str]) -> list[str]:
+def _check_csv_header(file: Path, header: list[str]) -> list[str]:
     """Return notes on suspicious column names of a CSV file: one if half or more of them are numbers, else [].
 
     Numbers get no note if they are the first names and count from 0, as pandas numbers columns.
@@ -57,86 +57,87 @@ def _check_header(file: Path, header: list[str]) -> list[str]:
     check_distinct_names(file, header)
     if len(header) == 1 and " " in header[0]:
         raise DataError(f"dataset.path: {file} separates columns by spaces: separate them by commas")
-    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in header)
+    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, column.strip()) is not None for column in header)
     if 2 * n_numeric_names < len(header) or header[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
         return []
     if n_numeric_names == len(header):
         message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
         raise DataError(f"{message_start}: add a line such as x0,x1,label")
-    return [f"its first line names the columns ({list_names(header, 3)})"]
+    return [f"its first line names the columns ({format_names(header, 3)})"]
 
 
-def release_memory() -> None:
+def release_unused_memory() -> None:
     """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
     pa.default_memory_pool().release_unused()
     memory.return_freed_memory()
 
 
-def read_part_table(path: str, part_name: str, option: str = "dataset.path") -> Frame:
+def read_part_table(path: str, part_name: str, option_name: str = "dataset.path") -> Frame:
     """Read the table of one part of a dataset.
 
     Args:
         path: path of the folder that holds the parts.
         part_name: name of the part, such as train or test.
-        option: option that names the folder, for messages.
+        option_name: option that names the folder, for messages.
 
     Raises:
         DataError: the folder has no table of this part, or the table can't be read.
     """
-    if (file := find_part_file(path, part_name, option)) is None:
-        folder_content = list_folder(expand_home(path))
-        raise DataError(f"{option}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
-    return read_table(file, option=option)
+    if (file := find_part_file(path, part_name, option_name)) is None:
+        folder_content = list_entries(expand_home(path))
+        raise DataError(f"{option_name}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
+    return read_table(file, option_name=option_name)
 
 
-def list_folder(folder: Path) -> str:
+def list_entries(folder: Path) -> str:
     """Return the names of the first 12 files and folders in `folder`, joined by commas; "nothing" if it is empty."""
     entry_names = sorted(path.name for path in folder.iterdir())
     return ", ".join([*entry_names[:12], *(["..."] if entry_names[12:] else [])]) or "nothing"
 
 
-def find_part_file(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
+def find_part_file(path: str, part_name: str, option_name: str = "dataset.path") -> Path | None:
     """Return the file of one part of a dataset; None if the folder has no such file.
 
     Args:
         path: path of the folder.
         part_name: name of the part, such as train or test.
-        option: option that names the folder, for messages.
+        option_name: option that names the folder, for messages.
 
     Raises:
         DataError: the folder or the file can't be read, or there are two files of the part.
     """
-    folder = check_folder(path, option)
+    folder = check_data_folder(path, option_name)
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
     irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
     if irregular_files:
         problem_text = "is no regular file, or a broken link: it is not read, replace it"
-        raise DataError(f"{option}={path}: {irregular_files[0].name} {problem_text}")
+        raise DataError(f"{option_name}={path}: {irregular_files[0].name} {problem_text}")
     if len(files) > 1:
-        raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
+        raise DataError(f"{option_name}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None
 
 
-def check_folder(path: str, option: str = "dataset.path") -> Path:
+def check_data_folder(path: str, option_name: str = "dataset.path") -> Path:
     """Return the folder at a path that a user typed.
 
     Args:
         path: path of the folder; `~` is the home folder.
-        option: option that names the folder, for messages.
+        option_name: option that names the folder, for messages.
 
     Raises:
         DataError: the path leads to no folder, or the folder can't be read.
     """
     try:
         folder = expand_home(path)
-        is_folder = folder.is_dir()
-        if is_folder:
+        path_is_folder = folder.is_dir()
+        if path_is_folder:
             os.scandir(folder).close()
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
-        raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
-    if not is_folder or not path.strip():
+        reason = getattr(error, "strerror", None) or error
+        raise DataError(f"{option_name}={path[:200]} can't be read: {reason}") from error
+    if not path_is_folder or not path.strip():
         problem_text = f"there is no such file or folder (from {Path.cwd()})"
         if path.strip() and os.path.exists(folder):
             problem_text = "this is no folder (archives must be unpacked)"
-        raise DataError(f"{option}={path[:200]}: {problem_text}")
+        raise DataError(f"{option_name}={path[:200]}: {problem_text}")
     return folder

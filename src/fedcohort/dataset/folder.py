@@ -21,7 +21,7 @@ Departures from the paper: none: it follows no paper.
 from dataclasses import dataclass
 
 from fedcohort.dataset.base import Dataset, Raw
-from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.files import release_unused_memory
 from fedcohort.dataset.user_table.loading import TableLoader
 from fedcohort.dataset.user_table.options import TableOptions
 
@@ -41,5 +41,5 @@ class Folder(TableOptions, Dataset):
                 problem.
         """
         raw_data = TableLoader(self, seed).load()
-        release_memory()
+        release_unused_memory()
         return raw_data

@@ -19,7 +19,7 @@ from fedcohort.errors import DataError
 
 CONNECTION_TIMEOUT_S = 10
 MAX_REASON_LENGTH = 160  # characters of another library's reason
-NAME_PATTERN = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
+HUB_NAME_PATTERN = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
 COMMIT_PATTERN = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 OFFLINE_REMEDY = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
@@ -35,16 +35,16 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
     Raises:
         DataError: the dataset can't be loaded, or lacks a required split.
     """
-    name_match = NAME_PATTERN.fullmatch(name)
+    name_match = HUB_NAME_PATTERN.fullmatch(name)
     repository, name_parts = (name_match["path"], name_match.groupdict()) if name_match else (name, {})
-    load_options = {option: name_parts[option] for option in ("name", "revision") if name_parts.get(option)}
+    load_dataset_options = {part: text for part, text in name_parts.items() if text and part != "path"}
     if network_problem := check_network():  # use the cache: the library would repeat its requests for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
     logging.disable()  # an error is raised, and one message describes it
     try:
-        splits = load_dataset(repository, **load_options)
+        splits = load_dataset(repository, **load_dataset_options)
     except Exception as error:  # the errors of the libraries have no common base class
         reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON_LENGTH]}"
         remedy = f"set dataset.hub={repository}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE_REMEDY
@@ -69,9 +69,9 @@ def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
     Args:
         split: a `datasets.Dataset`.
     """
-    file_addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
-    commits_of_addresses = [COMMIT_PATTERN.findall(address.replace(os.sep, "/")) for address in file_addresses]
-    return next((str(commits[-1]) for commits in commits_of_addresses if commits), "")
+    file_urls = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
+    commits_by_file = [COMMIT_PATTERN.findall(file_url.replace(os.sep, "/")) for file_url in file_urls]
+    return next((str(file_commits[-1]) for file_commits in commits_by_file if file_commits), "")
 
 
 def check_network() -> str:
@@ -79,13 +79,13 @@ def check_network() -> str:
 
     "" is also returned if the server answers with an error, and if its certificate is invalid.
     """
-    endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
+    hub_url = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=CONNECTION_TIMEOUT_S).close()
+        urllib.request.urlopen(urllib.request.Request(hub_url, method="HEAD"), timeout=CONNECTION_TIMEOUT_S).close()
     except urllib.error.HTTPError:
         return ""
     except OSError as error:
         network_error = getattr(error, "reason", error)
         # The library itself reports problems of certificates.
-        return "" if isinstance(network_error, ssl.SSLError) else f"{endpoint}: {network_error}"
+        return "" if isinstance(network_error, ssl.SSLError) else f"{hub_url}: {network_error}"
     return ""

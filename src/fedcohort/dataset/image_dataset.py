@@ -18,23 +18,23 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.images import ImageFormat, decode_cells, holds_images
+from fedcohort.dataset.files import release_unused_memory
+from fedcohort.dataset.images import ImageFormat, decode_image_cells, is_image_type
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.messages import compare_with_original
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
-AUTO_UINT8_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
+MAX_AUTO_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 PIXEL_TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
 NOT_PIXELS_TEXT = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
 
 @dataclass(frozen=True)
-class ImageLayout:
+class ImageTableSpec:
     """Columns, classes and images of a dataset.
 
     Attributes:
@@ -44,7 +44,7 @@ class ImageLayout:
         classes: names of the classes, in the order of their numbers.
         image_format: shape of an image, and conversion of images of other sizes.
         pixel_scale: normalisation of pixels.
-        original_sizes: numbers of training and test images of the original dataset; None if options change them.
+        original_image_counts: numbers of training and test images of the original dataset; None if options change them.
         original_pool_counts: numbers of images and people of the original, if its parts are pooled and divided again.
     """
 
@@ -54,7 +54,7 @@ class ImageLayout:
     classes: Sequence[str]
     image_format: ImageFormat
     pixel_scale: PixelScale
-    original_sizes: tuple[int, int] | None = None
+    original_image_counts: tuple[int, int] | None = None
     original_pool_counts: tuple[int, int] = (0, 0)
 
     def read_labels(self, frame: Frame) -> Ids:
@@ -79,7 +79,7 @@ class ImageLayout:
         """
         labels = [self.read_labels(frame) for frame in frames]
         images = [self.read_images([frame]) for frame in frames]
-        release_memory()
+        release_unused_memory()
         raw_data = self.make_raw_data((images[0], labels[0]), (images[1], labels[1]), pixels)
         return replace(raw_data, revision=frames[0].revision)
 
@@ -98,25 +98,25 @@ class ImageLayout:
             DataError: all training images are of one class.
         """
         (x, y), (test_x, test_y) = train_part, test_part
-        keeps_uint8 = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
-        shape_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
-        image_notes = [f"{shape_text} pixels{', kept as bytes' if keeps_uint8 else ''}", *extra_notes]
-        if self.original_sizes is not None:
-            image_notes += compare_counts("training images", len(y), self.original_sizes[0])
-            image_notes += compare_counts("test images", len(test_y), self.original_sizes[1])
+        keeps_uint8_pixels = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > MAX_AUTO_BYTES)
+        image_shape_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
+        image_notes = [f"{image_shape_text} pixels{', kept as bytes' if keeps_uint8_pixels else ''}", *extra_notes]
+        if self.original_image_counts is not None:
+            image_notes += compare_with_original("training images", len(y), self.original_image_counts[0])
+            image_notes += compare_with_original("test images", len(test_y), self.original_image_counts[1])
         if len(present_classes := np.unique(y)) < 2:
             problem_text = f"all training images are of class {self.classes[int(present_classes[0])]}"
             raise DataError(f"dataset={self.name}: {problem_text}: there is nothing to learn")
-        has_class_names = any(class_text != str(c) for c, class_text in enumerate(self.classes))
+        has_class_names = any(class_name != str(c) for c, class_name in enumerate(self.classes))
         return Raw(
             self.name,
-            *(x if keeps_uint8 else self.pixel_scale.convert(x), y),
-            *(test_x if keeps_uint8 else self.pixel_scale.convert(test_x), test_y),
+            *(x if keeps_uint8_pixels else self.pixel_scale.convert(x), y),
+            *(test_x if keeps_uint8_pixels else self.pixel_scale.convert(test_x), test_y),
             n_classes=len(self.classes),
             inputs="; ".join(image_notes),
             class_names=tuple(self.classes) if has_class_names else (),
-            scale=self.pixel_scale if keeps_uint8 else None,
-            converted_scale=None if keeps_uint8 else self.pixel_scale,
+            scale=self.pixel_scale if keeps_uint8_pixels else None,
+            converted_scale=None if keeps_uint8_pixels else self.pixel_scale,
             single_use=True,
         )
 
@@ -138,20 +138,20 @@ class ImageTables(TableDataset):
 
 
 class SmallImages(ImageTables):
-    """A dataset of images with a training and a test table and without clients, which `image_layout` describes."""
+    """A dataset of images with a training and a test table and without clients, which `table_spec` describes."""
 
-    image_layout: ClassVar[ImageLayout]
+    table_spec: ClassVar[ImageTableSpec]
 
     def __init_subclass__(cls) -> None:
-        layout = cls.image_layout
-        cls.name, cls.column_names = layout.name, (layout.image_columns, layout.label_columns)
+        table_spec = cls.table_spec
+        cls.name, cls.column_names = table_spec.name, (table_spec.image_columns, table_spec.label_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width] and their classes [N]; `seed` has no effect.
 
         Raises `DataError` if a table is missing, damaged or invalid.
         """
-        return self.image_layout.load(self.read_frames(), self.pixels)
+        return self.table_spec.load(self.read_frames(), self.pixels)
 
 
 def read_images(
@@ -171,25 +171,25 @@ def read_images(
     """
     row_counts = [frame.table.num_rows for frame in frames]
     row_ids = np.arange(sum(row_counts)) if row_ids is None else row_ids
-    images_text = f"{len(row_ids):,} images of {' x '.join(map(str, image_format.shape))}"
-    memory.require_memory(float(len(row_ids)) * np.prod(image_format.shape), images_text, "use fewer images")
+    images_description = f"{len(row_ids):,} images of {' x '.join(map(str, image_format.shape))}"
+    memory.require_memory(float(len(row_ids)) * np.prod(image_format.shape), images_description, "use fewer images")
     pixels = np.empty((len(row_ids), *image_format.shape), np.uint8)
-    first_row = 0
+    frame_start = 0
     for frame, n_rows in zip(frames, row_counts, strict=True):
         name = find_column(frame, *column_names)
         white_value = _find_white_value(frame, name)
         for chunk_start, chunk in frame.read_chunks(name):
-            image_start, image_stop = np.searchsorted(row_ids, first_row + chunk_start + np.array([0, len(chunk)]))
-            chunk_rows = row_ids[image_start:image_stop] - first_row - chunk_start
-            if len(chunk_rows) and holds_images(chunk.type):
-                decoded_images = decode_cells(frame, name, chunk, chunk_start, chunk_rows.tolist(), image_format)
+            image_start, image_stop = np.searchsorted(row_ids, frame_start + chunk_start + np.array([0, len(chunk)]))
+            chunk_rows = row_ids[image_start:image_stop] - frame_start - chunk_start
+            if len(chunk_rows) and is_image_type(chunk.type):
+                decoded_images = decode_image_cells(frame, name, chunk, chunk_start, chunk_rows.tolist(), image_format)
                 for i, image in enumerate(decoded_images, image_start):
                     pixels[i] = image
             elif len(chunk_rows):
-                chunk_ids = np.arange(chunk_start, chunk_start + len(chunk))
-                chunk_frame = replace(frame, table=pa.table({name: chunk}), row_ids=chunk_ids)
+                chunk_row_ids = np.arange(chunk_start, chunk_start + len(chunk))
+                chunk_frame = replace(frame, table=pa.table({name: chunk}), row_ids=chunk_row_ids)
                 pixels[image_start:image_stop] = _read_pixels(chunk_frame, name, image_format, white_value)[chunk_rows]
-        first_row += n_rows
+        frame_start += n_rows
     return pixels
 
 
@@ -197,10 +197,10 @@ def _find_white_value(frame: Frame, name: str) -> int:
     """Return the number that stands for white in the column `name`: 1 if its lists hold fractions up to 1, else 255."""
     for _, chunk in frame.read_chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
-        while arrow_columns.is_list(chunk.type):
+        while arrow_columns.is_list_type(chunk.type):
             chunk = chunk.flatten()
-        holds_fractions = arrow_columns.is_number(chunk.type) and not pa.types.is_integer(chunk.type)
-        if not holds_fractions or (pc.max(chunk).as_py() or 0) > 1:
+        lists_hold_fractions = arrow_columns.is_number_type(chunk.type) and not pa.types.is_integer(chunk.type)
+        if not lists_hold_fractions or (pc.max(chunk).as_py() or 0) > 1:
             return 255
     return 1
 
@@ -214,34 +214,34 @@ def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_value
         image_format: shape of an image.
         white_value: number that stands for white, 1 or 255; other numbers raise `DataError`, as do other shapes.
     """
-    list_values, (channels, height, width) = frame.read_arrays(name), image_format.shape
-    value_shape, allowed_shapes = list_values.shape[1:], [(channels * height * width,), image_format.shape]
+    image_lists, (channels, height, width) = frame.read_arrays(name), image_format.shape
+    list_shape, allowed_list_shapes = image_lists.shape[1:], [(channels * height * width,), image_format.shape]
     if channels == 1:
-        allowed_shapes.append((height, width))
-    if channels > 1 and value_shape == (height, width, channels):
-        list_values = list_values.transpose(0, 3, 1, 2)
-    elif value_shape not in allowed_shapes:
+        allowed_list_shapes.append((height, width))
+    if channels > 1 and list_shape == (height, width, channels):
+        image_lists = image_lists.transpose(0, 3, 1, 2)
+    elif list_shape not in allowed_list_shapes:
         problem_text = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
-        raise frame.column_error(name, f"{problem_text}, but holds {value_shape}")
-    list_values = list_values.reshape(-1, *image_format.shape)
-    if list_values.dtype == np.uint8:
-        return list_values
-    pixels, is_wrong_value = to_pixels(list_values, white_value)
-    is_wrong_row = np.asarray(is_wrong_value.reshape(len(is_wrong_value), -1).any(1))
-    frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NOT_PIXELS_TEXT}")
+        raise frame.column_error(name, f"{problem_text}, but holds {list_shape}")
+    image_lists = image_lists.reshape(-1, *image_format.shape)
+    if image_lists.dtype == np.uint8:
+        return image_lists
+    pixels, is_invalid_pixel = convert_to_pixels(image_lists, white_value)
+    is_invalid_row = np.asarray(is_invalid_pixel.reshape(len(is_invalid_pixel), -1).any(1))
+    frame.check_cells(name, is_invalid_row, lambda row: f"has numbers that are {NOT_PIXELS_TEXT}")
     return pixels
 
 
-def to_pixels(pixel_values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
+def convert_to_pixels(pixel_values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers as uint8 pixels, and whether each number is invalid, bool, both with the shape of `pixel_values`.
 
     `white_value`, 1 or 255, stands for white, and 0 for black. A number is invalid, and becomes 0, unless it is a whole
     number from 0 to 255 times `white_value` / 255.
     """
     rounded_pixels = np.rint(pixel_values * (255 // white_value))
-    is_wrong_value = (
+    is_invalid_pixel = (
         (np.abs(pixel_values * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
         | (rounded_pixels < 0)
         | (rounded_pixels > 255)
     )
-    return np.where(is_wrong_value, 0, rounded_pixels).astype(np.uint8), is_wrong_value
+    return np.where(is_invalid_pixel, 0, rounded_pixels).astype(np.uint8), is_invalid_pixel

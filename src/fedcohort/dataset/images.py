@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SIZE_ADVICE = "; all images must have one size and mode: fedcohort prepare imagefolder SRC DST size=64 converts them"
 RESIZE_ADVICE = "fedcohort prepare imagefolder SRC DST size=64 reduces them"
-DEEP_MODES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
+DEEP_MODE_PREFIXES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
 class BadImage(Exception):
@@ -57,49 +57,49 @@ class ImageFormat:
         return image.crop((m, m, m + width, m + height))
 
 
-def holds_images(data_type: pa.DataType) -> bool:
-    """Return whether a column of type `data_type` holds encoded images, structs with a field `bytes`."""
-    if not pa.types.is_struct(data_type) or (bytes_index := data_type.get_field_index("bytes")) < 0:
+def is_image_type(column_type: pa.DataType) -> bool:
+    """Return whether a column of type `column_type` holds encoded images, structs with a field `bytes`."""
+    if not pa.types.is_struct(column_type) or (bytes_field_index := column_type.get_field_index("bytes")) < 0:
         return False
-    cell_type = data_type.field(bytes_index).type
-    return bool(pa.types.is_binary(cell_type) or pa.types.is_large_binary(cell_type) or pa.types.is_null(cell_type))
+    bytes_type = column_type.field(bytes_field_index).type
+    return bool(pa.types.is_binary(bytes_type) or pa.types.is_large_binary(bytes_type) or pa.types.is_null(bytes_type))
 
 
-def decode_cells(
+def decode_image_cells(
     frame: "Frame",
-    name: str,
+    column: str,
     chunk: pa.Array,
     chunk_start: int,
-    chunk_rows: Iterable[int],
+    rows_in_chunk: Iterable[int],
     image_format: ImageFormat | None = None,
 ) -> Iterator[np.ndarray]:
     """Decode encoded images of a column, and yield each as uint8 [channels, height, width].
 
     Args:
         frame: the table, for messages.
-        name: name of the column.
+        column: name of the column.
         chunk: encoded images of adjacent rows.
         chunk_start: row of the first of these images in the table.
-        chunk_rows: positions in `chunk` of the images to decode.
+        rows_in_chunk: positions in `chunk` of the images to decode.
         image_format: format into which images are converted; None keeps each image's size.
 
     Raises:
         DataError: an image can't be decoded; the message names its row.
     """
     encoded_images = chunk.field("bytes")
-    for row in chunk_rows:
+    for row in rows_in_chunk:
         try:
             yield decode_image(encoded_images[row].as_py(), image_format)
         except BadImage as error:
-            raise frame.cell_error(name, chunk_start + row, str(error)) from error
+            raise frame.cell_error(column, chunk_start + row, str(error)) from error
 
 
-def decode_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
+def decode_chunk(frame: "Frame", column: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
     """Return encoded images of adjacent rows as uint8 [rows, channels, height, width].
 
     Args:
         frame: the table, for its number of rows and for messages.
-        name: name of the column.
+        column: name of the column.
         chunk: the encoded images.
         chunk_start: row of the first of these images in the table.
         shape: shape of the images in the chunks before; () for the first chunk.
@@ -109,14 +109,14 @@ def decode_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, s
         OptionError: the column needs too much memory.
     """
     decoded_images, n_rows = list[np.ndarray](), frame.table.num_rows
-    for row, image in enumerate(decode_cells(frame, name, chunk, chunk_start, range(len(chunk)))):
+    for row, image in enumerate(decode_image_cells(frame, column, chunk, chunk_start, range(len(chunk)))):
         if not shape:
-            shape, images_text = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
-            memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_text, RESIZE_ADVICE)
+            shape, images_description = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
+            memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_description, RESIZE_ADVICE)
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            shapes_text = f"{image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
-            raise frame.cell_error(name, chunk_start + row, f"is an image of {shapes_text}{SIZE_ADVICE}")
+            image_shapes_text = f"{image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
+            raise frame.cell_error(column, chunk_start + row, f"is an image of {image_shapes_text}{SIZE_ADVICE}")
         decoded_images.append(image)
     return np.stack(decoded_images)
 
@@ -140,7 +140,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(image_bytes)) as image:
-                if image.mode.startswith(DEEP_MODES):
+                if image.mode.startswith(DEEP_MODE_PREFIXES):
                     raise BadImage(
                         f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported: convert it"
                     )
@@ -153,8 +153,8 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
     except BadImage:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
-        error_text = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(f"can't be read as an image: {error_text}; replace or remove it") from error
+        decoder_error_text = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
+        raise BadImage(f"can't be read as an image: {decoder_error_text}; replace or remove it") from error
     pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     if image_format is not None and pixels.shape != image_format.shape:
         raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected: resize it")

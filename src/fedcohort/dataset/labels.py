@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import read_name_chunks
-from fedcohort.dataset.messages import ProblemList, list_names
+from fedcohort.dataset.messages import ProblemList, format_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -60,20 +60,21 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     Raises:
         DataError: a label is invalid, or has no training sample; problems of several tables are raised together.
     """
-    label_columns, problems = [], ProblemList()
+    label_columns, label_problems = [], ProblemList()
     for frame in frames:
-        with problems.collect_errors():
+        with label_problems.collect_errors():
             label_columns.append(_read_label_column(frame, name))
-    problems.raise_all()
-    are_texts = [label_column.dtype.kind == "U" for label_column in label_columns]
-    if (all(are_texts) and _are_class_numbers(np.concatenate(label_columns), n_classes)) or len(set(are_texts)) > 1:
+    label_problems.raise_errors()
+    are_text_columns = [label_column.dtype.kind == "U" for label_column in label_columns]
+    are_class_numbers = all(are_text_columns) and _are_texts_class_numbers(np.concatenate(label_columns), n_classes)
+    if are_class_numbers or len(set(are_text_columns)) > 1:
         label_columns = [_parse_whole_numbers(label_column) for label_column in label_columns]
-    are_texts = [label_column.dtype.kind == "U" for label_column in label_columns]
-    for frame, is_text in zip(frames, are_texts, strict=True):
-        if is_text != are_texts[0]:
+    are_text_columns = [label_column.dtype.kind == "U" for label_column in label_columns]
+    for frame, is_text_column in zip(frames, are_text_columns, strict=True):
+        if is_text_column != are_text_columns[0]:
             problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(name, problem_text)
-    return (_index_texts if are_texts[0] else _check_labels)(frames, name, label_columns, n_classes)
+    return (_index_texts if are_text_columns[0] else _check_labels)(frames, name, label_columns, n_classes)
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
@@ -105,9 +106,9 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
     The arguments are those of `_check_labels`, with texts in `label_columns`.
     """
     label_texts = np.concatenate(label_columns)
-    stripped_texts = np.char.strip(label_texts)
-    distinct_texts, label_numbers = np.unique(stripped_texts, return_inverse=True)
-    class_names = [str(distinct_text) for distinct_text in distinct_texts]
+    stripped_labels = np.char.strip(label_texts)
+    distinct_labels, label_numbers = np.unique(stripped_labels, return_inverse=True)
+    class_names = [str(distinct_label) for distinct_label in distinct_labels]
     if len(class_names) > (n_classes or MAX_CLASSES):
         max_classes_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
         problem_text = f": column {name!r} has {len(class_names)} different labels, more than {max_classes_text}"
@@ -115,7 +116,7 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
     labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, labels_by_part, class_names)
-    n_stripped_labels = int((stripped_texts != label_texts).sum())
+    n_stripped_labels = int((stripped_labels != label_texts).sum())
     label_notes = [f"spaces around {n_stripped_labels:,} labels removed"] if n_stripped_labels else []
     return Labels(labels_by_part, n_classes or len(class_names), class_names, label_notes)
 
@@ -133,16 +134,16 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
     remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], labels_by_part[1:], strict=True):
         if len(unseen_labels := np.setdiff1d(labels, labels_by_part[0])):
-            unseen_names = list_names([classes[c] for c in unseen_labels])
-            problem_text = f": column {name!r} has labels that no training row has: {unseen_names}"
+            unseen_labels_text = format_names([classes[c] for c in unseen_labels])
+            problem_text = f": column {name!r} has labels that no training row has: {unseen_labels_text}"
             raise frame.column_error(name, f"{problem_text}; correct the split, or {remedy}")
     class_counts = np.bincount(labels_by_part[0], minlength=n_classes)
     if n_classes == 1:
         problem_text = f": column {name!r} has the single label {classes[0]}: there is nothing to learn; {remedy}"
         raise frames[0].column_error(name, problem_text)
     if (class_counts == 0).any():
-        missing_labels = list_names([classes[int(c)] for c in np.flatnonzero(class_counts == 0)])
-        problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels}"
+        missing_labels_text = format_names([classes[int(c)] for c in np.flatnonzero(class_counts == 0)])
+        problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels_text}"
         allowed_text = "number the labels 0, 1, 2, ..., write them as texts"
         raise frames[0].column_error(name, f"{problem_text}; {allowed_text}, or {remedy}")
 
@@ -152,29 +153,29 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
 
     Raises `DataError` if half or more of the texts are whole numbers, but not all.
     """
-    column = _read_label_cells(frame, name)
-    if not arrow_columns.is_text(column.type):
-        return np.asarray(column).astype(np.int64)
-    is_number = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER_PATTERN))
-    if 2 * is_number.sum() >= len(is_number):
+    cells = _read_label_cells(frame, name)
+    if not arrow_columns.is_text_type(cells.type):
+        return np.asarray(cells).astype(np.int64)
+    is_whole = np.asarray(pc.match_substring_regex(cells, WHOLE_NUMBER_PATTERN))
+    if 2 * is_whole.sum() >= len(is_whole):
         allowed_text = "among whole numbers: labels must be all whole numbers or all texts"
         max_length = arrow_columns.MAX_CELL_LENGTH
-        frame.check_cells(name, ~is_number, lambda row: f"holds {column[row].as_py()[:max_length]!r} {allowed_text}")
-    return np.array(column.to_pylist(), dtype=np.str_)
+        frame.check_cells(name, ~is_whole, lambda row: f"holds {cells[row].as_py()[:max_length]!r} {allowed_text}")
+    return np.array(cells.to_pylist(), dtype=np.str_)
 
 
 def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Return `labels`, labels [n], as int64 if they are texts that are all whole numbers, else unchanged."""
-    are_numbers = labels.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(labels))
-    return labels.astype(np.int64) if are_numbers else labels
+    are_whole = labels.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, label) for label in np.unique(labels))
+    return labels.astype(np.int64) if are_whole else labels
 
 
-def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
+def _are_texts_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
     """Return whether `label_texts` [n] are 0, 1, 2, ..., not "01"; some below `n_classes`, if given, may be absent."""
-    spellings = np.unique(label_texts)
-    class_numbers = np.unique(_parse_whole_numbers(spellings))
-    are_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
-    return bool(are_numbers and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
+    distinct_texts = np.unique(label_texts)
+    class_numbers = np.unique(_parse_whole_numbers(distinct_texts))
+    are_whole_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(distinct_texts)
+    return bool(are_whole_numbers and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
 
 
 def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
@@ -188,14 +189,14 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a label is no class; the message names the row.
     """
-    column = _read_label_cells(frame, name)
-    if arrow_columns.is_text(column.type):
-        class_numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
+    cells = _read_label_cells(frame, name)
+    if arrow_columns.is_text_type(cells.type):
+        class_numbers = pc.index_in(cells, value_set=pa.array(classes, cells.type))
         is_unknown_class = np.asarray(class_numbers.is_null())
-        allowed_text = f"labels are {list_names(classes)}, or their numbers"
-        frame.check_cells(name, is_unknown_class, lambda row: f"has label {column[row].as_py()!r}; {allowed_text}")
+        allowed_text = f"labels are {format_names(classes)}, or their numbers"
+        frame.check_cells(name, is_unknown_class, lambda row: f"has label {cells[row].as_py()!r}; {allowed_text}")
         return np.asarray(class_numbers, dtype=np.int64)
-    numbers = np.asarray(column).astype(np.int64)
+    numbers = np.asarray(cells).astype(np.int64)
     is_invalid, allowed_text = (numbers < 0) | (numbers >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
     frame.check_cells(name, is_invalid, lambda row: f"has label {numbers[row]}; labels must be whole, {allowed_text}")
     return _map_class_numbers(frame, name, classes)[numbers]
@@ -203,7 +204,7 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
 
 def _read_label_cells(frame: Frame, name: str) -> pa.ChunkedArray:
     """Return a table's column `name` of texts, whole numbers or booleans. Raises `DataError` for other cells."""
-    frame.read_full_column(name)
+    frame.read_filled_column(name)
     return pa.chunked_array(list(read_name_chunks(frame, name, "label")))
 
 
@@ -222,13 +223,13 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
         DataError: a name belongs to another number, and the numbers can't be mapped.
     """
     file_classes = arrow_columns.read_metadata(frame.table.schema, b"huggingface", "info", "features", name, "names")
-    clean_name = _clean_name if len({_clean_name(class_name) for class_name in classes}) == len(classes) else str
-    number_of_class = {clean_name(class_name): class_number for class_number, class_name in enumerate(classes)}
-    class_numbers = [number_of_class.get(clean_name(class_name)) for class_name in file_classes]
+    normalise_name = _clean_name if len({_clean_name(class_name) for class_name in classes}) == len(classes) else str
+    class_number_by_name = {normalise_name(class_name): class_number for class_number, class_name in enumerate(classes)}
+    class_numbers = [class_number_by_name.get(normalise_name(class_name)) for class_name in file_classes]
     if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
-            *(frame.origin, name, list_names(file_classes), list_names(classes)),
+            *(frame.origin, name, format_names(file_classes), format_names(classes)),
         )
     renumbered_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
     if not renumbered_classes:

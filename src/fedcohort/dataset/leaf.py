@@ -24,9 +24,9 @@ from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import read_clients
 from fedcohort.dataset.files import find_part_file
-from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.messages import compare_with_original
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -56,7 +56,7 @@ class TrainTestSplit:
     people_note: str
 
     @property
-    def client_fields(self) -> dict[str, Any]:
+    def raw_client_fields(self) -> dict[str, Any]:
         """Values of the fields of `Raw` that describe the clients, by name."""
         return {"train_owner": self.train_owner, "test_owner": self.test_owner, "pooled_test": self.test_owner is None}
 
@@ -67,7 +67,7 @@ class LeafDataset(TableDataset):
 
     Attributes:
         client_columns: possible names of the column of people.
-        hub_parts: parts of the dataset on the hub; a folder must have the first.
+        hub_splits: parts of the dataset on the hub; a folder must have the first.
         test: test part: a tenth of each person's samples ("sample"), all samples of a tenth of the people ("user"), or
             the part of the files ("given").
         users: share of the samples that is used, in (0, 1], person by person in a random order.
@@ -75,7 +75,7 @@ class LeafDataset(TableDataset):
     """
 
     client_columns: ClassVar[Sequence[str]]
-    hub_parts: ClassVar[Sequence[str]] = ("train",)
+    hub_splits: ClassVar[Sequence[str]] = ("train",)
 
     test: str
     users: float
@@ -87,7 +87,7 @@ class LeafDataset(TableDataset):
         ranges.integer("least", self.least, "[0, inf)")
         super().__post_init__()
 
-    def split_rows(
+    def split_train_test(
         self, owners: Ids, rng: np.random.Generator, n_file_train_rows: int, n_gap_samples: int | None = None
     ) -> TrainTestSplit:
         """Divide rows into a training and a test part by LEAF's rules.
@@ -120,34 +120,35 @@ class LeafDataset(TableDataset):
             rank_of_sample = rank_within_group(people, rng.permutation(len(people)) if n_gap_samples is None else None)
             is_used_row = (rank_of_sample < train_sizes) | (rank_of_sample >= train_sizes + (n_gap_samples or 0))
             row_ids, is_train = row_ids[is_used_row], rank_of_sample[is_used_row] < train_sizes[is_used_row]
-        train_counts = np.bincount(owners[row_ids[is_train]], minlength=owners.max() + 1)
-        is_small_client = (train_counts > 0) & (train_counts < MIN_TRAINING_SAMPLES)
+        train_count_of_person = np.bincount(owners[row_ids[is_train]], minlength=owners.max() + 1)
+        is_small_client = (train_count_of_person > 0) & (train_count_of_person < MIN_TRAINING_SAMPLES)
         train_rows, test_rows = row_ids[is_train & ~is_small_client[owners[row_ids]]], row_ids[~is_train]
-        clients = np.unique(owners[train_rows])
-        has_new_people = not np.isin(owners[test_rows], clients).any()
-        test_rows = test_rows[has_new_people | ~is_small_client[owners[test_rows]]]
+        train_people = np.unique(owners[train_rows])
+        test_has_new_people = not np.isin(owners[test_rows], train_people).any()
+        test_rows = test_rows[test_has_new_people | ~is_small_client[owners[test_rows]]]
         if not len(train_rows) or not len(test_rows):
             part_name = "test" if len(train_rows) else "training"
-            settings = f"users={self.users:g} and least={self.least}: change these options"
-            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
-        people_note = f"{len(np.unique(owners))} people, {len(clients)} of them clients"
-        people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
+            options_text = f"test={self.test}, users={self.users:g} and least={self.least}: change these options"
+            raise DataError(f"dataset={self.name}: no {part_name} samples are left with {options_text}")
+        people_note = f"{len(np.unique(owners))} people, {len(train_people)} of them clients"
+        people_note += "; the test samples are of other people: no metrics clients/acc_*" * test_has_new_people
         if n_left_out_people := int((is_left_out_person | is_small_client).sum()):
             people_note += f"; {n_left_out_people} with too few samples left out"
-        people_in_order = np.concatenate([clients, np.setdiff1d(owners[test_rows], clients)])
+        person_of_client = np.concatenate([train_people, np.setdiff1d(owners[test_rows], train_people)])
         client_of_person = np.empty(owners.max() + 1, dtype=np.int64)
-        client_of_person[people_in_order] = np.arange(len(people_in_order))
-        test_owner = None if has_new_people else client_of_person[owners[test_rows]]
+        client_of_person[person_of_client] = np.arange(len(person_of_client))
+        test_owner = None if test_has_new_people else client_of_person[owners[test_rows]]
         return TrainTestSplit(train_rows, test_rows, client_of_person[owners[train_rows]], test_owner, people_note)
 
-    def note_size_differences(self, *size_comparisons: tuple[str, int, int]) -> list[str]:
+    def describe_size_differences(self, *size_comparisons: tuple[str, int, int]) -> list[str]:
         """Return notes on how numbers such as that of images differ from the original dataset's; [] with test=given.
 
         Args:
             size_comparisons: for each comparison a noun such as "images", the number in the data, and the number in the
                 original.
         """
-        return [] if self.test == "given" else [note for counts in size_comparisons for note in compare_counts(*counts)]
+        used_comparisons = () if self.test == "given" else size_comparisons
+        return [note for sizes in used_comparisons for note in compare_with_original(*sizes)]
 
     def read_pooled_frames(self) -> list[Frame]:
         """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
@@ -157,9 +158,9 @@ class LeafDataset(TableDataset):
         if self.test == "given":
             return self.read_frames()
         if self.path is None:
-            return self.read_frames(self.hub_parts)
-        existing_parts = [part_name for part_name in ("valid", "test") if find_part_file(self.path, part_name)]
-        return self.read_frames(("train", *existing_parts))
+            return self.read_frames(self.hub_splits)
+        existing_part_names = [part_name for part_name in ("valid", "test") if find_part_file(self.path, part_name)]
+        return self.read_frames(("train", *existing_part_names))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row of the tables `frames`, one table after the other, int64 [N].
@@ -174,14 +175,14 @@ class PeopleImages(ImageTables, LeafDataset):
     """A dataset of images with a natural client per person.
 
     Attributes:
-        image_layout: columns, classes and format of the images, and the original numbers of images and people.
+        table_spec: columns, classes and format of the images, and the original numbers of images and people.
     """
 
-    image_layout: ClassVar[ImageLayout]
+    table_spec: ClassVar[ImageTableSpec]
 
     def __init_subclass__(cls) -> None:
-        cls.name = cls.image_layout.name
-        cls.column_names = (cls.image_layout.image_columns, cls.image_layout.label_columns, cls.client_columns)
+        cls.name = cls.table_spec.name
+        cls.column_names = (cls.table_spec.image_columns, cls.table_spec.label_columns, cls.client_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width], their classes [N] and natural clients.
@@ -195,15 +196,15 @@ class PeopleImages(ImageTables, LeafDataset):
             DataError: a table is missing or damaged, has other columns, or no training or test sample remains.
         """
         frames = self.read_pooled_frames()
-        labels = np.concatenate([self.image_layout.read_labels(frame) for frame in frames])
+        labels = np.concatenate([self.table_spec.read_labels(frame) for frame in frames])
         person_of_row = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        split = self.split_rows(person_of_row, rng, frames[0].table.num_rows)
-        x, test_x = (self.image_layout.read_images(frames, rows) for rows in (split.train_rows, split.test_rows))
-        n_images, n_people = self.image_layout.original_pool_counts
-        size_comparisons = ("images", len(person_of_row), n_images), ("people", len(np.unique(person_of_row)), n_people)
-        data_notes = [split.people_note, *self.note_size_differences(*size_comparisons)]
-        raw_data = self.image_layout.make_raw_data(
+        split = self.split_train_test(person_of_row, rng, frames[0].table.num_rows)
+        x, test_x = (self.table_spec.read_images(frames, rows) for rows in (split.train_rows, split.test_rows))
+        pool_counts = (len(person_of_row), len(np.unique(person_of_row)))
+        size_comparisons = zip(("images", "people"), pool_counts, self.table_spec.original_pool_counts, strict=True)
+        data_notes = [split.people_note, *self.describe_size_differences(*size_comparisons)]
+        raw_data = self.table_spec.make_raw_data(
             (x, labels[split.train_rows]), (test_x, labels[split.test_rows]), self.pixels, *data_notes
         )
         if (attribute_column := getattr(self, "attribute", None)) is not None:
@@ -211,20 +212,20 @@ class PeopleImages(ImageTables, LeafDataset):
             raw_data = replace(
                 raw_data, train_attribute=attributes[split.train_rows], test_attribute=attributes[split.test_rows]
             )
-        return replace(raw_data, revision=frames[0].revision, **split.client_fields)
+        return replace(raw_data, revision=frames[0].revision, **split.raw_client_fields)
 
 
-def subsample_people(owner_of_sample: Ids, sample_share: float, rng: np.random.Generator) -> Ids:
+def subsample_people(owner_of_sample: Ids, row_share: float, rng: np.random.Generator) -> Ids:
     """Draw people until they have a share of the rows, and return the sorted positions of their rows, int64.
 
     Of the last person some rows are drawn, so that the number of rows is exact.
 
     Args:
         owner_of_sample: person of each row, int64 [N] from 0.
-        sample_share: share of the rows to return, in (0, 1].
+        row_share: share of the rows to return, in (0, 1].
         rng: generator that draws people and rows.
     """
     person_rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
     shuffled_rows = rng.permutation(len(owner_of_sample))
     row_order = shuffled_rows[np.argsort(person_rank[owner_of_sample[shuffled_rows]], kind="stable")]
-    return np.sort(row_order[: int(sample_share * len(owner_of_sample))])
+    return np.sort(row_order[: int(row_share * len(owner_of_sample))])

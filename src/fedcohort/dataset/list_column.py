@@ -7,14 +7,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import describe_more_rows
+from fedcohort.dataset.messages import describe_further_rows
 
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
 
 def read_list_chunk(
-    frame: "Frame", name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
+    frame: "Frame", column: str, chunk: pa.Array, chunk_start: int, image_shape: tuple[int, ...], allow_missing: bool
 ) -> np.ndarray:
     """Return adjacent cells of a column of lists or images, none of which is empty, as an array [rows, ...].
 
@@ -22,49 +22,49 @@ def read_list_chunk(
 
     Args:
         frame: the table, for messages.
-        name: name of the column.
+        column: name of the column.
         chunk: cells of adjacent rows.
-        first_row: row of the first of these cells.
+        chunk_start: row of the first of these cells.
         image_shape: shape of the images in earlier chunks of the column; () if there are none.
         allow_missing: whether a missing number becomes NaN; otherwise it is an error.
 
     Raises:
         DataError: a cell holds no list of numbers, lists have different lengths, or a number is missing.
     """
-    if images.holds_images(chunk.type):
-        return images.decode_chunk(frame, name, chunk, first_row, image_shape)
+    if images.is_image_type(chunk.type):
+        return images.decode_chunk(frame, column, chunk, chunk_start, image_shape)
     # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
-    flat_array, array_shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
-    while arrow_columns.is_list(flat_array.type):
-        array_shape.append(_check_list_length(frame, name, flat_array, len(flat_array) // len(chunk), first_row))
-        flat_array = flat_array.flatten()
-    if len(array_shape) == 1 or not arrow_columns.is_number(flat_array.type):
-        problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
-        raise frame.column_error(name, problem_text)
-    cell_array = np.asarray(flat_array.to_numpy(zero_copy_only=False)).reshape(array_shape)
-    if cell_array.dtype.kind in "iu":
-        return cell_array
-    cell_array = arrow_columns.to_numbers(flat_array).astype(np.float32).reshape(array_shape)
-    is_missing = np.asarray(np.isnan(cell_array.reshape(len(cell_array), -1)).any(1) & (not allow_missing))
-    problem_text = "has a value that is missing, NaN or infinite" + describe_more_rows(is_missing)
-    frame.check_cells(name, is_missing, lambda row: problem_text, first_row, frame.remedy + frame.number_remedy)
-    return cell_array
+    flat_values, list_shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
+    while arrow_columns.is_list_type(flat_values.type):
+        list_shape.append(_check_list_length(frame, column, flat_values, len(flat_values) // len(chunk), chunk_start))
+        flat_values = flat_values.flatten()
+    if len(list_shape) == 1 or not arrow_columns.is_number_type(flat_values.type):
+        problem_text = f": column {column!r} must hold lists of numbers or images, but holds {chunk.type}"
+        raise frame.column_error(column, problem_text)
+    list_values = np.asarray(flat_values.to_numpy(zero_copy_only=False)).reshape(list_shape)
+    if list_values.dtype.kind in "iu":
+        return list_values
+    list_values = arrow_columns.to_numbers(flat_values).astype(np.float32).reshape(list_shape)
+    has_gap = np.asarray(np.isnan(list_values.reshape(len(list_values), -1)).any(1) & (not allow_missing))
+    problem_text = "has a value that is missing, NaN or infinite" + describe_further_rows(has_gap)
+    frame.check_cells(column, has_gap, lambda row: problem_text, chunk_start, frame.remedy + frame.number_cell_remedy)
+    return list_values
 
 
-def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_per_row: int, first_row: int) -> int:
+def _check_list_length(frame: "Frame", column: str, list_array: pa.Array, lists_per_row: int, chunk_start: int) -> int:
     """Return the length of all lists in `list_array`. Raises `DataError` if the lengths differ or are 0.
 
     Args:
         frame: the table, for messages.
-        name: name of the column.
+        column: name of the column.
         list_array: lists of adjacent rows.
         lists_per_row: number of lists in each row.
-        first_row: number of the first of these rows.
+        chunk_start: number of the first of these rows.
     """
     list_lengths = pc.fill_null(pc.list_value_length(list_array), -1).to_numpy(zero_copy_only=False)
     if len(list_lengths) and list_lengths[0] == 0:
-        raise frame.cell_error(name, first_row, "holds an empty list, which has no values: fill or remove it")
-    has_other_length = (list_lengths != list_lengths[0]).reshape(-1, lists_per_row).any(1)
+        raise frame.cell_error(column, chunk_start, "holds an empty list, which has no values: fill or remove it")
+    has_other_list_length = (list_lengths != list_lengths[0]).reshape(-1, lists_per_row).any(1)
     problem_text = "has a list of another length than the first: pad or cut the lists"
-    frame.check_cells(name, has_other_length, lambda row: problem_text, first_row)
+    frame.check_cells(column, has_other_list_length, lambda row: problem_text, chunk_start)
     return int(list_lengths[0])

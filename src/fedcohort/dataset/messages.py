@@ -11,44 +11,46 @@ from fedcohort.errors import DataError
 MAX_LISTED_NAMES = 12  # entries that a line shows
 
 
-def list_names(names: Sequence[str], max_entries: int = MAX_LISTED_NAMES) -> str:
+def format_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES) -> str:
     """Return names in one line, such as `age, x0 ... x7, site`.
 
     Args:
         names: names of columns, classes or files.
-        max_entries: maximum number of entries; three or more names with consecutive numbers are one entry.
+        max_shown_entries: maximum number of entries; three or more names with consecutive numbers are one entry.
     """
     groups: list[list[str]] = []
-    for name in names:
-        if groups and _has_next_number(groups[-1][-1], name):
-            groups[-1].append(name)
+    for listed_name in names:
+        if groups and _is_next_numbered_name(groups[-1][-1], listed_name):
+            groups[-1].append(listed_name)
         else:
-            groups.append([name])
+            groups.append([listed_name])
     entries = [entry for group in groups for entry in ([f"{group[0]} ... {group[-1]}"] if len(group) > 2 else group)]
-    further_names_text = [f"{len(entries) - max_entries} more"] if len(entries) > max_entries else []
-    return ", ".join([*(entry or "''" for entry in entries[:max_entries]), *further_names_text])
+    further_entries_text = [f"{len(entries) - max_shown_entries} more"] if len(entries) > max_shown_entries else []
+    return ", ".join([*(group_text or "''" for group_text in entries[:max_shown_entries]), *further_entries_text])
 
 
-def _has_next_number(previous_name: str, name: str) -> bool:
-    """Return whether `name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
-    previous_match, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (previous_name, name))
+def _is_next_numbered_name(previous_name: str, next_name: str) -> bool:
+    """Return whether `next_name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
+    previous_match = re.fullmatch(r"(.*?)(\d{1,9})", previous_name)
+    next_match = re.fullmatch(r"(.*?)(\d{1,9})", next_name)
     if previous_match is None or next_match is None or previous_match[1] != next_match[1]:
         return False
     return int(next_match[2]) == int(previous_match[2]) + 1
 
 
-def compare_counts(noun: str, count: int, original_count: int) -> list[str]:
+def compare_with_original(counted_noun: str, data_count: int, original_count: int) -> list[str]:
     """Return a note such as `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal.
 
     Args:
-        noun: what is counted, such as "training images".
-        count: number in the data at hand.
+        counted_noun: what is counted, such as "training images".
+        data_count: number in the data at hand.
         original_count: number in the original dataset.
     """
-    if count == original_count:
+    if data_count == original_count:
         return []
-    more_or_fewer = "fewer" if count < original_count else "more"
-    return [f"{count:,} {noun}, {abs(original_count - count):,} {more_or_fewer} than the original's {original_count:,}"]
+    more_or_fewer = "fewer" if data_count < original_count else "more"
+    difference = abs(original_count - data_count)
+    return [f"{data_count:,} {counted_noun}, {difference:,} {more_or_fewer} than the original's {original_count:,}"]
 
 
 class TableProblem(DataError):
@@ -111,14 +113,14 @@ class ProblemList:
         for single_error in error.problems if isinstance(error, SeveralProblems) else [error]:
             self.errors[str(single_error)] = single_error
 
-    def raise_all(self) -> None:
+    def raise_errors(self) -> None:
         """Raise the error in the list, or `SeveralProblems` if it holds several; do nothing if it is empty."""
         errors = list(self.errors.values())
         if errors:
             raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
 
 
-def describe_more_rows(is_wrong_row: np.ndarray) -> str:
+def describe_further_rows(is_wrong_row: np.ndarray) -> str:
     """Return ` (and 3 more rows)`, the number of wrong rows after the first; "" if there are none.
 
     Args:

@@ -10,21 +10,21 @@ Departures from the paper: none.
 """
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
+from fedcohort.dataset.image_dataset import ImageTableSpec, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="mnist",
     image_columns=("image",),
     label_columns=("label",),
     classes=tuple("0123456789"),
     image_format=ImageFormat((1, 28, 28)),
     pixel_scale=PixelScale((0.1307,), (0.3081,)),
-    original_sizes=(60_000, 10_000),
+    original_image_counts=(60_000, 10_000),
 )
 
 
 class Mnist(SmallImages):
     """MNIST, grey images of 28 x 28 of handwritten digits, from a folder or the Hugging Face hub."""
 
-    image_layout = IMAGE_LAYOUT
+    table_spec = TABLE_SPEC

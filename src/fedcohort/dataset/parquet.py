@@ -33,8 +33,8 @@ def make_read_error(file: Path, error: Exception) -> DataError:
     if isinstance(error, MemoryError):
         file_gb = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({file_gb:.3f} GB) needs more memory than is available: use fewer rows")
-    problem_text, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
-    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {problem_text}")
+    error_text, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
+    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {error_text}")
 
 
 def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
@@ -44,7 +44,7 @@ def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
         file: path of the table, for the message.
         column_names: names of its columns.
     """
-    if repeated_name := next((name for name in column_names if column_names.count(name) > 1), None):
+    if repeated_name := next((column for column in column_names if column_names.count(column) > 1), None):
         raise DataError(
             f"dataset.path: {file} has {column_names.count(repeated_name)} columns called {repeated_name!r}: rename one"
         )
@@ -106,52 +106,52 @@ class StoredTable:
             return "", row
         return f"/{self._files[file].relative_to(self._folder)}", row - (self._ends[file - 1] if file else 0)
 
-    def column(self, name: str) -> pa.ChunkedArray:
-        """Return the column `name` with all its rows; dictionary-encoded values are decoded.
+    def column(self, column: str) -> pa.ChunkedArray:
+        """Return the column `column` with all its rows; dictionary-encoded values are decoded.
 
         Raises:
             DataError: a part of the column can't be read.
             OptionError: the column needs more memory than is available.
         """
-        column_text = f"dataset.path: column {name!r} of {self._folder}"
-        memory.require_memory(self._encoded_bytes[name], column_text, "use fewer rows")
-        return pa.chunked_array(list(self.read_chunks(name)), type=find_value_type(self.schema.field(name).type))
+        column_description = f"dataset.path: column {column!r} of {self._folder}"
+        memory.require_memory(self._uncompressed_bytes[column], column_description, "use fewer rows")
+        return pa.chunked_array(list(self.read_chunks(column)), type=find_value_type(self.schema.field(column).type))
 
     @cached_property
-    def _encoded_bytes(self) -> Counter[str]:
+    def _uncompressed_bytes(self) -> Counter[str]:
         """Uncompressed bytes of each column by name, a lower bound of its size in memory."""
         bytes_by_column = Counter[str]()
         for fragment in self._fragments:
             row_groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
-            for column in (row_group.column(i) for row_group in row_groups for i in range(row_group.num_columns)):
-                bytes_by_column[column.path_in_schema.partition(".")[0]] += column.total_uncompressed_size
+            for column_chunk in (row_group.column(i) for row_group in row_groups for i in range(row_group.num_columns)):
+                bytes_by_column[column_chunk.path_in_schema.partition(".")[0]] += column_chunk.total_uncompressed_size
         return bytes_by_column
 
     @cached_property
-    def _row_groups(self) -> list[list[Any]]:
+    def _row_groups_by_file(self) -> list[list[Any]]:
         """Row groups of each Parquet file, as fragments of pyarrow."""
         return [fragment.split_by_row_group() for fragment in self._fragments]
 
-    def read_chunks(self, name: str) -> Iterator[pa.Array]:
-        """Yield the column `name` in arrays of adjacent rows; a single row group is in memory at a time.
+    def read_chunks(self, column: str) -> Iterator[pa.Array]:
+        """Yield the column `column` in arrays of adjacent rows; a single row group is in memory at a time.
 
         Raises `DataError` if a part of the column can't be read.
         """
-        schema = pa.schema([self.schema.field(name)])
-        data_type = find_value_type(schema.field(name).type)
+        schema = pa.schema([self.schema.field(column)])
+        value_type = find_value_type(schema.field(column).type)
         for file_number, file in enumerate(self._files):
             try:
-                for row_group in self._row_groups[file_number]:
-                    yield from row_group.to_table(schema=schema, columns=[name]).column(name).cast(data_type).chunks
+                for row_group in self._row_groups_by_file[file_number]:
+                    yield from row_group.to_table(schema=schema, columns=[column])[column].cast(value_type).chunks
             except (pa.ArrowException, OSError) as error:
                 raise make_read_error(file, error) from error
 
-    def take(self, rows: pa.Array) -> pa.Table:
-        """Return the rows at the positions `rows`, with all columns, as a `pa.Table`."""
-        columns = {name: self.column(name).take(rows) for name in self.column_names}
-        return pa.table(columns, metadata=self.schema.metadata)
+    def take(self, row_positions: pa.Array) -> pa.Table:
+        """Return the rows at the positions `row_positions`, with all columns, as a `pa.Table`."""
+        columns_by_name = {column: self.column(column).take(row_positions) for column in self.column_names}
+        return pa.table(columns_by_name, metadata=self.schema.metadata)
 
 
-def find_value_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of the values in a column of type `data_type`, also if they are dictionary-encoded."""
-    return data_type.value_type if pa.types.is_dictionary(data_type) else data_type
+def find_value_type(column_type: pa.DataType) -> pa.DataType:
+    """Return the type of the values in a column of type `column_type`, also if they are dictionary-encoded."""
+    return column_type.value_type if pa.types.is_dictionary(column_type) else column_type

@@ -36,7 +36,7 @@ from fedcohort import ranges
 from fedcohort.data.targets import UNLABELLED, Positions
 from fedcohort.dataset import arrow_columns, leaf
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.messages import compare_with_original
 from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
@@ -79,7 +79,7 @@ class Reddit(leaf.LeafDataset):
         train_frame, test_frame, vocabulary_frame = self.read_frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary_frame, self.vocabulary)
         user_of_row, n_train_rows = self.read_people([train_frame, test_frame]), train_frame.table.num_rows
-        split = self.split_rows(user_of_row, new_generator(seed, "leaf"), n_train_rows)
+        row_split = self.split_train_test(user_of_row, new_generator(seed, "leaf"), n_train_rows)
         n_users = len(np.unique(user_of_row))
         x, y = read_sequences(train_frame, tokens)
         test_x, test_y = read_sequences(test_frame, tokens, x.shape[1])
@@ -89,17 +89,17 @@ class Reddit(leaf.LeafDataset):
         notes = [f"{x.shape[1]} words{length_note}, after each the next one is the target", f"{len(tokens)} tokens"]
         if len(tokens) < self.vocabulary:
             notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        notes += compare_counts("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
+        notes += compare_with_original("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
         notes += [
             f"{100 * n_special_targets / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
-            split.people_note,
+            row_split.people_note,
         ]
-        test_rows = split.test_rows - n_train_rows
+        test_rows = row_split.test_rows - n_train_rows
         return Raw(
-            *(self.name, x[split.train_rows], y[split.train_rows], test_x[test_rows], test_y[test_rows]),
+            *(self.name, x[row_split.train_rows], y[row_split.train_rows], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
             inputs="; ".join(notes),
-            **split.client_fields,
+            **row_split.raw_client_fields,
             targets=Positions((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
         )
@@ -118,8 +118,8 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     import pyarrow as pa
 
     column_name = find_column(frame, "word")
-    word_column = frame.read_full_column(column_name)
-    if not arrow_columns.is_text(word_column.type):
+    word_column = frame.read_filled_column(column_name)
+    if not arrow_columns.is_text_type(word_column.type):
         raise frame.column_error(column_name, f": column {column_name!r} must hold texts, but holds {word_column.type}")
     tokens = [*SPECIAL_TOKENS, *word_column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
     if len(set(tokens)) < len(tokens):
@@ -157,12 +157,12 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     return x, y
 
 
-def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray:  # noqa: ANN401
+def read_tokens(frame: Frame, column: str, tokens: Any, dtype: type) -> np.ndarray:  # noqa: ANN401
     """Return the token numbers of a column of lists of texts, [rows, T], where T is the length of the first list.
 
     Args:
         frame: table that has the column.
-        name: name of a column of lists of texts.
+        column: name of a column of lists of texts.
         tokens: text of each token, a `pa.Array`; other texts become <UNK>.
         dtype: type of the result.
 
@@ -172,18 +172,19 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
     import pyarrow.compute as pc
 
     token_ids: np.ndarray = np.empty((0, 0), dtype)
-    for first_row, chunk in frame.read_chunks(name):
-        if not (arrow_columns.is_list(chunk.type) and arrow_columns.is_text(chunk.type.value_type)):
-            raise frame.column_error(name, f": column {name!r} must hold lists of texts, but holds {chunk.type}")
+    for chunk_start, chunk in frame.read_chunks(column):
+        if not (arrow_columns.is_list_type(chunk.type) and arrow_columns.is_text_type(chunk.type.value_type)):
+            raise frame.column_error(column, f": column {column!r} must hold lists of texts, but holds {chunk.type}")
         n_words = pc.list_value_length(chunk).to_numpy()
-        if not first_row:
+        if not chunk_start:
             token_ids = np.empty((frame.table.num_rows, int(n_words[0])), dtype)
         T = token_ids.shape[1]
-        is_ragged = (n_words != T) | (n_words == 0)
-        frame.check_cells(name, is_ragged, lambda row: f"holds {n_words[row]} words, but the first row {T}", first_row)  # noqa: B023
+        has_wrong_length = (n_words != T) | (n_words == 0)
+        message = "holds {} words, but the first row " + str(T)
+        frame.check_cells(column, has_wrong_length, lambda row: message.format(n_words[row]), chunk_start)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
-        is_missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
-        frame.check_cells(name, is_missing, lambda row: "holds a missing value: fill it", first_row)
+        has_missing_word = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
+        frame.check_cells(column, has_missing_word, lambda row: "holds a missing value: fill it", chunk_start)
         word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNKNOWN_TOKEN)
-        token_ids[first_row : first_row + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
+        token_ids[chunk_start : chunk_start + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
     return token_ids

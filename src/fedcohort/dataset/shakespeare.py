@@ -41,8 +41,8 @@ from jaxtyping import UInt8
 from fedcohort import ranges
 from fedcohort.dataset import arrow_columns, leaf
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.source import find_column, has_column
+from fedcohort.dataset.files import release_unused_memory
+from fedcohort.dataset.source import find_column, frame_has_column
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
@@ -82,7 +82,7 @@ class Shakespeare(leaf.LeafDataset):
         """
         frames = self.read_pooled_frames()
         roles = self.read_people(frames)
-        holds_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
+        holds_lines = frame_has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
         if holds_lines:
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
@@ -90,20 +90,20 @@ class Shakespeare(leaf.LeafDataset):
         # Two sequences with their labels, 81 characters, share characters up to a distance of 80 between their starts.
         n_gap_sequences = SEQUENCE_LENGTH // self.step if holds_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
-        split = self.split_rows(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
-        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", split.people_note]
+        row_split = self.split_train_test(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
+        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", row_split.people_note]
         notes += [f"{sequences.n_other_characters:,} other characters are spaces"] * bool(sequences.n_other_characters)
         notes += ["validation sequences overlap training sequences"] * (not holds_lines or self.step <= SEQUENCE_LENGTH)
         if not holds_lines or self.step == 1:
             size_comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
-            notes += self.note_size_differences(*size_comparisons)
-        release_memory()
+            notes += self.describe_size_differences(*size_comparisons)
+        release_unused_memory()
         return Raw(
             self.name,
-            *sequences.select_sequences(split.train_rows),
-            *sequences.select_sequences(split.test_rows),
+            *sequences.select_sequences(row_split.train_rows),
+            *sequences.select_sequences(row_split.test_rows),
             n_classes=len(ALPHABET),
-            **split.client_fields,
+            **row_split.raw_client_fields,
             inputs="; ".join(notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in ALPHABET),
             revision=frames[0].revision,
@@ -117,53 +117,53 @@ class Sequences:
 
     Attributes:
         character_codes: position in `ALPHABET` of each character of all texts, one text after the other.
-        start_positions: position of each sequence's first character in `character_codes`, int64 [N].
+        sequence_starts: position of each sequence's first character in `character_codes`, int64 [N].
         roles: number of the speaking role of each sequence, which is its client, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
         n_other_characters: number of characters outside of `ALPHABET`, which became spaces.
     """
 
     character_codes: UInt8[np.ndarray, "characters"]
-    start_positions: Ids
+    sequence_starts: Ids
     roles: Ids
     n_file_train_sequences: int
     n_other_characters: int
 
-    def select_sequences(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
-        """Return the characters of the sequences at positions `rows` [n], and the character after each, int64 [n]."""
-        sequence_starts = self.start_positions[rows]
+    def select_sequences(self, sequence_ids: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
+        """Return the characters of the sequences `sequence_ids` [n], and the character after each one, int64 [n]."""
+        selected_starts = self.sequence_starts[sequence_ids]
         sequence_views = np.lib.stride_tricks.sliding_window_view(self.character_codes, SEQUENCE_LENGTH)
-        return sequence_views[sequence_starts], self.character_codes[sequence_starts + SEQUENCE_LENGTH].astype(np.int64)
+        return sequence_views[selected_starts], self.character_codes[selected_starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
-def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, start_distance: int) -> Sequences:
+def join_lines(frames: Sequence[Frame], roles: Ids, separates_file_parts: bool, sequence_stride: int) -> Sequences:
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
-        frames: the tables of all parts; with `use_file_parts` the training and the test table.
+        frames: the tables of all parts; with `separates_file_parts` the training and the test table.
         roles: number of the speaking role of each line, which is its client, int64 [lines].
-        use_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, instead of one. This
+        separates_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, not one. This
             is so with test=given, where the two files are the training and the test part.
-        start_distance: number of characters between the starts of consecutive sequences.
+        sequence_stride: number of characters between the starts of consecutive sequences.
     """
     lines: list[str] = []
     for frame in frames:
-        for _, line_texts in _read_texts(frame, find_column(frame, "line")):
-            lines += line_texts
-    is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
-    line_order = np.lexsort((roles, is_test))
-    text_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
-    lines_by_text = np.split(line_order, text_starts)
-    encoded_texts = [encode_text(" ".join(lines[i] for i in text_lines)) for text_lines in lines_by_text]
+        for _, chunk_lines in _read_text_chunks(frame, find_column(frame, "line")):
+            lines += chunk_lines
+    is_test_line = (np.arange(len(lines)) >= frames[0].table.num_rows) & separates_file_parts
+    line_order = np.lexsort((roles, is_test_line))
+    role_text_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test_line[line_order])) + 1
+    lines_by_text = np.split(line_order, role_text_starts)
+    encoded_texts = [encode_text(" ".join(lines[i] for i in line_ids)) for line_ids in lines_by_text]
     text_lengths = np.array([len(character_codes) for character_codes, _ in encoded_texts])
-    n_sequences = np.maximum(0, (text_lengths - SEQUENCE_LENGTH - 1) // start_distance + 1)
+    n_sequences = np.maximum(0, (text_lengths - SEQUENCE_LENGTH - 1) // sequence_stride + 1)
     rank_in_text = np.arange(n_sequences.sum()) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
-    sequence_starts = np.repeat(np.cumsum(text_lengths) - text_lengths, n_sequences) + start_distance * rank_in_text
+    sequence_starts = np.repeat(np.cumsum(text_lengths) - text_lengths, n_sequences) + sequence_stride * rank_in_text
     owner_of_sequence = np.repeat(
-        np.array([roles[text_lines[0]] for text_lines in lines_by_text], dtype=np.int64), n_sequences
+        np.array([roles[line_ids[0]] for line_ids in lines_by_text], dtype=np.int64), n_sequences
     )
     n_file_train_sequences = sum(
-        int(n) for n, text_lines in zip(n_sequences, lines_by_text, strict=True) if not is_test[text_lines[0]]
+        int(n) for n, line_ids in zip(n_sequences, lines_by_text, strict=True) if not is_test_line[line_ids[0]]
     )
     character_codes = np.concatenate([character_codes for character_codes, _ in encoded_texts])
     return Sequences(
@@ -183,26 +183,26 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
         DataError: a text has a wrong length; the message names its row.
     """
     character_codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
-    first_row, n_other_characters = 0, 0
+    frame_start, n_other_characters = 0, 0
     for frame in frames:
-        for column_name, code_columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
-            required_length = character_codes[:1, code_columns].size
-            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), required_length):
-                text_codes, n_other_in_chunk = encode_text("".join(texts))
-                code_rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
-                character_codes[code_rows, code_columns] = text_codes.reshape(len(texts), -1)
-                n_other_characters += n_other_in_chunk
-        first_row += frame.table.num_rows
+        for column_name, character_columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
+            required_length = character_codes[:1, character_columns].size
+            for chunk_start, texts in _read_text_chunks(frame, find_column(frame, column_name), required_length):
+                text_codes, n_chunk_other_characters = encode_text("".join(texts))
+                character_rows = slice(frame_start + chunk_start, frame_start + chunk_start + len(texts))
+                character_codes[character_rows, character_columns] = text_codes.reshape(len(texts), -1)
+                n_other_characters += n_chunk_other_characters
+        frame_start += frame.table.num_rows
     sequence_starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
     return Sequences(character_codes.ravel(), sequence_starts, roles, frames[0].table.num_rows, n_other_characters)
 
 
-def _read_texts(frame: Frame, name: str, required_length: int | None = None) -> Iterator[tuple[int, list[str]]]:
+def _read_text_chunks(frame: Frame, column: str, required_length: int | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts of a column in chunks, each with the number of its first row.
 
     Args:
         frame: table that has the column.
-        name: name of the column.
+        column: name of the column.
         required_length: required number of characters of each text; None for any number above 0.
 
     Raises:
@@ -210,20 +210,20 @@ def _read_texts(frame: Frame, name: str, required_length: int | None = None) -> 
     """
     import pyarrow.compute as pc
 
-    for chunk_start, chunk in frame.read_chunks(name, may_be_empty=True):
-        if not arrow_columns.is_text(chunk.type):
-            raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
+    for chunk_start, chunk in frame.read_chunks(column, allow_empty_cells=True):
+        if not arrow_columns.is_text_type(chunk.type):
+            raise frame.column_error(column, f": column {column!r} must hold texts, but holds {chunk.type}")
         text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, text_lengths == 0, lambda row: "is empty: remove it", chunk_start)
+        frame.check_cells(column, text_lengths == 0, lambda row: "is empty: remove it", chunk_start)
         if required_length is not None:
             has_wrong_length, problem = text_lengths != required_length, f"characters; it must hold {required_length}"
-            frame.check_cells(name, has_wrong_length, lambda row: f"holds {text_lengths[row]} {problem}", chunk_start)  # noqa: B023
+            frame.check_cells(column, has_wrong_length, lambda row: f"holds {text_lengths[row]} {problem}", chunk_start)  # noqa: B023
         yield chunk_start, chunk.to_pylist()
 
 
-def encode_text(text: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
+def encode_text(play_text: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
     """Return each character's position in `ALPHABET`, and the count of other characters, which become spaces."""
-    code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    code_points = np.frombuffer(play_text.encode("utf-32-le"), dtype="<u4")
     character_codes = CODE_BY_CODE_POINT[np.minimum(code_points, len(CODE_BY_CODE_POINT) - 1)]
     is_unknown_character = character_codes == len(ALPHABET)
     character_codes[is_unknown_character] = ALPHABET.index(" ")

@@ -13,11 +13,11 @@ from fedcohort import ranges
 from fedcohort.dataset.base import Dataset
 from fedcohort.dataset.files import find_part_file, read_part_table
 from fedcohort.dataset.hub import load_splits
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import format_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
-ColumnNames = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
+ColumnRenames = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class TableDataset(Dataset):
 
     path: str | None
     hub: str | None
-    columns: ColumnNames | None
+    columns: ColumnRenames | None
 
     def __post_init__(self) -> None:
         ranges.text("path", self.path, allow_null=True)
         ranges.text("hub", self.hub, allow_null=True)
-        check_columns(self.columns, *self.column_names)
+        check_column_renames(self.columns, *self.column_names)
 
     def read_frames(self, parts: Sequence[str] = ("train", "test"), optional_parts: Sequence[str] = ()) -> list[Frame]:
         """Return the tables of the folder, or of the hub.
@@ -66,39 +66,39 @@ class TableDataset(Dataset):
                 "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"
             )
         column_renames = self.columns or {}
-        column_options = {alias: f"dataset.columns.{name}={alias}" for name, alias in column_renames.items()}
-        return [replace(frame, column_renames=column_renames, column_options=column_options) for frame in frames]
+        option_by_column = {alias: f"dataset.columns.{column}={alias}" for column, alias in column_renames.items()}
+        return [replace(frame, column_renames=column_renames, option_by_column=option_by_column) for frame in frames]
 
 
-def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) -> None:
-    """Raise `OptionError` for an invalid value of the option `columns`, which renames columns.
+def check_column_renames(column_renames: ColumnRenames | None, *synonyms_by_column: Sequence[str]) -> None:
+    """Raise `OptionError` for an invalid value of the option `column_renames`, which renames columns.
 
     Args:
-        columns: value of the option, the table's name of each renamed column by the dataset's name.
-        column_synonyms: possible names of each column of the dataset, of which only one may be renamed.
+        column_renames: value of the option, the table's name of each renamed column by the dataset's name.
+        synonyms_by_column: possible names of each column of the dataset, of which only one may be renamed.
     """
-    if columns is None:
+    if column_renames is None:
         return
-    names = list(dict.fromkeys(name for column_names in column_synonyms for name in column_names))
-    if not isinstance(columns, Mapping) or not columns or set(columns) - set(names):
+    names = list(dict.fromkeys(column for synonyms in synonyms_by_column for column in synonyms))
+    if not isinstance(column_renames, Mapping) or not column_renames or set(column_renames) - set(names):
         allowed_text = f"null, or a mapping of {', '.join(names)} to names in the table, as {{{names[0]}: other}}"
-        raise ranges.range_error("columns", allowed_text, columns)
-    for name, alias in columns.items():
-        ranges.text(f"columns.{name}", alias)
-    ranges.check_distinct_columns({f"columns.{name}": alias for name, alias in columns.items()})
-    for column_names in column_synonyms:
-        if len(renamed_columns := [name for name in column_names if name in columns]) > 1:
-            renamed_text = " and ".join(renamed_columns)
-            allowed_text = f"a mapping with only one of {renamed_text}, which are two names of the same column"
-            raise ranges.range_error("columns", allowed_text, dict(columns))
+        raise ranges.range_error("columns", allowed_text, column_renames)
+    for column, alias in column_renames.items():
+        ranges.text(f"columns.{column}", alias)
+    ranges.check_distinct_columns({f"columns.{column}": alias for column, alias in column_renames.items()})
+    for synonyms in synonyms_by_column:
+        if len(renamed_columns := [column for column in synonyms if column in column_renames]) > 1:
+            renamed_columns_text = " and ".join(renamed_columns)
+            allowed_text = f"a mapping with only one of {renamed_columns_text}, which are two names of the same column"
+            raise ranges.range_error("columns", allowed_text, dict(column_renames))
 
 
-def has_column(frame: Frame, name: str) -> bool:
-    """Return whether the table `frame` has the dataset's column `name`, possibly renamed by `dataset.columns`."""
-    return name in frame.column_renames or (name in frame.names and name not in frame.column_renames.values())
+def frame_has_column(frame: Frame, column: str) -> bool:
+    """Return whether the table `frame` has the dataset's column `column`, possibly renamed by `dataset.columns`."""
+    return column in frame.column_renames or (column in frame.names and column not in frame.column_renames.values())
 
 
-def find_column(frame: Frame, *names: str) -> str:
+def find_column(frame: Frame, *synonyms: str) -> str:
     """Return the table's name of the column that the dataset calls by one of several names.
 
     If the option `dataset.columns` renames one of the names, that column is returned. Otherwise it is the first of the
@@ -106,16 +106,16 @@ def find_column(frame: Frame, *names: str) -> str:
 
     Args:
         frame: the table, with the option's value.
-        names: the dataset's names of the column.
+        synonyms: the dataset's names of the column.
 
     Raises:
         DataError: the table has no such column.
     """
-    name = next((name for name in names if name in frame.column_renames), None)
-    name = name or next((name for name in names if has_column(frame, name)), None)
-    if name is not None:
-        frame.check_column(frame.column_renames.get(name, name))
-        return frame.column_renames.get(name, name)
-    expected_names = " or ".join(repr(name) for name in names)
-    message_start = f"{frame.option}: {frame.origin} has no column {expected_names}; it has {list_names(frame.names)}"
-    raise DataError(f"{message_start}; set dataset.columns={{{names[0]}: OTHER}} if it has another name")
+    column = next((column for column in synonyms if column in frame.column_renames), None)
+    column = column or next((column for column in synonyms if frame_has_column(frame, column)), None)
+    if column is not None:
+        frame.require_column(frame.column_renames.get(column, column))
+        return frame.column_renames.get(column, column)
+    expected_names = " or ".join(repr(column) for column in synonyms)
+    message_start = f"{frame.option}: {frame.origin} has no column {expected_names}; it has {format_names(frame.names)}"
+    raise DataError(f"{message_start}; set dataset.columns={{{synonyms[0]}: OTHER}} if it has another name")

@@ -27,10 +27,10 @@ from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
-from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.messages import compare_with_original
 from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -62,11 +62,11 @@ class Spawrious(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for option, chosen_names, allowed_names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
+        for option, chosen_names, allowed_values in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
             ranges.texts(option, chosen_names)
             min_length = 2 if option == "breeds" else 1
-            if set(chosen_names) - set(allowed_names) or len(set(chosen_names)) < max(min_length, len(chosen_names)):
-                allowed_text = f"a list of {min_length} or more of {', '.join(allowed_names)}, without repetition"
+            if set(chosen_names) - set(allowed_values) or len(set(chosen_names)) < max(min_length, len(chosen_names)):
+                allowed_text = f"a list of {min_length} or more of {', '.join(allowed_values)}, without repetition"
                 raise ranges.range_error(option, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
@@ -81,39 +81,39 @@ class Spawrious(ImageTables):
             DataError: the table is missing or invalid, or a pair of breed and place has too few images.
         """
         frames = self.read_frames(("train",))
-        y = _index_names(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
-        a = _index_names(frames[0], PLACE_COLUMNS, PLACES, self.places)
+        y = _index_values(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
+        a = _index_values(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair_of_image = (y * len(self.places) + a)[chosen_rows]
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
-            smallest_pair = self.pair_name(int(pair_sizes.argmin()))
+            smallest_pair = self.format_pair_name(int(pair_sizes.argmin()))
             message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
             raise DataError(
                 f"{message_start}: too few for a test part of test_share={self.test_share:g} of them: add images"
             )
         n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
         image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
-        is_test = rank_within_group(pair_of_image, image_order) < n_test_of_pair[pair_of_image]
-        train_rows, test_rows = chosen_rows[~is_test], chosen_rows[is_test]
+        is_test_image = rank_within_group(pair_of_image, image_order) < n_test_of_pair[pair_of_image]
+        train_rows, test_rows = chosen_rows[~is_test_image], chosen_rows[is_test_image]
         image_format = ImageFormat((3, self.size, self.size), resize=True)
-        image_layout = ImageLayout(self.name, IMAGE_COLUMNS, LABEL_COLUMNS, self.breeds, image_format, PIXEL_SCALE)
-        x, test_x = (image_layout.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
+        table_spec = ImageTableSpec(self.name, IMAGE_COLUMNS, LABEL_COLUMNS, self.breeds, image_format, PIXEL_SCALE)
+        x, test_x = (table_spec.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
         place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
         data_notes = [f"places {place_numbers}", *self.compare_pair_sizes(pair_sizes)]
-        raw_data = image_layout.make_raw_data((x, y[train_rows]), (test_x, y[test_rows]), self.pixels, *data_notes)
+        raw_data = table_spec.make_raw_data((x, y[train_rows]), (test_x, y[test_rows]), self.pixels, *data_notes)
         return replace(
             raw_data, train_attribute=a[train_rows], test_attribute=a[test_rows], revision=frames[0].revision
         )
 
-    def pair_name(self, pair_number: int) -> str:
+    def format_pair_name(self, pair_number: int) -> str:
         """Return the name of a pair of breed and place, such as `labrador at the beach`.
 
         Args:
             pair_number: breed times the number of places plus place, by their positions in the options.
         """
-        breed, place = divmod(pair_number, len(self.places))
-        return f"{self.breeds[breed]} at the {self.places[place]}"
+        breed_number, place_number = divmod(pair_number, len(self.places))
+        return f"{self.breeds[breed_number]} at the {self.places[place_number]}"
 
     def compare_pair_sizes(self, pair_sizes: Ids) -> list[str]:
         """Return a note on the pair whose number of images differs most from the original's; [] if none differs.
@@ -121,14 +121,14 @@ class Spawrious(ImageTables):
         Args:
             pair_sizes: number of images of each pair of breed and place, int64 [pairs].
         """
-        odd_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
+        extreme_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
         other_pairs_text = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        pair_notes = compare_counts(f"images of {self.pair_name(odd_pair)}", int(pair_sizes[odd_pair]), IMAGES_PER_PAIR)
-        return [pair_note + other_pairs_text for pair_note in pair_notes]
+        pair_text, size = f"images of {self.format_pair_name(extreme_pair)}", int(pair_sizes[extreme_pair])
+        return [note + other_pairs_text for note in compare_with_original(pair_text, size, IMAGES_PER_PAIR)]
 
 
-def _index_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
+def _index_values(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
     """Return the position in `chosen_names` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
@@ -137,5 +137,5 @@ def _index_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str]
         all_names: all valid names, in the order of their numbers in the table.
         chosen_names: the chosen names.
     """
-    position_of_name = np.array([chosen_names.index(n) if n in chosen_names else -1 for n in all_names], dtype=np.int64)
-    return np.asarray(position_of_name[read_classes(frame, find_column(frame, *synonyms), all_names)])
+    chosen_position = np.array([chosen_names.index(n) if n in chosen_names else -1 for n in all_names], dtype=np.int64)
+    return np.asarray(chosen_position[read_classes(frame, find_column(frame, *synonyms), all_names)])

@@ -26,7 +26,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
-from fedcohort.dataset.base import Dataset, Raw, check_generated_clients
+from fedcohort.dataset.base import Dataset, Raw, check_clients_option
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
@@ -56,7 +56,7 @@ class Synthetic(Dataset):
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "[0, 1e9]")
         ranges.number("beta", self.beta, "[0, 1e9]")
-        check_generated_clients(self.clients, 50)
+        check_clients_option(self.clients, 50)
         ranges.integer("min_samples", self.min_samples, "[5, inf)")
         ranges.integer("max_samples", self.max_samples, "[5, inf)", allow_null=True)
         if self.max_samples is not None and self.max_samples < self.min_samples:
@@ -74,15 +74,15 @@ class Synthetic(Dataset):
         Args:
             seed: seed of all draws. A client's data depend on the seed and the client's number only.
         """
-        samples_by_client = [self.draw_client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        samples_by_client = [self.draw_samples(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         x, y = (np.concatenate(client_arrays) for client_arrays in zip(*samples_by_client, strict=True))
         client_sizes = np.array([len(labels) for _, labels in samples_by_client])
         owners = np.repeat(np.arange(self.clients), client_sizes)
-        is_train = rank_within_group(owners) < (client_sizes * 9 // 10)[owners]
-        train_part, test_part = ((x[part_mask], y[part_mask]) for part_mask in (is_train, ~is_train))
-        return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train], owners[~is_train])
+        is_train_row = rank_within_group(owners) < (client_sizes * 9 // 10)[owners]
+        train_part, test_part = ((x[is_part_row], y[is_part_row]) for is_part_row in (is_train_row, ~is_train_row))
+        return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train_row], owners[~is_train_row])
 
-    def draw_client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
+    def draw_samples(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """Draw the inputs, float32 [n, 60], and the labels, int64 [n], of one client from the generator `rng`."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))

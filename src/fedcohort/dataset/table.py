@@ -13,12 +13,12 @@ import pyarrow as pa
 from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, list_column
-from fedcohort.dataset.messages import ProblemList, TableProblem, describe_more_rows, list_names
+from fedcohort.dataset.messages import ProblemList, TableProblem, describe_further_rows, format_names
 from fedcohort.dataset.parquet import StoredTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
-COLUMNS_AT_ONCE, ROWS_AT_ONCE = 4, 4096  # of a table of numbers, which are written while the processor's cache has them
+COLUMNS_PER_BLOCK, ROWS_PER_BLOCK = 4, 4096  # of a table of numbers, written while the processor's cache has them
 
 
 @dataclass(frozen=True)
@@ -29,11 +29,11 @@ class Frame:
         origin: the file, or the split of a dataset on the hub.
         table: a `pa.Table` or `StoredTable`.
         option: option that names the table, for errors.
-        column_options: option that names a column, by column.
+        option_by_column: option that names a column, by column.
         column_renames: name of a column in the table, by its name in the dataset (`source.find_column`).
         row_ids: number of each row in the file, int64; None if the table has all rows of the file.
         remedy: what a user can do about an empty cell; the end of an error message.
-        number_remedy: what a user can also do if the column holds numbers.
+        number_cell_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
         notes: differences of the file from UTF-8 text with commas, such as its compression, and odd column names.
         locate_row: function that returns the file of a row, as an addition to `origin`, and the row's number in it;
@@ -44,11 +44,11 @@ class Frame:
     origin: str
     table: Any
     option: str = "dataset.path"
-    column_options: Mapping[str, str] = field(default_factory=dict)
+    option_by_column: Mapping[str, str] = field(default_factory=dict)
     column_renames: Mapping[str, str] = field(default_factory=dict)
     row_ids: Ids | None = None
     remedy: str = ""
-    number_remedy: str = ""
+    number_cell_remedy: str = ""
     revision: str = ""
     notes: Sequence[str] = ()
     locate_row: Callable[[int], tuple[str, int]] | None = None
@@ -59,52 +59,54 @@ class Frame:
         """Names of the table's columns, in order, without derived columns."""
         return [str(name) for name in self.table.column_names]
 
-    def check_column(self, name: str) -> None:
+    def require_column(self, name: str) -> None:
         """Raise `DataError` if the table has no column `name`; the message lists the names of all columns."""
         if self.table.schema.get_field_index(name) < 0:
-            raise self.column_error(name, f" has no column {name!r}; it has {list_names(self.names)}")
+            raise self.column_error(name, f" has no column {name!r}; it has {format_names(self.names)}")
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return the column `name`, which may be a derived one. Raises `DataError` if the table has no such column."""
         if name in self.derived_columns:
             return self.derived_columns[name]
-        self.check_column(name)
+        self.require_column(name)
         return self.table.column(name)
 
-    def read_full_column(self, name: str) -> pa.ChunkedArray:
+    def read_filled_column(self, name: str) -> pa.ChunkedArray:
         """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
-        column = self.column(name)
-        is_empty = arrow_columns.empty_cells(column)
-        self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), remedy=self.remedy)
-        return column
+        cells = self.column(name)
+        is_empty_cell = arrow_columns.find_empty_cells(cells)
+        problem_text = "is empty" + describe_further_rows(is_empty_cell)
+        self.check_cells(name, is_empty_cell, lambda row: problem_text, remedy=self.remedy)
+        return cells
 
-    def read_chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
+    def read_chunks(self, name: str, *, allow_empty_cells: bool = False) -> Iterator[tuple[int, pa.Array]]:
         """Yield a column in arrays of adjacent rows, each with the number of its first row.
 
         Of a Parquet file a single row group is in memory at a time.
 
         Args:
             name: name of the column.
-            may_be_empty: whether cells may be empty.
+            allow_empty_cells: whether cells may be empty.
 
         Raises:
             DataError: the table has no such column, or a cell is empty.
         """
-        self.check_column(name)
-        first_row = 0
+        self.require_column(name)
+        chunk_start = 0
         for chunk in self.table.read_chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
-            if not may_be_empty:
-                is_empty = arrow_columns.empty_cells(chunk)
-                self.check_cells(name, is_empty, lambda row: "is empty", first_row, self.remedy)
+            if not allow_empty_cells:
+                is_empty_cell = arrow_columns.find_empty_cells(chunk)
+                self.check_cells(name, is_empty_cell, lambda row: "is empty", chunk_start, self.remedy)
             if len(chunk):
-                yield first_row, chunk
-            first_row += len(chunk)
+                yield chunk_start, chunk
+            chunk_start += len(chunk)
 
-    def take_rows(self, rows: Ids) -> "Frame":
-        """Return a frame with the rows at the positions `rows`, int64 [n], in this order."""
-        file_rows = np.arange(self.table.num_rows) if self.row_ids is None else self.row_ids
-        columns = {name: column.take(pa.array(rows)) for name, column in self.derived_columns.items()}
-        return replace(self, table=self.table.take(pa.array(rows)), row_ids=file_rows[rows], derived_columns=columns)
+    def take_rows(self, row_positions: Ids) -> "Frame":
+        """Return a frame with the rows at the positions `row_positions`, int64 [n], in this order."""
+        file_row_ids = np.arange(self.table.num_rows) if self.row_ids is None else self.row_ids
+        derived_columns = {name: cells.take(pa.array(row_positions)) for name, cells in self.derived_columns.items()}
+        table, row_ids = self.table.take(pa.array(row_positions)), file_row_ids[row_positions]
+        return replace(self, table=table, row_ids=row_ids, derived_columns=derived_columns)
 
     def column_error(self, name: str, problem_text: str) -> TableProblem:
         """Return an error about a column, which begins with the option that names the column.
@@ -113,7 +115,7 @@ class Frame:
             name: name of the column.
             problem_text: end of the message, which follows the name of the file.
         """
-        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.origin}{problem_text}")
+        return TableProblem(f"{self.option_by_column.get(name, self.option)}: {self.origin}{problem_text}")
 
     def cell_error(self, name: str, row: int, problem_text: str, remedy: str = "") -> TableProblem:
         """Return an error about the cell of a column in one row, with the file that holds the row.
@@ -126,7 +128,7 @@ class Frame:
         """
         row = row if self.row_ids is None else int(self.row_ids[row])
         file_text, row = ("", row) if self.locate_row is None else self.locate_row(row)
-        option = self.column_options.get(name, self.option)
+        option = self.option_by_column.get(name, self.option)
         return TableProblem(f"{option}: {self.origin}{file_text}: column {name!r}, row {row} {problem_text}", remedy)
 
     def check_cells(
@@ -149,48 +151,49 @@ class Frame:
         """Return the type of the values in the column `name`."""
         return find_value_type(self.table.schema.field(name).type)
 
-    def is_number(self, name: str) -> bool:
+    def is_number_column(self, name: str) -> bool:
         """Return whether the column `name` holds numbers.
 
         Texts count if at least half of them are numbers: the others may mark missing values. If all of them are
         numbers, they are codes that were quoted on purpose, and stay texts.
         """
-        data_type = self.get_column_type(name)
-        if arrow_columns.is_text(data_type):
+        column_type = self.get_column_type(name)
+        if arrow_columns.is_text_type(column_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
-        return arrow_columns.is_number(data_type)
+        return arrow_columns.is_number_type(column_type)
 
-    def read_matrix(self, names: Sequence[str], *, allow_missing: bool = False) -> Float32[np.ndarray, "rows columns"]:
+    def read_matrix(self, columns: Sequence[str], *, allow_missing: bool = False) -> Float32[np.ndarray, "n columns"]:
         """Return several columns of numbers as one array, float32 [rows, columns].
 
         Args:
-            names: names of the columns.
+            columns: names of the columns.
             allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
 
         Raises:
             DataError: a column has missing cells or holds no numbers; problems of several columns are raised together.
         """
         n_rows = self.table.num_rows
-        memory_text = f"{self.origin} with {n_rows:,} rows of {len(names):,} numbers"
+        table_size_text = f"{self.origin} with {n_rows:,} rows of {len(columns):,} numbers"
         memory.require_memory(
-            4.0 * n_rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns"
+            4.0 * n_rows * (len(columns) + COLUMNS_PER_BLOCK + 2), table_size_text, "use fewer rows or columns"
         )
-        matrix = np.empty((n_rows, len(names)), dtype=np.float32)
-        problems, columns = ProblemList(), np.empty((min(COLUMNS_AT_ONCE, len(names)), n_rows), dtype=np.float32)
-        for first_column in range(0, len(names), COLUMNS_AT_ONCE):
-            block_names = names[first_column : first_column + COLUMNS_AT_ONCE]
-            for column, name in zip(columns, block_names, strict=False):
-                with problems.collect_errors():
-                    column[:] = self.read_numbers(name, allow_missing=allow_missing)
+        number_matrix = np.empty((n_rows, len(columns)), dtype=np.float32)
+        column_problems = ProblemList()
+        column_buffer = np.empty((min(COLUMNS_PER_BLOCK, len(columns)), n_rows), dtype=np.float32)
+        for block_start in range(0, len(columns), COLUMNS_PER_BLOCK):
+            block_columns = columns[block_start : block_start + COLUMNS_PER_BLOCK]
+            for buffer_row, name in zip(column_buffer, block_columns, strict=False):
+                with column_problems.collect_errors():
+                    buffer_row[:] = self.read_number_column(name, allow_missing=allow_missing)
             # Whole columns, whose values are far apart, would need four times as long.
-            for block_start in range(0, n_rows, ROWS_AT_ONCE):
-                block_rows = slice(block_start, block_start + ROWS_AT_ONCE)
-                for j in range(len(block_names)):
-                    matrix[block_rows, first_column + j] = columns[j, block_rows]
-        problems.raise_all()
-        return matrix
+            for row_block_start in range(0, n_rows, ROWS_PER_BLOCK):
+                row_block = slice(row_block_start, row_block_start + ROWS_PER_BLOCK)
+                for j in range(len(block_columns)):
+                    number_matrix[row_block, block_start + j] = column_buffer[j, row_block]
+        column_problems.raise_errors()
+        return number_matrix
 
-    def read_numbers(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
+    def read_number_column(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of numbers, or of texts that are numbers, as float64 [rows].
 
         Args:
@@ -200,16 +203,16 @@ class Frame:
         Raises:
             DataError: the column holds no numbers, or a cell is missing; the message names its row.
         """
-        column = self.column(name)
-        if not arrow_columns.may_be_numbers(column):
-            raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
-        numbers = arrow_columns.to_numbers(column)
-        is_missing, remedy = np.isnan(numbers) & (not allow_missing), self.remedy + self.number_remedy
-        more_rows_text = describe_more_rows(is_missing)
+        cells = self.column(name)
+        if not arrow_columns.may_hold_numbers(cells):
+            raise self.column_error(name, f": column {name!r} must hold numbers, but holds {cells.type}")
+        cell_numbers = arrow_columns.to_numbers(cells)
+        is_missing_cell, remedy = np.isnan(cell_numbers) & (not allow_missing), self.remedy + self.number_cell_remedy
+        more_rows = describe_further_rows(is_missing_cell)
         self.check_cells(
-            name, is_missing, lambda row: arrow_columns.describe_missing(column, row) + more_rows_text, remedy=remedy
+            name, is_missing_cell, lambda row: arrow_columns.describe_missing(cells, row) + more_rows, remedy=remedy
         )
-        return numbers
+        return cell_numbers
 
     def read_arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
@@ -224,16 +227,16 @@ class Frame:
             DataError: the column holds other values, or lists or images of different sizes.
         """
         cells, n_rows = np.empty((0,)), self.table.num_rows
-        for first_row, chunk in self.read_chunks(name):
-            chunk_data = list_column.read_list_chunk(self, name, chunk, first_row, cells.shape[1:], allow_missing)
-            if not first_row:
-                column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
+        for chunk_start, chunk in self.read_chunks(name):
+            cell_block = list_column.read_list_chunk(self, name, chunk, chunk_start, cells.shape[1:], allow_missing)
+            if not chunk_start:
+                column_bytes = float(cell_block.nbytes) / len(cell_block) * n_rows
                 memory.require_memory(column_bytes, f"{self.origin} with {n_rows:,} rows", "use fewer or smaller rows")
-                cells = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
-            elif chunk_data.shape[1:] != cells.shape[1:]:
-                problem_text = f"has the shape {chunk_data.shape[1:]}, but row 0 has {cells.shape[1:]}: make them equal"
-                raise self.cell_error(name, first_row, problem_text)
-            if chunk_data.dtype.kind == "f" and cells.dtype.kind != "f":
+                cells = np.empty((n_rows, *cell_block.shape[1:]), cell_block.dtype)
+            elif cell_block.shape[1:] != cells.shape[1:]:
+                problem_text = f"has the shape {cell_block.shape[1:]}, but row 0 has {cells.shape[1:]}: make them equal"
+                raise self.cell_error(name, chunk_start, problem_text)
+            if cell_block.dtype.kind == "f" and cells.dtype.kind != "f":
                 cells = cells.astype(np.float32)  # all chunks before this one held integers
-            cells[first_row : first_row + len(chunk)] = chunk_data
+            cells[chunk_start : chunk_start + len(chunk)] = cell_block
         return cells

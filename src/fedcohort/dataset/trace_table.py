@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 TABLE_SUFFIXES = (".parquet", ".csv")
 
 
-def check_path(path: object) -> None:
+def check_path_option(path: object) -> None:
     """Raise `OptionError` if the option `path` is not the path of a CSV or Parquet file; the file need not exist."""
     ranges.text("path", path)
     if Path(str(path)).suffix not in TABLE_SUFFIXES:
         raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
-def read_table(config_group: str, path: str, columns: Mapping[str, str | None]) -> "Frame":
+def read_table(config_group: str, path: str, column_by_option: Mapping[str, str | None]) -> "Frame":
     """Read the table that an option `path` of a config group names.
 
     Args:
         config_group: name of the config group, such as device, for messages.
         path: path of the file that the user typed.
-        columns: column of the table by the option that names it; None for no column.
+        column_by_option: column of the table by the option that names it; None for no column.
 
     Raises:
         DataError: the file is not a table with at least one row.
@@ -45,9 +45,9 @@ def read_table(config_group: str, path: str, columns: Mapping[str, str | None]) 
             f"{config_group}.path={path}: there is no such file (from {Path.cwd()}). fedcohort contains no such table; "
             f"configs/{config_group}/*.yaml lists the columns that your table needs"
         )
-    frame = files.read_table(file, option=f"{config_group}.path")
-    column_options = {column: f"{config_group}.{option}" for option, column in columns.items() if column is not None}
-    return replace(frame, origin=path, column_options=column_options)
+    frame = files.read_table(file, option_name=f"{config_group}.path")
+    option_by_column = {column: f"{config_group}.{option}" for option, column in column_by_option.items() if column}
+    return replace(frame, origin=path, option_by_column=option_by_column)
 
 
 def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, str]]:
@@ -69,44 +69,45 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
 
     name_ids, client_names = read_clients([frame], [column], "name")
-    has_edge_spaces = np.array([isinstance(name, str) and name != name.strip() for name in client_names])[name_ids]
+    has_edge_spaces = np.array([str(client_name) != str(client_name).strip() for client_name in client_names])[name_ids]
     frame.check_cells(
         column, has_edge_spaces, lambda row: f"has spaces around its name, {client_names[name_ids[row]]!r}: remove them"
     )
-    n_clients_before_gap, id_gap_text = math.inf, ""
+    n_clients_before_gap, number_gap_text = math.inf, ""
     client_numbers = np.array(client_names)
     has_client_numbers = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
     if has_client_numbers and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
-        first_client, last_client, next_client = client_numbers[[0, gap_positions[0], gap_positions[0] + 1]].tolist()
-        n_clients_before_gap, column_option = float(gap_positions[0] + 1), frame.column_options[column]
-        clients_text = f"clients {first_client} to {last_client} and then {next_client}"
-        id_gap_text = f"{column_option}: {frame.origin} has {clients_text}: add client {last_client + 1}"
-    return np.argsort(name_ids, kind="stable"), np.bincount(name_ids), (n_clients_before_gap, id_gap_text)
+        first_number = client_numbers[0]
+        last_before_gap, first_after_gap = client_numbers[gap_positions[0] + np.arange(2)].tolist()
+        n_clients_before_gap, option_name = float(gap_positions[0] + 1), frame.option_by_column[column]
+        clients_text = f"clients {first_number} to {last_before_gap} and then {first_after_gap}"
+        number_gap_text = f"{option_name}: {frame.origin} has {clients_text}: add client {last_before_gap + 1}"
+    return np.argsort(name_ids, kind="stable"), np.bincount(name_ids), (n_clients_before_gap, number_gap_text)
 
 
-def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
+def read_numbers(frame: "Frame", column: str, allowed_interval: str, unit_text: str) -> Values:
     """Return a column of numbers inside a closed interval, float64 [rows].
 
     Args:
         frame: the table.
         column: name of the column.
-        interval: allowed interval, such as "[0, 100]".
-        unit: unit of the numbers, for messages.
+        allowed_interval: allowed interval, such as "[0, 100]".
+        unit_text: unit of the numbers, for messages.
 
     Raises:
         DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
     """
-    numbers = frame.read_numbers(column)
-    if str(data_type := frame.get_column_type(column)) == "bool":
-        raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
-    lower_bound, upper_bound = ranges.interval_bounds(interval)
-    allowed_text = f"which must be in {interval}, {unit}"
-    is_outside_interval = (numbers < lower_bound) | (numbers > upper_bound)
-    frame.check_cells(column, is_outside_interval, lambda row: f"holds {float(numbers[row])}, {allowed_text}")
-    return numbers
+    cell_numbers = frame.read_number_column(column)
+    if str(column_type := frame.get_column_type(column)) == "bool":
+        raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {column_type}")
+    lower_bound, upper_bound = ranges.interval_bounds(allowed_interval)
+    allowed_text = f"which must be in {allowed_interval}, {unit_text}"
+    is_outside_interval = (cell_numbers < lower_bound) | (cell_numbers > upper_bound)
+    frame.check_cells(column, is_outside_interval, lambda row: f"holds {float(cell_numbers[row])}, {allowed_text}")
+    return cell_numbers
 
 
-def read_booleans(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
+def read_boolean_column(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
     """Return whether each cell of a column is 1 or true, bool [rows].
 
     Args:
@@ -116,6 +117,7 @@ def read_booleans(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
     Raises:
         DataError: a cell is not 1, 0, -1 or a bool; the message names its row.
     """
-    numbers, allowed_text = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
-    frame.check_cells(column, ~np.isin(numbers, (-1, 0, 1)), lambda row: f"holds {numbers[row]:g}: {allowed_text}")
-    return np.asarray(numbers == 1)
+    cell_numbers, allowed_text = frame.read_number_column(column), "expected 1, 0, or -1 for an unknown state"
+    is_flag = np.isin(cell_numbers, (-1, 0, 1))
+    frame.check_cells(column, ~is_flag, lambda row: f"holds {cell_numbers[row]:g}: {allowed_text}")
+    return np.asarray(cell_numbers == 1)

@@ -24,9 +24,9 @@ from jaxtyping import Float32
 
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import read_clients
-from fedcohort.dataset.files import release_memory
+from fedcohort.dataset.files import release_unused_memory
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.messages import compare_with_original
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 
@@ -54,17 +54,17 @@ class UciHar(TableDataset):
             DataError: a table is missing or invalid, or both parts have samples of one subject.
         """
         frames = train_frame, test_frame = self.read_frames()
-        subjects, subject_ids = read_clients(frames, [find_column(frame, "subject") for frame in frames])
-        train_owner, test_owner = np.split(subjects, [train_frame.table.num_rows])
-        rule_text = f"which {train_frame.origin} has, too: the parts must have different people"
-        is_shared_subject, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
+        subject_of_row, subject_ids = read_clients(frames, [find_column(frame, "subject") for frame in frames])
+        train_owner, test_owner = np.split(subject_of_row, [train_frame.table.num_rows])
+        allowed_text = f"which {train_frame.origin} has, too: the parts must have different people"
+        is_shared, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
         test_frame.check_cells(
-            subject_column, is_shared_subject, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {rule_text}"
+            subject_column, is_shared, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {allowed_text}"
         )
         labels = [read_classes(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
         for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
-            data_notes += compare_counts(f"{part_name} windows", len(y), n_windows)
+            data_notes += compare_with_original(f"{part_name} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train_frame), labels[0], read_windows(test_frame), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),
@@ -83,10 +83,10 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     """
     x = np.empty((frame.table.num_rows, len(SIGNALS), WINDOW_LENGTH), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
-        series = frame.read_arrays(name := find_column(frame, signal))
-        if series.shape[1:] != (WINDOW_LENGTH,):
-            problem_text = f": column {name!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {series.shape[1:]}"
-            raise frame.column_error(name, problem_text)
-        x[:, channel] = series
-    release_memory()
+        signal_windows = frame.read_arrays(column := find_column(frame, signal))
+        if signal_windows.shape[1:] != (WINDOW_LENGTH,):
+            shape_text = f"must hold lists of {WINDOW_LENGTH} numbers, but holds {signal_windows.shape[1:]}"
+            raise frame.column_error(column, f": column {column!r} {shape_text}")
+        x[:, channel] = signal_windows
+    release_unused_memory()
     return x

@@ -25,20 +25,20 @@ from dataclasses import dataclass, replace
 from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
+from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.source import find_column
 
 PLACE_COLUMNS, PLACES = ("place",), ("land", "water")
-IMAGE_LAYOUT = ImageLayout(
+TABLE_SPEC = ImageTableSpec(
     name="waterbirds",
     image_columns=("image",),
     label_columns=("label", "y"),
     classes=("landbird", "waterbird"),
     image_format=ImageFormat((3, 224, 224), resize=True, crop_margin=16),
     pixel_scale=PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    original_sizes=(4_795, 5_794),
+    original_image_counts=(4_795, 5_794),
 )
 
 
@@ -50,7 +50,7 @@ class Waterbirds(ImageTables):
         size: width and height of the images in pixels.
     """
 
-    name, column_names = IMAGE_LAYOUT.name, (IMAGE_LAYOUT.image_columns, IMAGE_LAYOUT.label_columns, PLACE_COLUMNS)
+    name, column_names = TABLE_SPEC.name, (TABLE_SPEC.image_columns, TABLE_SPEC.label_columns, PLACE_COLUMNS)
 
     size: int
 
@@ -68,14 +68,14 @@ class Waterbirds(ImageTables):
             DataError: a table is missing or damaged, or has other columns, images or labels.
         """
         image_format = ImageFormat((3, self.size, self.size), resize=True, crop_margin=round(self.size / 14))
-        image_layout = replace(IMAGE_LAYOUT, image_format=image_format)
+        table_spec = replace(TABLE_SPEC, image_format=image_format)
         frames = self.read_frames(optional_parts=("valid", "validation"))
         place_of_row = [read_classes(frame, find_column(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
-        raw_data = image_layout.load(frames[:2], self.pixels)
+        raw_data = table_spec.load(frames[:2], self.pixels)
         raw_data = replace(raw_data, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:
             return raw_data
-        x, y = image_layout.read_images([frames[2]]), image_layout.read_labels(frames[2])
-        valid_part = (image_layout.pixel_scale.convert(x) if raw_data.scale is None else x, y)
+        x, y = table_spec.read_images([frames[2]]), table_spec.read_labels(frames[2])
+        valid_part = (table_spec.pixel_scale.convert(x) if raw_data.scale is None else x, y)
         inputs_text = f"{raw_data.inputs}; {len(y):,} validation images are the server's"
         return replace(raw_data, valid=valid_part, inputs=inputs_text)

@@ -67,7 +67,7 @@ class Trace(Device):
     draw: bool
 
     def __post_init__(self) -> None:
-        trace_table.check_path(self.path)
+        trace_table.check_path_option(self.path)
         for option in (CLIENT_OPTION, *MEAN_OPTIONS):
             ranges.text(option, getattr(self, option))
         for option in DEVIATION_OPTIONS:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.base import Dataset, check_data
+from fedcohort.dataset.base import Dataset, check_raw_data
 from fedcohort.proxy.base import Proxy, check_proxy_inputs, draw_inputs
 
 
@@ -36,7 +36,7 @@ class OtherDataset(Proxy):
             raise ranges.range_error("source", allowed_text, self.source)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        raw_dataset = check_data(self.source.load(seed))
+        raw_dataset = check_raw_data(self.source.load(seed))
         source_name = f"proxy=dataset (dataset@proxy.source={raw_dataset.name})"
         inputs = check_proxy_inputs(torch.from_numpy(raw_dataset.train_x), source_name, federation)
         inputs = draw_inputs(inputs, self.n, f"training samples of {raw_dataset.name}", seed)

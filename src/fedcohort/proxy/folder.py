@@ -20,11 +20,11 @@ from torch import Tensor
 
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
-from fedcohort.dataset.arrow_columns import is_row_number
+from fedcohort.dataset.arrow_columns import is_row_index_column
 from fedcohort.dataset.files import read_part_table
-from fedcohort.dataset.image_dataset import NOT_PIXELS_TEXT, read_images, to_pixels
+from fedcohort.dataset.image_dataset import NOT_PIXELS_TEXT, convert_to_pixels, read_images
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import format_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.proxy.base import Proxy, check_proxy_inputs, draw_inputs
@@ -88,11 +88,11 @@ class Folder(Proxy):
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features
-            table = replace(table, column_options={column: "proxy.features"}, column_renames={column: column})
+            table = replace(table, option_by_column={column: "proxy.features"}, column_renames={column: column})
             return read_images([table], [column], ImageFormat((channels, height, width)))
         column_names = self._input_columns(table, federation)
         cell_values = _to_sample_shape(table.read_matrix(column_names), column_names, table, federation)
-        pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
+        pixels, is_no_pixel = convert_to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
             bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
             bad_number = cell_values[bad_row].flat[bad_column]
@@ -107,8 +107,8 @@ class Folder(Proxy):
         """
         if self.features is not None:
             return [self.features]
-        column_names = [name for name in table.names if name not in self.leave_out and table.is_number(name)]
-        column_names = [name for name in column_names if not is_row_number(table.table, name)]
+        column_names = [name for name in table.names if name not in self.leave_out and table.is_number_column(name)]
+        column_names = [name for name in column_names if not is_row_index_column(table.table, name)]
         return list(federation.columns) if sorted(column_names) == sorted(federation.columns) else column_names
 
 
@@ -123,7 +123,7 @@ def _to_sample_shape(
     if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(
             f"proxy.path: a sample of {table.origin} has {prod(inputs.shape[1:])} numbers "
-            f"({list_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
+            f"({format_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
             "proxy.leave_out=[id,label] leaves columns out"
         )
     return inputs.reshape(len(inputs), *sample_shape)

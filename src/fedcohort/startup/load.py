@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.component import Facts
-from fedcohort.dataset.base import Raw, check_data
+from fedcohort.dataset.base import Raw, check_raw_data
 from fedcohort.host import memory
 from fedcohort.startup.compose import Composition
 
@@ -39,7 +39,7 @@ def load_federation(composition: Composition, components_by_group: Mapping[str, 
     data_seed = find_data_seed(config)
 
     def read_dataset() -> Raw:
-        raw = check_data(components_by_group["dataset"].load(data_seed))
+        raw = check_raw_data(components_by_group["dataset"].load(data_seed))
         memory.return_freed_memory()
         check_target_kind({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw

@@ -67,7 +67,7 @@ def test_a_conversion_interrupted_while_joining_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Between the two parts, or within the first, of which half is there."""
-    source, real = Source(), pieces._join_files
+    source, real = Source(), pieces._join_piece_files
 
     def join(files: Sequence[Path], target: Path, unique: str) -> int:
         if when == "within":
@@ -76,7 +76,7 @@ def test_a_conversion_interrupted_while_joining_resumes(
             raise KeyboardInterrupt
         return real(files, target, unique)
 
-    monkeypatch.setattr(pieces, "_join_files", join)
+    monkeypatch.setattr(pieces, "_join_piece_files", join)
     with pytest.raises(KeyboardInterrupt):
         write_tables(source.pieces(), tmp_path, quiet)
     monkeypatch.undo()

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.dataset.files import check_folder
-from fedcohort.dataset.raw.source import check_raw_path, find_images, find_path, list_folders
+from fedcohort.dataset.files import check_data_folder
+from fedcohort.dataset.raw.source import check_raw_path, find_images, find_path, list_subfolders
 from fedcohort.errors import DataError
 
 
@@ -21,7 +21,7 @@ def source(tmp_path: Path) -> Path:
 
 def test_images_by_name(source: Path) -> None:
     assert [path.name for path in find_images(source, source / "cats")] == ["a.jpg", "b.PNG"]
-    assert [path.name for path in list_folders(source, source)] == ["cats"]
+    assert [path.name for path in list_subfolders(source, source)] == ["cats"]
     assert find_path(source, "dogs", "cats").name == "cats"
 
 
@@ -34,7 +34,7 @@ def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path)
         find_images(source, source / "cats")
     (source / "dogs").symlink_to(tmp_path)
     with pytest.raises(DataError, match="dogs leads out of the folder"):
-        list_folders(source, source)
+        list_subfolders(source, source)
 
 
 def test_links_inside_are_fine(source: Path) -> None:
@@ -44,9 +44,9 @@ def test_links_inside_are_fine(source: Path) -> None:
 
 def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"SRC=.*nowhere: there is no such file or folder"):
-        check_folder(str(tmp_path / "nowhere"), "SRC")
+        check_data_folder(str(tmp_path / "nowhere"), "SRC")
     with pytest.raises(DataError, match=r"SRC=.*secret.png: this is no folder \(archives must be unpacked\)"):
-        check_folder(str(tmp_path / "secret.png"), "SRC")
+        check_data_folder(str(tmp_path / "secret.png"), "SRC")
     with pytest.raises(DataError, match="has no dogs; it has cats"):
         find_path(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from fedcohort.dataset.files import read_table
-from fedcohort.dataset.user_table.column_kinds import find_series
+from fedcohort.dataset.user_table.column_kinds import find_series_and_time_columns
 from fedcohort.errors import DataError, OptionError
 from folder_tables import make_folder_dataset
 from optional_values import not_none
@@ -62,10 +62,10 @@ def test_a_window_that_no_series_fills_is_rejected(tmp_path: Path) -> None:
 def test_long_tables_are_recognised(tmp_path: Path) -> None:
     recordings(tmp_path)
     train = read_table(tmp_path / "train.csv")
-    assert find_series(train, "label") == ("rec", "t")
+    assert find_series_and_time_columns(train, "label") == ("rec", "t")
     shuffled = pd.read_csv(tmp_path / "train.csv").sample(frac=1, random_state=0)
     shuffled.to_csv(tmp_path / "train.csv", index=False)
-    assert find_series(read_table(tmp_path / "train.csv"), "label") is None
+    assert find_series_and_time_columns(read_table(tmp_path / "train.csv"), "label") is None
 
 
 def test_a_run_on_a_long_table_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -30,10 +30,10 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """
     image_dir = find_path(raw_dir, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_path(raw_dir, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
-    header_lines, attributes = _read_image_list(file, n_header_lines=2)
+    header_lines, flags_by_image = _read_image_list(file, n_header_lines=2)
     _, identities = _read_image_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
     _, part_by_image = _read_image_list(find_path(raw_dir, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
-    if not attributes:
+    if not flags_by_image:
         raise DataError(f"{file} names no image: restore the file")
     n_rows, columns = header_lines
     if repeated_names := [name for name in columns if columns.count(name) > 1 or name in ("image", "celeb_id")]:
@@ -41,9 +41,9 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
             f"{file}: the attribute {repeated_names[0]!r} occurs twice, or has the name of another column: rename it"
         )
     rows = []
-    for image, (line_number, flags) in attributes.items():
+    for image, (line_number, attribute_flags) in flags_by_image.items():
         location_text = f"{file}, line {line_number}"
-        if len(flags) != len(columns) or set(flags) - {"-1", "1"}:
+        if len(attribute_flags) != len(columns) or set(attribute_flags) - {"-1", "1"}:
             raise DataError(f"{location_text}: expected {len(columns)} values of 1 or -1, one for each attribute")
         if image not in identities or image not in part_by_image:
             raise DataError(
@@ -52,11 +52,12 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         part_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
         if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
-        path = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
-        rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(flag == "1" for flag in flags))))
+        image_file = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
+        column_values = (int(identity), *(attribute_flag == "1" for attribute_flag in attribute_flags))
+        rows.append(EncodedImage(PART_BY_CODE[part_code], image_file, column_values))
     if n_rows != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
-    log_left_out_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
+    log_left_out_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - flags_by_image.keys()))
     return plan_pieces(rows, ("celeb_id", *columns), raw_dir, image_size)
 
 
@@ -74,14 +75,14 @@ def _read_image_list(file: Path, n_header_lines: int = 0) -> tuple[list[list[str
         DataError: an image is listed twice, or the file is no UTF-8 text.
     """
     check_encoding(file.open("rb"), str(file))
-    lines = [
-        (line_number, line.split())
-        for line_number, line in enumerate(file.read_text("utf-8").split("\n"), 1)
-        if line.strip()
+    numbered_lines = [
+        (line_number, line_text.split())
+        for line_number, line_text in enumerate(file.read_text("utf-8").split("\n"), 1)
+        if line_text.strip()
     ]
     cells: dict[str, tuple[int, list[str]]] = {}
-    for line_number, (image, *line_cells) in lines[n_header_lines:]:
+    for line_number, (image, *image_values) in numbered_lines[n_header_lines:]:
         if image in cells:
             raise DataError(f"{file}, line {line_number}: {image} occurs in line {cells[image][0]}, too: remove one")
-        cells[image] = line_number, line_cells
-    return [header_words for _, header_words in lines[:n_header_lines]], cells
+        cells[image] = line_number, image_values
+    return [header_words for _, header_words in numbered_lines[:n_header_lines]], cells

@@ -39,20 +39,22 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: P
         raw_dir: folder that contains the image files.
         width: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
-    pieces = []
+    table_pieces = []
     for part_name in ("train", "valid", "test"):
         part_images = [image for image in images if image.part_name == part_name]
-        for first_row in range(0, len(part_images), ROWS_PER_PIECE):
-            piece_rows = part_images[first_row : first_row + ROWS_PER_PIECE]
+        for piece_start in range(0, len(part_images), ROWS_PER_PIECE):
+            piece_images = part_images[piece_start : piece_start + ROWS_PER_PIECE]
             digest = hashlib.blake2b(f"{width} {names}".encode(), digest_size=16)
-            for row in piece_rows:
-                digest.update(f"{row.file.relative_to(raw_dir)} {file_version(row.file)} {row.column_values}".encode())
-            make_rows = partial(make_table, piece_rows, tuple(names), raw_dir, partial(_read_bytes, width=width))
-            pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
-    return pieces
+            for piece_image in piece_images:
+                file = piece_image.file
+                digest.update(f"{file.relative_to(raw_dir)} {file_version(file)} {piece_image.column_values}".encode())
+            read_bytes = partial(_read_image_bytes, width=width)
+            make_piece_table = partial(make_image_table, piece_images, tuple(names), raw_dir, read_bytes)
+            table_pieces.append(Piece(part_name, digest.hexdigest(), make_piece_table))
+    return table_pieces
 
 
-def make_table(
+def make_image_table(
     images: Sequence[EncodedImage], names: Sequence[str], raw_dir: Path, read_bytes: Callable[[EncodedImage], bytes]
 ) -> Any:  # noqa: ANN401  pyarrow has no types
     """Return a `pa.Table` with the column `image` of bytes and paths in `raw_dir`, and further columns.
@@ -66,12 +68,12 @@ def make_table(
     import pyarrow as pa
 
     image_cells = [{"bytes": read_bytes(image), "path": str(image.file.relative_to(raw_dir))} for image in images]
-    columns = {column_name: [image.column_values[i] for image in images] for i, column_name in enumerate(names)}
-    image_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    return pa.table({"image": pa.array(image_cells, image_type), **columns})
+    columns_by_name = {column_name: [image.column_values[i] for image in images] for i, column_name in enumerate(names)}
+    image_column_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    return pa.table({"image": pa.array(image_cells, image_column_type), **columns_by_name})
 
 
-def _read_bytes(image: EncodedImage, width: int | None) -> bytes:
+def _read_image_bytes(image: EncodedImage, width: int | None) -> bytes:
     """Return the content of an image file, or of the resized image as a PNG file.
 
     Args:
@@ -83,13 +85,13 @@ def _read_bytes(image: EncodedImage, width: int | None) -> bytes:
     """
     from PIL import Image
 
-    file_bytes = image.file.read_bytes()
+    file_content = image.file.read_bytes()
     try:
-        pixels = decode_image(file_bytes, None if width is None else ImageFormat((3, width, width), resize=True))
+        pixels = decode_image(file_content, None if width is None else ImageFormat((3, width, width), resize=True))
     except BadImage as error:
         raise DataError(f"{image.file} {error!s}") from error
     if width is None:
-        return file_bytes
+        return file_content
     png_stream = io.BytesIO()
     Image.fromarray(pixels.transpose(1, 2, 0)).save(png_stream, "PNG")
     return png_stream.getvalue()

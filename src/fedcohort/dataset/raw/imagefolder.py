@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_folders, log_left_out_files
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_subfolders, log_left_out_files
 from fedcohort.errors import DataError
 
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
@@ -26,18 +26,18 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
             the folder.
     """
-    images = [image for part_images in list_images(raw_dir).values() for image in part_images]
+    images = [image for part_images in list_images_by_part(raw_dir).values() for image in part_images]
     return plan_pieces(images, ("label",), raw_dir, image_size)
 
 
 def has_class_folders(folder: Path) -> bool:
     """Return whether a subfolder of `folder`, or of `folder`/train if that exists, contains images."""
-    class_root = folder / "train" if (folder / "train").is_dir() else folder
-    folders = [path for path in class_root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    class_folder_parent = folder / "train" if (folder / "train").is_dir() else folder
+    folders = [path for path in class_folder_parent.iterdir() if path.is_dir() and not path.name.startswith(".")]
     return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in folders for file in class_folder.iterdir())
 
 
-def list_images(raw_dir: Path) -> dict[str, list[EncodedImage]]:
+def list_images_by_part(raw_dir: Path) -> dict[str, list[EncodedImage]]:
     """Return the images of each part (train, valid, test) with the names of their classes.
 
     Args:
@@ -47,23 +47,23 @@ def list_images(raw_dir: Path) -> dict[str, list[EncodedImage]]:
         DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
             the folder.
     """
-    folders = list_folders(raw_dir, raw_dir)
+    subfolders = list_subfolders(raw_dir, raw_dir)
     part_folders = [("train", raw_dir)]
     if (raw_dir / "train").is_dir():
-        part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
-        log_left_out_files(raw_dir, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
+        part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in subfolders if folder.name in PART_BY_FOLDER]
+        log_left_out_files(raw_dir, [folder.name for folder in subfolders if folder.name not in PART_BY_FOLDER])
     if len(dict(part_folders)) < len(part_folders):
         raise DataError(
             f"{raw_dir} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"
         )
-    images: dict[str, list[EncodedImage]] = {}
+    images_by_part: dict[str, list[EncodedImage]] = {}
     for part_name, part_folder in part_folders:
-        images[part_name] = []
-        for folder in list_folders(raw_dir, part_folder):
+        images_by_part[part_name] = []
+        for folder in list_subfolders(raw_dir, part_folder):
             image_files = find_images(raw_dir, folder)
-            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in image_files]
-        if not images[part_name]:
+            images_by_part[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in image_files]
+        if not images_by_part[part_name]:
             raise DataError(
                 f"{part_folder} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected"
             )
-    return images
+    return images_by_part

@@ -28,13 +28,13 @@ from typing import Any
 import numpy as np
 
 from fedcohort.dataset.raw.pieces import Piece, file_version
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_folders, log_left_out_files
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_subfolders, log_left_out_files
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 UNIQUE_COLUMN = "client"  # all samples of a user in a part must be in one file
-REQUIRED_KEYS = ("user_data", "users", "num_samples")
+REQUIRED_JSON_KEYS = ("user_data", "users", "num_samples")
 UNCOUNTED_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
@@ -53,7 +53,7 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     files = [("train", file) for file in _list_json_files(raw_dir, raw_dir)]
     if (raw_dir / "train").is_dir():
         log_left_out_files(raw_dir, [file.name for _, file in files])
-        part_folders = [folder for folder in list_folders(raw_dir, raw_dir) if folder.name in ("train", "test")]
+        part_folders = [folder for folder in list_subfolders(raw_dir, raw_dir) if folder.name in ("train", "test")]
         files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(raw_dir, folder)]
     if not files:
         raise DataError(f"{raw_dir} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
@@ -78,7 +78,7 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     """
     import pyarrow as pa
 
-    samples = list(_read_rows(file))
+    samples = list(_read_samples(file))
     if not samples:
         raise DataError(f"{file} holds no samples: remove the file")
     clients, x, y = zip(*samples, strict=True)
@@ -93,39 +93,39 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
         ) from error
 
 
-def _check_keys(key_value_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_repeated_keys(json_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the JSON object with these pairs of key and value. Raises `ValueError` for a repeated key."""
-    key_names = [name for name, _ in key_value_pairs]
-    if len(set(key_names)) < len(key_names):
-        raise ValueError(f"the key {next(name for name in key_names if key_names.count(name) > 1)!r} occurs twice")
-    return dict(key_value_pairs)
+    json_keys = [name for name, _ in json_pairs]
+    if len(set(json_keys)) < len(json_keys):
+        raise ValueError(f"the key {next(name for name in json_keys if json_keys.count(name) > 1)!r} occurs twice")
+    return dict(json_pairs)
 
 
-def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
+def _read_samples(file: Path) -> Iterator[tuple[str, Any, Any]]:
     """Yield user, input and label of each sample of a JSON file.
 
     Raises `DataError` for invalid JSON or an invalid sample; the message names the user.
     """
     try:
-        json_content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
+        json_content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_reject_repeated_keys)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
     data_by_user, users, sample_counts = (
-        json_content.get(json_key) if isinstance(json_content, dict) else None for json_key in REQUIRED_KEYS
+        json_content.get(json_key) if isinstance(json_content, dict) else None for json_key in REQUIRED_JSON_KEYS
     )
     if not isinstance(data_by_user, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data")
-    n_listed_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
-    n_listed_by_user.subtract(data_by_user.keys())
-    if invalid_users := [user for user, n in n_listed_by_user.items() if n or not user.strip()]:
+    n_listings_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
+    n_listings_by_user.subtract(data_by_user.keys())
+    if invalid_users := [user for user, n in n_listings_by_user.items() if n or not user.strip()]:
         raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
     if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
     input_length = None
     for user_number, user in enumerate(users):
         user_data = data_by_user.get(user)
-        samples = user_data if isinstance(user_data, dict) else {}
-        x, y = samples.get("x"), samples.get("y")
+        user_samples = user_data if isinstance(user_data, dict) else {}
+        x, y = user_samples.get("x"), user_samples.get("y")
         if not isinstance(x, list) or not isinstance(y, list):
             raise DataError(f"{file}: user {user!r} has no lists x and y: add them")
         if y and isinstance(y[0], dict):
@@ -138,11 +138,11 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
             )
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
-        input_length = _check_samples(f"{file}: user {user!r}", x, y, input_length)
+        input_length = _check_user_samples(f"{file}: user {user!r}", x, y, input_length)
         yield from zip([user] * len(x), x, y, strict=True)
 
 
-def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_length: int | None) -> int | None:
+def _check_user_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_length: int | None) -> int | None:
     """Check the samples of one user, and return the number of numbers in an input; None for texts and tokens.
 
     Args:
@@ -155,19 +155,19 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
         DataError: a sample is invalid; the message names it.
     """
     for sample_number, (sample, label) in enumerate(zip(x, y, strict=True)):
-        is_whole_number = type(label) is int or (isinstance(label, float) and label.is_integer())
-        is_token_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
-        if not (is_whole_number or is_token_list or isinstance(label, str)):
+        is_whole_number_label = type(label) is int or (isinstance(label, float) and label.is_integer())
+        is_token_list_label = isinstance(label, list) and all(isinstance(token, str) for token in label)
+        if not (is_whole_number_label or is_token_list_label or isinstance(label, str)):
             raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
         input_values = sample if isinstance(sample, list) else [sample]
-        invalid_values = [n for n in input_values if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
-        if invalid_values or not isinstance(sample, list):
+        invalid_numbers = [n for n in input_values if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
+        if invalid_numbers or not isinstance(sample, list):
             allowed_text = "texts, or lists of numbers that float32 can hold"
             raise DataError(
                 f"{user_text}, sample {sample_number}: x must hold {allowed_text}, but holds "
-                f"{[*invalid_values, sample][0]!r:.40}"
+                f"{[*invalid_numbers, sample][0]!r:.40}"
             )
         input_length = len(sample) if input_length is None else input_length
         if len(sample) != input_length or not sample:
@@ -177,45 +177,45 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
     return input_length
 
 
-def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any]) -> tuple[list[Any], list[Any]]:
+def _split_comments(user_text: str, comments: list[Any], target_objects: list[Any]) -> tuple[list[Any], list[Any]]:
     """Return the sequences of tokens of a user's Reddit comments, and the sequences of their targets.
 
     Args:
         user_text: file and user, the start of messages.
         comments: for each comment a list of sequences of tokens.
-        comment_infos: for each comment the JSON object whose `target_tokens` are the targets.
+        target_objects: for each comment the JSON object whose `target_tokens` are the targets.
 
     Raises:
         DataError: comments and targets differ in number or length; the message names the comment.
     """
-    if len(comments) != len(comment_infos):
-        raise DataError(f"{user_text} has {len(comments)} x and {len(comment_infos)} y")
+    if len(comments) != len(target_objects):
+        raise DataError(f"{user_text} has {len(comments)} x and {len(target_objects)} y")
     x, y = list[Any](), list[Any]()
-    for comment_number, (tokens, comment_info) in enumerate(zip(comments, comment_infos, strict=True)):
-        targets = comment_info.get("target_tokens") if isinstance(comment_info, dict) else None
-        if not isinstance(tokens, list) or not isinstance(targets, list):
+    for comment_number, (token_sequences, target_object) in enumerate(zip(comments, target_objects, strict=True)):
+        target_sequences = target_object.get("target_tokens") if isinstance(target_object, dict) else None
+        if not isinstance(token_sequences, list) or not isinstance(target_sequences, list):
             raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens: add them")
         sequence_lengths = [
-            [len(sequence) if isinstance(sequence, list) else -1 for sequence in token_lists]
-            for token_lists in (tokens, targets)
+            [len(sequence) if isinstance(sequence, list) else -1 for sequence in sequences]
+            for sequences in (token_sequences, target_sequences)
         ]
         if sequence_lengths[0] != sequence_lengths[1]:
             problem_text = f"has words in lists of {sequence_lengths[0]} and targets in lists of {sequence_lengths[1]}"
             raise DataError(f"{user_text}, comment {comment_number} {problem_text}")
-        x += tokens
-        y += targets
+        x += token_sequences
+        y += target_sequences
     return x, y
 
 
-def write_vocabulary(destination: Path) -> None:
-    """Write vocabulary.parquet, the counts of the training part's tokens, into the folder of tables `destination`.
+def write_vocabulary(out_folder: Path) -> None:
+    """Write vocabulary.parquet, the counts of the training part's tokens, into the folder of tables `out_folder`.
 
     Nothing is written if the file exists, if there is no train.parquet, or if inputs are not lists of tokens.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    train_file, vocabulary_file = destination / "train.parquet", destination / "vocabulary.parquet"
+    train_file, vocabulary_file = out_folder / "train.parquet", out_folder / "vocabulary.parquet"
     if os.path.lexists(vocabulary_file) or not train_file.exists():
         return
     table = parquet.open_file(train_file, pre_buffer=False)

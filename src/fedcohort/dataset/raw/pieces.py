@@ -21,7 +21,7 @@ from typing import Any
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-UNFINISHED_PREFIX, FINISHED_PLAN_FILE = "unfinished-", "prepared.json"
+UNFINISHED_FOLDER_PREFIX, PREPARED_RECORD_FILE = "unfinished-", "prepared.json"
 ROWS_PER_GROUP = 10_000  # of a row group
 
 
@@ -31,17 +31,18 @@ class Piece:
 
     Attributes:
         part: part of the dataset that the rows belong to: "train", "test" or "valid".
-        source_key: names, sizes and times (`file_version`) of the source files. Pieces with equal keys have equal rows.
-        make_rows: function that returns the rows as a `pa.Table`.
+        source_version: names, sizes and times (`file_version`) of the source files. Pieces of equal versions have equal
+            rows.
+        make_table: function that returns the rows as a `pa.Table`.
     """
 
     part: str
-    source_key: str
-    make_rows: Callable[[], Any]
+    source_version: str
+    make_table: Callable[[], Any]
 
 
 def write_tables(
-    pieces: Sequence[Piece], destination: Path, on_piece: Callable[[str, int, int], None], unique_column: str = ""
+    pieces: Sequence[Piece], out_folder: Path, on_piece: Callable[[str, int, int], None], unique_column: str = ""
 ) -> dict[str, int]:
     """Write the planned tables that are missing, and return the number of rows of each part.
 
@@ -49,7 +50,7 @@ def write_tables(
 
     Args:
         pieces: the rows of all tables, in their order.
-        destination: folder to write to.
+        out_folder: folder to write to.
         on_piece: function that is called after each piece with its part, the number of finished pieces and the number
             of all pieces.
         unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
@@ -57,36 +58,37 @@ def write_tables(
     Raises:
         DataError: the folder holds other data, pieces contradict each other, or a saved piece is damaged.
     """
-    digest = hashlib.blake2b("\n".join(f"{p.part} {p.source_key}" for p in pieces).encode(), digest_size=16).hexdigest()
-    work_folder = destination / f"{UNFINISHED_PREFIX}{digest}"
-    rows_by_piece = _read_finished_rows(destination, digest)
-    missing_parts = [
-        part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()
+    plan_text = "\n".join(f"{p.part} {p.source_version}" for p in pieces)
+    plan_digest = hashlib.blake2b(plan_text.encode(), digest_size=16).hexdigest()
+    work_folder = out_folder / f"{UNFINISHED_FOLDER_PREFIX}{plan_digest}"
+    finished_row_counts = _read_finished_row_counts(out_folder, plan_digest)
+    missing_part_names = [
+        part for part in dict.fromkeys(p.part for p in pieces) if not (out_folder / f"{part}.parquet").is_file()
     ]
-    if rows_by_piece is not None and not missing_parts:
-        return rows_by_piece
-    table_names = ["train", "valid", "test", "vocabulary"] if rows_by_piece is None else missing_parts
-    _check_destination(destination, table_names, work_folder)
+    if finished_row_counts is not None and not missing_part_names:
+        return finished_row_counts
+    table_names = ["train", "valid", "test", "vocabulary"] if finished_row_counts is None else missing_part_names
+    _check_table_folder(out_folder, table_names, work_folder)
     work_folder.mkdir(parents=True, exist_ok=True)
     files_by_part: dict[str, list[Path]] = {}
     for piece_number, piece in enumerate(pieces):
         piece_file = work_folder / f"{piece.part}-{piece_number:06}.parquet"
         if not piece_file.exists():
-            table = piece.make_rows()
+            table = piece.make_table()
             with disk.replace_atomically(piece_file) as draft_path:
                 parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
         files_by_part.setdefault(piece.part, []).append(piece_file)
         on_piece(piece.part, piece_number + 1, len(pieces))
-    row_counts = {
-        part: _join_files(part_files, work_folder / f"{part}.parquet", unique_column)
-        for part, part_files in files_by_part.items()
+    row_count_by_part = {
+        part_name: _join_piece_files(piece_files, work_folder / f"{part_name}.parquet", unique_column)
+        for part_name, piece_files in files_by_part.items()
     }
-    for part in missing_parts:
-        os.replace(work_folder / f"{part}.parquet", destination / f"{part}.parquet")
-    with disk.replace_atomically(destination / FINISHED_PLAN_FILE) as draft_path:
-        draft_path.write_text(json.dumps({"plan": digest, "rows": row_counts}) + "\n")
+    for part_name in missing_part_names:
+        os.replace(work_folder / f"{part_name}.parquet", out_folder / f"{part_name}.parquet")
+    with disk.replace_atomically(out_folder / PREPARED_RECORD_FILE) as draft_path:
+        draft_path.write_text(json.dumps({"plan": plan_digest, "rows": row_count_by_part}) + "\n")
     shutil.rmtree(work_folder)
-    return row_counts
+    return row_count_by_part
 
 
 def file_version(file: Path) -> str:
@@ -95,56 +97,56 @@ def file_version(file: Path) -> str:
     return f"{file_status.st_size} {file_status.st_mtime_ns}"
 
 
-def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None:
+def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, int] | None:
     """Return the number of rows of each part that an earlier command wrote; None if it wrote none.
 
     Args:
-        destination: folder of the tables.
-        digest: hash of the plan, which must be that of the earlier command.
+        out_folder: folder of the tables.
+        plan_digest: hash of the plan, which must be that of the earlier command.
 
     Raises:
         DataError: the folder holds data of another plan, or a record that can't be read.
     """
-    file = destination / FINISHED_PLAN_FILE
+    file = out_folder / PREPARED_RECORD_FILE
     if not os.path.lexists(file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        finished_plan: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
-        if finished_plan["plan"] == digest:
-            return {str(part_name): int(n_rows) for part_name, n_rows in finished_plan["rows"].items()}
+        prepared_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
+        if prepared_record["plan"] == plan_digest:
+            return {str(part_name): int(n_rows) for part_name, n_rows in prepared_record["rows"].items()}
     problem_text = "holds data that were prepared from another source or with other options: name another folder"
-    raise DataError(f"{destination} {problem_text}")
+    raise DataError(f"{out_folder} {problem_text}")
 
 
-def _check_destination(destination: Path, table_names: Sequence[str], work_folder: Path) -> None:
-    """Raise `DataError` if `destination` is no folder, or holds other tables or pieces of another plan.
+def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folder: Path) -> None:
+    """Raise `DataError` if `out_folder` is no folder, or holds other tables or pieces of another plan.
 
     Args:
-        destination: folder to write to.
+        out_folder: folder to write to.
         table_names: names of the tables to write, without suffix.
         work_folder: folder for the unfinished pieces of this plan.
     """
-    if os.path.lexists(destination) and not destination.is_dir():
-        raise DataError(f"{destination} is not a folder: name another one")
+    if os.path.lexists(out_folder) and not out_folder.is_dir():
+        raise DataError(f"{out_folder} is not a folder: name another one")
     if work_folder.is_symlink() or (work_folder.exists() and not work_folder.is_dir()):
         raise DataError(f"{work_folder} is not a folder that this command made: remove it, or name another folder")
     for table_name in table_names:
-        if existing_file := next(destination.glob(f"{table_name}.*"), None):
+        if existing_file := next(out_folder.glob(f"{table_name}.*"), None):
             raise DataError(
-                f"{destination} holds {existing_file.name}, which was not prepared here: name another folder"
+                f"{out_folder} holds {existing_file.name}, which was not prepared here: name another folder"
             )
-    unfinished_folders = destination.glob(UNFINISHED_PREFIX + 32 * "[0-9a-f]")
+    unfinished_folders = out_folder.glob(UNFINISHED_FOLDER_PREFIX + 32 * "[0-9a-f]")
     if other_plan_folder := next((path for path in unfinished_folders if path != work_folder), None):
         raise DataError(
             f"{other_plan_folder} is from another source or has other options: remove it, or name another folder"
         )
 
 
-def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
+def _join_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
     """Write the rows of all pieces of one part into one file, and return their number.
 
     Args:
-        files: Parquet files of the pieces, in order.
+        piece_files: Parquet files of the pieces, in order.
         joined_file: file to write.
         unique_column: name of a column whose values may occur in one piece only; empty for no such column.
 
@@ -153,28 +155,28 @@ def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) ->
     """
     import pyarrow as pa
 
-    file, n_rows, first_file_of_value = files[0], 0, dict[str, Path]()
+    piece_file, n_rows, first_file_of_value = piece_files[0], 0, dict[str, Path]()
     try:
-        schema = parquet.open_file(files[0]).schema_arrow
+        schema = parquet.open_file(piece_files[0]).schema_arrow
         with (
             disk.replace_atomically(joined_file) as draft_path,
             parquet.open_writer(draft_path, schema, compression="zstd") as writer,
         ):
-            for file in files:
-                stored_table = parquet.open_file(file, pre_buffer=False)
-                if not stored_table.schema_arrow.equals(schema):
+            for piece_file in piece_files:
+                parquet_file = parquet.open_file(piece_file, pre_buffer=False)
+                if not parquet_file.schema_arrow.equals(schema):
                     problem = f"{joined_file.name}: all parts must have the columns {schema.names} with the same types"
-                    raise DataError(f"{problem}, but {file.name} has {stored_table.schema_arrow}")
-                for row_group in range(stored_table.num_row_groups):
-                    table = stored_table.read_row_group(row_group)
-                    for value in table.column(unique_column).unique().to_pylist() if unique_column else ():
-                        if first_file_of_value.setdefault(value, file) != file:
+                    raise DataError(f"{problem}, but {piece_file.name} has {parquet_file.schema_arrow}")
+                for row_group in range(parquet_file.num_row_groups):
+                    row_group_table = parquet_file.read_row_group(row_group)
+                    for value in row_group_table.column(unique_column).unique().to_pylist() if unique_column else ():
+                        if first_file_of_value.setdefault(value, piece_file) != piece_file:
                             raise DataError(
                                 f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
                             )
-                    writer.write_table(table)
-                    n_rows += table.num_rows
+                    writer.write_table(row_group_table)
+                    n_rows += row_group_table.num_rows
     except (pa.ArrowException, EOFError) as error:
-        message_start = f"{file} is damaged ({str(error).splitlines()[0]})"
+        message_start = f"{piece_file} is damaged ({str(error).splitlines()[0]})"
         raise DataError(f"{message_start}: remove it and type the command again") from error
     return n_rows

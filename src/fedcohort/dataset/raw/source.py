@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fedcohort.dataset.files import list_folder
+from fedcohort.dataset.files import list_entries
 from fedcohort.errors import DataError
 from fedcohort.host import disk
 
@@ -25,8 +25,8 @@ def check_raw_path(raw_dir: Path, name: str | Path) -> Path:
     except UnicodeEncodeError as error:
         raise DataError(f"{raw_dir}: the name {str(name)!r} is no UTF-8 text: rename it") from error
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
-        error_text = getattr(error, "strerror", None) or error
-        raise DataError(f"{raw_dir}: {str(name)[:200]!r} can't be read: {error_text}") from error
+        os_error_text = getattr(error, "strerror", None) or error
+        raise DataError(f"{raw_dir}: {str(name)[:200]!r} can't be read: {os_error_text}") from error
     if not resolved_path.is_relative_to(raw_dir.resolve()):
         raise DataError(
             f"{raw_dir}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
@@ -50,11 +50,11 @@ def find_path(raw_dir: Path, *candidate_names: str) -> Path:
     """Return the path of the first of `candidate_names` that exists in `raw_dir`. Raises `DataError` if none exists."""
     existing_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_name is None:
-        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_folder(raw_dir)}")
+        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_entries(raw_dir)}")
     return check_raw_path(raw_dir, existing_name)
 
 
-def list_folders(raw_dir: Path, folder: Path) -> list[Path]:
+def list_subfolders(raw_dir: Path, folder: Path) -> list[Path]:
     """Return the subfolders of `folder`, sorted by name, without hidden ones.
 
     Raises `DataError` if one is a link that leads out of the folder `raw_dir`.
@@ -70,8 +70,8 @@ def find_images(raw_dir: Path, folder: Path) -> list[Path]:
     paths = list(_list_visible_paths(folder))
     image_paths = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
     if paths and not image_paths:
-        suffix_list = ", ".join(sorted(IMAGE_SUFFIXES))
-        raise DataError(f"{folder} holds no images ({suffix_list}), but {paths[0].name}: convert or move its files")
+        suffixes_text = ", ".join(sorted(IMAGE_SUFFIXES))
+        raise DataError(f"{folder} holds no images ({suffixes_text}), but {paths[0].name}: convert or move its files")
     log_left_out_files(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
     return [check_file(raw_dir, path.relative_to(raw_dir)) for path in image_paths]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import find_images, list_folders, log_left_out_files
+from fedcohort.dataset.raw.source import find_images, list_subfolders, log_left_out_files
 from fedcohort.errors import DataError
 
 HALF_FOLDERS = ("0", "1")
@@ -26,11 +26,11 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         DataError: there is a folder of an unknown place or breed, or no image.
     """
     root = raw_dir / "spawrious224" if (raw_dir / "spawrious224").is_dir() else raw_dir
-    images, folders = list[EncodedImage](), list_folders(raw_dir, root)
-    log_left_out_files(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
-    for half_folder in (folder for folder in folders if folder.name in HALF_FOLDERS):
-        for place_folder in _list_known_folders(raw_dir, half_folder, PLACES):
-            for breed_folder in _list_known_folders(raw_dir, place_folder, BREEDS):
+    images, subfolders = list[EncodedImage](), list_subfolders(raw_dir, root)
+    log_left_out_files(root, [folder.name for folder in subfolders if folder.name not in HALF_FOLDERS])
+    for half_folder in (folder for folder in subfolders if folder.name in HALF_FOLDERS):
+        for place_folder in _list_allowed_subfolders(raw_dir, half_folder, PLACES):
+            for breed_folder in _list_allowed_subfolders(raw_dir, place_folder, BREEDS):
                 column_values = (breed_folder.name, place_folder.name, int(half_folder.name))
                 images += [EncodedImage("train", file, column_values) for file in find_images(raw_dir, breed_folder)]
     if not images:
@@ -38,12 +38,12 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     return plan_pieces(images, ("label", "place", "half"), raw_dir, image_size)
 
 
-def _list_known_folders(raw_dir: Path, folder: Path, allowed_names: tuple[str, ...]) -> list[Path]:
-    """Return the subfolders of `folder`, which lies in `raw_dir`. Raises `DataError` for one not in `allowed_names`."""
-    folders = list_folders(raw_dir, folder)
-    unexpected_folder = next((path for path in folders if path.name not in allowed_names), None)
+def _list_allowed_subfolders(raw_dir: Path, folder: Path, folder_names: tuple[str, ...]) -> list[Path]:
+    """Return the subfolders of `folder`, which lies in `raw_dir`. Raises `DataError` for one not in `folder_names`."""
+    subfolders = list_subfolders(raw_dir, folder)
+    unexpected_folder = next((subfolder for subfolder in subfolders if subfolder.name not in folder_names), None)
     if unexpected_folder is not None:
         raise DataError(
-            f"{unexpected_folder} is an unknown folder: allowed are {', '.join(allowed_names)}; rename or remove it"
+            f"{unexpected_folder} is an unknown folder: allowed are {', '.join(folder_names)}; rename or remove it"
         )
-    return folders
+    return subfolders

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fedcohort.dataset.csv_file import check_encoding
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import format_names
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
 from fedcohort.dataset.raw.source import check_file
 from fedcohort.errors import DataError
 
 SPLIT_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
-ALLOWED_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
+COLUMN_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
 
 
 def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
@@ -54,18 +54,18 @@ def _read_images(raw_dir: Path, file: Path, reader: "csv.DictReader[str]") -> It
         DataError: a column or an image is missing; a line is invalid, which the message names.
     """
     column_names = list(reader.fieldnames or [])
-    if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if column_names.count(name) != 1), None):
-        count_text = "two columns called" if wrong_name in column_names else "no column"
-        raise DataError(f"{file} has {count_text} {wrong_name!r}; it has {list_names(column_names)}")
+    if wrong_column := next((name for name in ("img_filename", *COLUMN_VALUES) if column_names.count(name) != 1), None):
+        column_count_text = "two columns called" if wrong_column in column_names else "no column"
+        raise DataError(f"{file} has {column_count_text} {wrong_column!r}; it has {format_names(column_names)}")
     first_line_of_image: dict[Path, int] = {}
     for row in reader:
         line_text = f"{file}, line {reader.line_num}"
-        for name, allowed_values in ALLOWED_VALUES.items():
+        for name, allowed_values in COLUMN_VALUES.items():
             if row[name] not in allowed_values:
                 raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed_values)}")
         if None in row:
             raise DataError(f"{line_text} has more cells than the header: correct it")
-        image = check_file(raw_dir, row["img_filename"] or "(no name)")
-        if (first_line_number := first_line_of_image.setdefault(image, reader.line_num)) != reader.line_num:
+        image_file = check_file(raw_dir, row["img_filename"] or "(no name)")
+        if (first_line_number := first_line_of_image.setdefault(image_file, reader.line_num)) != reader.line_num:
             raise DataError(f"{line_text}: {row['img_filename']!r} occurs in line {first_line_number}, too: remove one")
-        yield EncodedImage(SPLIT_BY_CODE[row["split"]], image, (int(row["y"]), int(row["place"])))
+        yield EncodedImage(SPLIT_BY_CODE[row["split"]], image_file, (int(row["y"]), int(row["place"])))

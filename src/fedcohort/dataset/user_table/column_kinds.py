@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import list_names
+from fedcohort.dataset.messages import format_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -17,8 +17,8 @@ MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
 MIN_MATCHING_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
 MAX_INSPECTED_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
-MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
-MIN_LARGEST_VALUE = 0.01  # largest value of a feature, below which it is far from unit scale
+MAX_FEATURE_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
+MIN_LARGEST_FEATURE_VALUE = 0.01  # largest value of a feature, below which it is far from unit scale
 MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
 MIN_SERIES_ROWS = 8  # mean length of series, below which a table is not taken for a long one
 MAX_SHOWN_FEATURES = 3  # features that a notice names
@@ -36,31 +36,31 @@ TEXT_NUMBER_PATTERNS = (  # what a text column holds, how its cells look, and wh
 )
 
 
-def describe_type(frame: Frame, name: str) -> str:
+def find_column_kind(frame: Frame, name: str) -> str:
     """Return the kind of a column: number, boolean, text, date, lists, images, row number, empty or other.
 
     Args:
         frame: table that has the column.
         name: name of the column.
     """
-    data_type = frame.get_column_type(name)
-    if arrow_columns.is_row_number(frame.table, name):
+    column_type = frame.get_column_type(name)
+    if arrow_columns.is_row_index_column(frame.table, name):
         return "row number"
-    if pa.types.is_boolean(data_type):
+    if pa.types.is_boolean(column_type):
         return "boolean"
-    if frame.is_number(name):
+    if frame.is_number_column(name):
         return "number"
-    type_checks = {"images": images.holds_images, "empty": pa.types.is_null, "lists": arrow_columns.is_list}
-    type_checks |= {"date": arrow_columns.is_date, "text": arrow_columns.is_text}
-    return next((description for description, matches_type in type_checks.items() if matches_type(data_type)), "other")
+    type_checks = {"images": images.is_image_type, "empty": pa.types.is_null, "lists": arrow_columns.is_list_type}
+    type_checks |= {"date": arrow_columns.is_date_type, "text": arrow_columns.is_text_type}
+    return next((column_kind for column_kind, is_kind in type_checks.items() if is_kind(column_type)), "other")
 
 
-def count_levels(frame: Frame, name: str) -> int:
+def count_column_levels(frame: Frame, name: str) -> int:
     """Return the number of different values in the column `name` of the table `frame`; empty cells don't count."""
-    column = frame.column(name)
-    if not arrow_columns.is_text(column.type):
-        return int(pc.count_distinct(column).as_py())
-    distinct_texts = pc.unique(pc.utf8_trim_whitespace(column))
+    cells = frame.column(name)
+    if not arrow_columns.is_text_type(cells.type):
+        return int(pc.count_distinct(cells).as_py())
+    distinct_texts = pc.unique(pc.utf8_trim_whitespace(cells))
     return int(pc.sum(pc.fill_null(pc.not_equal(distinct_texts, ""), False)).as_py() or 0)
 
 
@@ -70,13 +70,13 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     Returns:
         A list of one pair, a description with an example and a remedy; [] for other texts.
     """
-    column = frame.column(name).slice(0, MAX_INSPECTED_CELLS)
-    distinct_texts = [str(cell).strip() for cell in pc.unique(column).to_pylist() if cell is not None]
+    cells = frame.column(name).slice(0, MAX_INSPECTED_CELLS)
+    distinct_texts = [str(cell_text).strip() for cell_text in pc.unique(cells).to_pylist() if cell_text is not None]
     distinct_texts = [distinct_text for distinct_text in distinct_texts if distinct_text]
-    for description, pattern, remedy in TEXT_NUMBER_PATTERNS:
-        matching_texts = [cell for cell in distinct_texts if re.fullmatch(pattern, cell)]
+    for content_description, text_pattern, remedy in TEXT_NUMBER_PATTERNS:
+        matching_texts = [cell_text for cell_text in distinct_texts if re.fullmatch(text_pattern, cell_text)]
         if distinct_texts and len(matching_texts) >= MIN_MATCHING_SHARE * len(distinct_texts):
-            return [(f"{description} as text ({matching_texts[0][:EXAMPLE_LENGTH]!r})", remedy)]
+            return [(f"{content_description} as text ({matching_texts[0][:EXAMPLE_LENGTH]!r})", remedy)]
     return []
 
 
@@ -89,24 +89,24 @@ def column_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str
         non_inputs: names of the columns of labels, clients and series, and of those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in {*inputs, *non_inputs}}
-    dropped_columns = [name for name, column_type in type_by_column.items() if column_type != "row number"]
-    text_columns = [name for name, column_type in type_by_column.items() if column_type == "text"]
+    kind_by_column = {name: find_column_kind(frame, name) for name in frame.names if name not in {*inputs, *non_inputs}}
+    dropped_columns = [name for name, column_kind in kind_by_column.items() if column_kind != "row number"]
+    text_columns = [name for name, column_kind in kind_by_column.items() if column_kind == "text"]
     for name in text_columns:
-        for description, remedy in recognise_text_numbers(frame, name):
-            yield f"{frame.origin}: column {name!r} holds {description} and is left out: {remedy}"
+        for content_description, remedy in recognise_text_numbers(frame, name):
+            yield f"{frame.origin}: column {name!r} holds {content_description} and is left out: {remedy}"
     if len(dropped_columns) > len(inputs) and not has_lists:
         remedies = []
-        if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
+        if any(2 <= count_column_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
             remedies.append("dataset.categories=auto encodes texts of few values")
-        if "date" in type_by_column.values():
+        if "date" in kind_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         message_end = f": {' and '.join(remedies)}" if remedies else ""
-        left_out_text = f"{len(dropped_columns)} columns are left out ({list_names(dropped_columns)})"
-        yield f"{frame.origin}: {left_out_text} and only {len(inputs)} used as inputs{message_end}"
+        dropped_columns_text = f"{len(dropped_columns)} columns are left out ({format_names(dropped_columns)})"
+        yield f"{frame.origin}: {dropped_columns_text} and only {len(inputs)} used as inputs{message_end}"
 
 
-def series_notices(frame: Frame, label_column: str, non_inputs: Sequence[str]) -> Iterator[str]:
+def make_long_table_notices(frame: Frame, label_column: str, non_inputs: Sequence[str]) -> Iterator[str]:
     """Yield a notice if a table seems to have one row per time step.
 
     Args:
@@ -114,16 +114,16 @@ def series_notices(frame: Frame, label_column: str, non_inputs: Sequence[str]) -
         label_column: name of the column of labels.
         non_inputs: names of the columns that are no inputs.
     """
-    if (series_columns := find_series(frame, label_column)) is not None:
-        series_column, time_column = series_columns
-        leave_out_option = "" if time_column in non_inputs else f" dataset.leave_out=[{time_column}]"
+    if (series_and_time_columns := find_series_and_time_columns(frame, label_column)) is not None:
+        series_column, time_column = series_and_time_columns
+        leave_out_text = "" if time_column in non_inputs else f" dataset.leave_out=[{time_column}]"
         yield (
             f"{frame.origin} looks like a long table, one row per time step {time_column!r} of each {series_column!r}: "
-            f"dataset.series={series_column} dataset.window=50{leave_out_option} makes samples of 50 rows"
+            f"dataset.series={series_column} dataset.window=50{leave_out_text} makes samples of 50 rows"
         )
 
 
-def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
+def make_feature_scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
     """Yield a notice if features of the training rows are far from unit scale.
 
     Args:
@@ -131,35 +131,36 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         names: names of the features.
     """
     rms = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
-    largest_value = np.abs(x).max(0)
-    unscaled_features = np.flatnonzero((rms > MAX_RMS) | ((largest_value > 0) & (largest_value < MIN_LARGEST_VALUE)))
+    largest_values = np.abs(x).max(0)
+    is_tiny = (largest_values > 0) & (largest_values < MIN_LARGEST_FEATURE_VALUE)
+    unscaled_features = np.flatnonzero((rms > MAX_FEATURE_RMS) | is_tiny)
     if n_unscaled := len(unscaled_features):
         feature_order = unscaled_features[np.argsort(-np.abs(np.log(rms[unscaled_features])), kind="stable")]
         listed_features = [
             (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_SHOWN_FEATURES]
         ]
-        examples = ", ".join(f"{name} ({rms_text})" for name, rms_text in listed_features)
-        examples += f" and {n_unscaled - MAX_SHOWN_FEATURES} more" if n_unscaled > MAX_SHOWN_FEATURES else ""
-        message_start = f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {examples})"
+        rms_texts = ", ".join(f"{feature_name} ({rms_text})" for feature_name, rms_text in listed_features)
+        rms_texts += f" and {n_unscaled - MAX_SHOWN_FEATURES} more" if n_unscaled > MAX_SHOWN_FEATURES else ""
+        message_start = f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {rms_texts})"
         yield f"{message_start}, which slows or stops training: set dataset.standardise=true"
 
 
-def label_notices(class_names: Sequence[str], label_column: str) -> Iterator[str]:
+def make_label_case_notices(class_names: Sequence[str], label_column: str) -> Iterator[str]:
     """Yield a notice for each group of classes whose names differ only in case.
 
     Args:
         class_names: names of the classes.
         label_column: name of the column of labels.
     """
-    names_by_lower_case: dict[str, list[str]] = defaultdict(list)
+    class_names_by_lower_case: dict[str, list[str]] = defaultdict(list)
     for class_name in class_names:
-        names_by_lower_case[class_name.casefold()].append(class_name)
-    for labels in names_by_lower_case.values():
+        class_names_by_lower_case[class_name.casefold()].append(class_name)
+    for labels in class_names_by_lower_case.values():
         if len(labels) > 1:
             yield f"column {label_column!r} has labels that differ only in case, which are different classes: {labels}"
 
 
-def index_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
+def find_row_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
     """Return the block of each row, int64 [rows] from 0; a block ends where a column changes its value.
 
     Args:
@@ -168,18 +169,18 @@ def index_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
     """
     is_block_start = np.zeros(frame.table.num_rows, dtype=bool)
     for name in column_names:
-        value_codes = _code_cells(frame.column(name))
-        is_block_start[1:] |= value_codes[1:] != value_codes[:-1]
+        cell_codes = _encode_cells(frame.column(name))
+        is_block_start[1:] |= cell_codes[1:] != cell_codes[:-1]
     return np.cumsum(is_block_start)
 
 
-def _code_cells(column: pa.ChunkedArray) -> Ids:
+def _encode_cells(column: pa.ChunkedArray) -> Ids:
     """Return a number for each cell of `column`, int64 [rows], which equal values share, and so do empty cells."""
     encoded_column = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
     return np.asarray(encoded_column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def find_series(frame: Frame, label_column: str) -> tuple[str, str] | None:
+def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, str] | None:
     """Return the columns of series and time of a table with one row per time step; None for other tables.
 
     In the column of series, each value fills one block of rows with one label. Blocks have `MIN_SERIES_ROWS` rows or
@@ -192,22 +193,27 @@ def find_series(frame: Frame, label_column: str) -> tuple[str, str] | None:
     """
     if label_column not in frame.names or frame.table.num_rows < 2 * MIN_SERIES_ROWS or len(frame.names) > MAX_COLUMNS:
         return None
-    kinds = {name: frame.get_column_type(name) for name in frame.names if name != label_column}
-    series_names = [name for name, kind in kinds.items() if arrow_columns.is_text(kind) or pa.types.is_integer(kind)]
-    time_names = [name for name, kind in kinds.items() if arrow_columns.is_number(kind) or arrow_columns.is_date(kind)]
-    for series_column in series_names:
-        block_of_row = index_blocks(frame, [series_column])
+    column_types = {name: frame.get_column_type(name) for name in frame.names if name != label_column}
+    series_candidates, time_candidates = [], []
+    for name, column_type in column_types.items():
+        if arrow_columns.is_text_type(column_type) or pa.types.is_integer(column_type):
+            series_candidates.append(name)
+        if arrow_columns.is_number_type(column_type) or arrow_columns.is_date_type(column_type):
+            time_candidates.append(name)
+    for series_column in series_candidates:
+        block_of_row = find_row_blocks(frame, [series_column])
         n = int(block_of_row[-1]) + 1
-        if n < 2 or len(block_of_row) < MIN_SERIES_ROWS * n or n != _code_cells(frame.column(series_column)).max() + 1:
+        n_series = _encode_cells(frame.column(series_column)).max() + 1
+        if n < 2 or len(block_of_row) < MIN_SERIES_ROWS * n or n != n_series:
             continue
-        if index_blocks(frame, [series_column, label_column])[-1] + 1 > n:
+        if find_row_blocks(frame, [series_column, label_column])[-1] + 1 > n:
             continue
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
-        for time_column in time_names:
-            column = frame.column(time_column)
-            time_values = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
-            time_steps = np.diff(arrow_columns.to_numbers(time_values))
-            times_increase = (time_steps[is_inside_block] > 0).all()
-            if time_column != series_column and times_increase and (time_steps[~is_inside_block] < 0).mean() > 0.5:
+        for time_column in time_candidates:
+            cells = frame.column(time_column)
+            time_values = arrow_columns.dates_to_days(cells) if arrow_columns.is_date_type(cells.type) else cells
+            time_changes = np.diff(arrow_columns.to_numbers(time_values))
+            times_increase = (time_changes[is_inside_block] > 0).all()
+            if time_column != series_column and times_increase and (time_changes[~is_inside_block] < 0).mean() > 0.5:
                 return series_column, time_column
     return None

@@ -4,12 +4,12 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.dataset.files import check_folder, find_part_file, list_folder, read_table
+from fedcohort.dataset.files import check_data_folder, find_part_file, list_entries, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
 from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.parquet import list_parquet
 from fedcohort.dataset.raw import imagefolder
-from fedcohort.dataset.raw.encoded import make_table
+from fedcohort.dataset.raw.encoded import make_image_table
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -20,7 +20,7 @@ TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
 PART_NAMES = ("train", "test", "valid")
 
 
-def find_files(path: str) -> dict[str, Path]:
+def find_files_by_part(path: str) -> dict[str, Path]:
     """Return the files of a user's dataset by part: train, test and valid.
 
     A single table of any name is the training table. A folder of Parquet files is one table. A folder of images is
@@ -34,11 +34,11 @@ def find_files(path: str) -> dict[str, Path]:
     """
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
-    folder = check_folder(path)
+    folder = check_data_folder(path)
     files = {part_name: table for part_name in PART_NAMES if (table := find_part_file(path, part_name)) is not None}
     if "train" in files:
         return files
-    if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
+    if files.get("test") != folder / "test.parquet" and _holds_one_table(folder):
         return {"train": folder}
     visible_files = [file for file in sorted(folder.iterdir()) if file.is_file() and file.name[0] not in "._"]
     tables = [file for file in visible_files if file.suffix.lower() in TABLE_SUFFIXES and file not in files.values()]
@@ -51,10 +51,10 @@ def find_files(path: str) -> dict[str, Path]:
         remedy = f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
     elif any(path_in_folder.suffix.lower() in IMAGE_SUFFIXES for path_in_folder in folder.iterdir()):
         remedy = "; put the images into one folder for each class, as <class>/*.png"
-    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(folder)}{remedy}")
+    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_entries(folder)}{remedy}")
 
 
-def _is_one_table(folder: Path) -> bool:
+def _holds_one_table(folder: Path) -> bool:
     """Return whether the Parquet files in `folder` have the names that Spark, Dask and pyarrow give to one table."""
     files = list_parquet(folder)
     top_level_files = [file for file in files if file.parent == folder]
@@ -74,7 +74,7 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
     Raises:
         DataError: there is no training table, or no training image.
     """
-    files = find_files(path)
+    files = find_files_by_part(path)
     image_frames = read_image_frames(files["images"]) if "images" in files else {}
     if image_frames and "train" not in image_frames:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
@@ -83,10 +83,10 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
         test_file = files.get("test", Path(path) / "test")
         problems.add_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
     elif not has_test_part and not cuts_test_part:
-        train_source = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
+        train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
-        remedy = f"dataset.test_share=0.2 cuts a fifth of {train_source}, or write test.parquet or test.csv next to it"
+        remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
         problems.add_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
     for part_name in PART_NAMES:
@@ -110,9 +110,9 @@ def read_image_frames(folder: Path) -> dict[str, Frame]:
     Raises `DataError` if a part has no images, `OptionError` if the images need more memory than is available.
     """
     frames = {}
-    for part_name, images in imagefolder.list_images(folder).items():
-        total_bytes = sum(image.file.stat().st_size for image in images)
-        memory.require_memory(total_bytes, f"dataset.path: {folder} with {len(images):,} images", RESIZE_ADVICE)
-        image_table = make_table(images, ("label",), folder, lambda image: image.file.read_bytes())
+    for part_name, images in imagefolder.list_images_by_part(folder).items():
+        n_image_bytes = sum(image.file.stat().st_size for image in images)
+        memory.require_memory(n_image_bytes, f"dataset.path: {folder} with {len(images):,} images", RESIZE_ADVICE)
+        image_table = make_image_table(images, ("label",), folder, lambda image: image.file.read_bytes())
         frames[part_name] = Frame(str(folder / part_name), image_table)
     return frames

@@ -20,13 +20,13 @@ from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.column_kinds import (
     MAX_AUTO_LEVELS,
-    count_levels,
-    describe_type,
+    count_column_levels,
+    find_column_kind,
     recognise_text_numbers,
 )
 from fedcohort.errors import DataError
 
-AUTO_CHOICE = "auto"
+AUTO_OPTION_VALUE = "auto"
 MAX_LEVELS = 1000  # of a category: a column of more is an id
 MAX_LISTED_COLUMNS = 12  # columns that a message names
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
@@ -54,7 +54,7 @@ class InputColumns:
         return (*self.numbers, *self.categories, *self.dates, *self.lists)
 
 
-def choose_inputs(
+def choose_input_columns(
     frame: Frame, non_inputs: Iterable[str], categories: Sequence[str] | str, dates: Sequence[str] | str
 ) -> InputColumns:
     """Choose the columns of numbers, categories and dates that are inputs.
@@ -68,57 +68,57 @@ def choose_inputs(
     Raises:
         DataError: no column is an input, or a column in `dates` is missing or does not hold dates.
     """
-    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in set(non_inputs)}
-    if dates == AUTO_CHOICE:
-        dates = [name for name, kind in type_by_column.items() if kind == "date"]
-    if categories == AUTO_CHOICE:
-        text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
-        categories = [name for name in text_columns if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
+    kind_by_column = {name: find_column_kind(frame, name) for name in frame.names if name not in set(non_inputs)}
+    if dates == AUTO_OPTION_VALUE:
+        dates = [name for name, kind in kind_by_column.items() if kind == "date"]
+    if categories == AUTO_OPTION_VALUE:
+        text_columns = [name for name, kind in kind_by_column.items() if kind == "text"]
+        categories = [name for name in text_columns if 2 <= count_column_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded_columns = {*categories, *dates}
     numeric_columns = [
-        name for name, kind in type_by_column.items() if kind in ("number", "boolean") and name not in encoded_columns
+        name for name, kind in kind_by_column.items() if kind in ("number", "boolean") and name not in encoded_columns
     ]
     for name in dates:
-        column = frame.column(name)
-        if not arrow_columns.is_date(column.type):
-            cell_values = pc.drop_null(column.slice(0, 99)).to_pylist()
-            example_text = f" (as {str(cell_values[0])[:EXAMPLE_LENGTH]!r})" if cell_values else ""
+        cells = frame.column(name)
+        if not arrow_columns.is_date_type(cells.type):
+            example_cells = pc.drop_null(cells.slice(0, 99)).to_pylist()
+            example_text = f" (as {str(example_cells[0])[:EXAMPLE_LENGTH]!r})" if example_cells else ""
             message_start = f"dataset.dates: {frame.origin}"
             raise DataError(
-                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example_text}"
+                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {cells.type}{example_text}"
             )
     input_columns = InputColumns(tuple(numeric_columns), tuple(categories), tuple(dates))
     if not input_columns.names:
-        raise _make_no_input_error(frame, type_by_column)
+        raise _make_no_input_column_error(frame, kind_by_column)
     return input_columns
 
 
-def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
+def _make_no_input_column_error(frame: Frame, kind_by_column: Mapping[str, str]) -> DataError:
     """Return the error for a table without columns of numbers, with remedies for its other columns.
 
     Args:
         frame: the training table.
-        type_by_column: kind of each column that is not a label, client or series, as `describe_type` names it.
+        kind_by_column: kind of each column that is not a label, client or series, as `find_column_kind` names it.
     """
-    list_columns = [name for name, kind in type_by_column.items() if kind in ("lists", "images")]
-    text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
+    list_columns = [name for name, kind in kind_by_column.items() if kind in ("lists", "images")]
+    text_columns = [name for name, kind in kind_by_column.items() if kind == "text"]
     remedies = [
-        f"{name!r} holds {message_start}: {remedy}"
+        f"{name!r} holds {content_description}: {remedy}"
         for name in text_columns
-        for message_start, remedy in recognise_text_numbers(frame, name)
+        for content_description, remedy in recognise_text_numbers(frame, name)
     ]
     if list_columns:
         remedies.append(f"dataset.features=[{','.join(list_columns)}] takes the columns of lists or images")
-    if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
+    if any(2 <= count_column_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
         remedies.append("dataset.categories=auto encodes texts of few values")
     if not remedies:
         remedies.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns_text = ", ".join(f"{name} ({kind})" for name, kind in list(type_by_column.items())[:MAX_LISTED_COLUMNS])
-    message_start = f"dataset.features: {frame.origin} has no column of numbers besides the label"
-    return DataError(f"{message_start}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
+    columns_text = ", ".join(f"{name} ({kind})" for name, kind in list(kind_by_column.items())[:MAX_LISTED_COLUMNS])
+    content_description = f"dataset.features: {frame.origin} has no column of numbers besides the label"
+    return DataError(f"{content_description}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
 
 
-def find_levels(train_frame: Frame, input_columns: InputColumns) -> dict[str, list[str]]:
+def find_category_levels(train_frame: Frame, input_columns: InputColumns) -> dict[str, list[str]]:
     """Return the sorted levels of each category, the different values in the training rows.
 
     Args:
@@ -130,7 +130,7 @@ def find_levels(train_frame: Frame, input_columns: InputColumns) -> dict[str, li
     """
     levels = {}
     for name in input_columns.categories:
-        levels[name] = sorted(level for level in pc.unique(_read_category(train_frame, name)).to_pylist() if level)
+        levels[name] = sorted(level for level in pc.unique(_read_categories(train_frame, name)).to_pylist() if level)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
             message_start = f"dataset.categories: {train_frame.origin}: column {name!r} has {n:,} different values"
             raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded: leave it out")
@@ -145,7 +145,7 @@ def encode_columns(
     Args:
         frames: the tables, the training rows first.
         input_columns: the columns that are inputs.
-        levels: levels of each category, from `find_levels`.
+        levels: levels of each category, from `find_category_levels`.
         allow_missing: whether empty cells become missing numbers; otherwise they are errors.
 
     Returns:
@@ -155,38 +155,38 @@ def encode_columns(
     Raises:
         DataError: columns have empty cells, without `allow_missing`; problems of several columns are raised together.
     """
-    problems, encoded_frames, encoding_notes = ProblemList(), [], []
+    column_problems, encoded_frames, encoding_notes = ProblemList(), [], []
     for frame in frames:
         derived_columns: dict[str, pa.ChunkedArray] = {}
         for name in (*input_columns.categories, *input_columns.dates):
-            with problems.collect_errors():
-                column = frame.column(name) if allow_missing else frame.read_full_column(name)
+            with column_problems.collect_errors():
+                cells = frame.column(name) if allow_missing else frame.read_filled_column(name)
                 if name in input_columns.dates:
-                    derived_columns[name] = arrow_columns.dates_to_days(column)
+                    derived_columns[name] = arrow_columns.dates_to_days(cells)
                     continue
-                category_texts = _read_category(frame, name)
+                category_texts = _read_categories(frame, name)
                 for level in levels[name]:
                     derived_columns[f"{name}={level}"] = pc.equal(category_texts, level).cast(pa.float32())
                 is_known_level = pc.is_in(category_texts, value_set=pa.array(levels[name]))
                 if n_unknown_cells := int(np.count_nonzero(~np.asarray(is_known_level)) - category_texts.null_count):
                     file_name = Path(frame.origin).name
-                    cells_text = f"{n_unknown_cells:,} cells of {name} in {file_name}"
-                    encoding_notes.append(f"{cells_text} have values that no training row has")
+                    unknown_cells_text = f"{n_unknown_cells:,} cells of {name} in {file_name}"
+                    encoding_notes.append(f"{unknown_cells_text} have values that no training row has")
         encoded_frames.append(replace(frame, derived_columns=derived_columns))
-    problems.raise_all()
+    column_problems.raise_errors()
     level_columns = [f"{name}={level}" for name in input_columns.categories for level in levels[name]]
     return encoded_frames, [*input_columns.numbers, *level_columns, *input_columns.dates], encoding_notes
 
 
-def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
+def _read_categories(frame: Frame, name: str) -> pa.ChunkedArray:
     """Return the column `name` of the table `frame` as texts without spaces around them; null for empty cells.
 
     Raises `DataError` if the column holds neither texts nor numbers.
     """
-    column = frame.column(name)
-    if not (arrow_columns.is_text(column.type) or arrow_columns.is_number(column.type)):
-        problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"
+    cells = frame.column(name)
+    if not (arrow_columns.is_text_type(cells.type) or arrow_columns.is_number_type(cells.type)):
+        problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {cells.type}"
         raise frame.column_error(name, problem_text)
-    category_texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    is_empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
-    return pc.if_else(is_empty, pa.scalar(None, pa.string()), category_texts)
+    category_texts = pc.utf8_trim_whitespace(cells.cast(pa.string()))
+    is_empty_cell = pa.chunked_array([pa.array(arrow_columns.find_empty_cells(cells))])
+    return pc.if_else(is_empty_cell, pa.scalar(None, pa.string()), category_texts)

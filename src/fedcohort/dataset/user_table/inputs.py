@@ -10,12 +10,12 @@ from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
 
-AUTO_UINT8_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
+MAX_AUTO_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 PART_NAMES = ("training", "test", "validation")
 
 
 def read_inputs(
-    options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], scale: float
+    options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], input_divisor: float
 ) -> tuple[list[np.ndarray], PixelScale | None]:
     """Return the inputs of each table, float32 or uint8 [N, ...], and how pixels are normalised; None without images.
 
@@ -24,37 +24,38 @@ def read_inputs(
         frames: the tables, the training rows first.
         columns: columns of numbers; not used if `lists` are the inputs.
         lists: columns of lists or images; several columns become the channels of a sample.
-        scale: divisor of the inputs.
+        input_divisor: divisor of the inputs.
 
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
     allow_missing = options.missing == "mean"
-    input_arrays = _read_arrays(frames, columns, lists, options.window or 1, allow_missing)
+    input_arrays = _read_unscaled_inputs(frames, columns, lists, options.window or 1, allow_missing)
     shape, train_shape, column_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*lists, *columns][0]
-    if shape and (shape_size := int(np.prod(shape, dtype=object))) != (n := input_arrays[0][0].size):
-        raise DataError(f"dataset.shape={shape} has {shape_size} values, but a sample of {frames[0].origin} has {n}")
-    is_image = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
+    if shape and (sample_size := int(np.prod(shape, dtype=object))) != (n := input_arrays[0][0].size):
+        raise DataError(f"dataset.shape={shape} has {sample_size} values, but a sample of {frames[0].origin} has {n}")
+    is_image_input = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixel_scale = None
-    if is_image and scale == 255 and not options.standardises_inputs:
+    if is_image_input and input_divisor == 255 and not options.standardises_inputs:
         n_channels = (shape or train_shape)[0]
         pixel_scale = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
         problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
         raise frames[0].column_error(column_name, problem)
-    is_over_2gb = 4 * sum(x.size for x in input_arrays) > AUTO_UINT8_BYTES
-    keeps_uint8 = pixel_scale is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_over_2gb))
+    is_float32_over_2gb = 4 * sum(x.size for x in input_arrays) > MAX_AUTO_BYTES
+    prefers_uint8 = options.pixels == "uint8" or (options.pixels == "auto" and is_float32_over_2gb)
+    keeps_uint8_pixels = pixel_scale is not None and prefers_uint8
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
             problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
             raise frame.column_error(column_name, problem)
-        if not keeps_uint8:
+        if not keeps_uint8_pixels:
             x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
             with np.errstate(all="ignore"):
-                x /= (divisor := np.float32(scale))
-            if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not allow_missing):
+                x /= (float32_divisor := np.float32(input_divisor))
+            if np.isinf(float32_divisor) or np.isinf(x).any() or (np.isnan(x).any() and not allow_missing):
                 problem = f"makes values of {frame.origin} that float32 can't hold: choose another scale"
-                raise DataError(f"dataset.scale={scale} {problem}")
+                raise DataError(f"dataset.scale={input_divisor} {problem}")
         elif x.dtype != np.uint8:
             problem = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
             raise frame.column_error(column_name, problem)
@@ -62,7 +63,7 @@ def read_inputs(
     return input_arrays, pixel_scale
 
 
-def _read_arrays(
+def _read_unscaled_inputs(
     frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], window: int, allow_missing: bool
 ) -> list[np.ndarray]:
     """Return the inputs of each table as they are stored, without scaling.
@@ -79,9 +80,9 @@ def _read_arrays(
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
-    input_arrays, problems = list[np.ndarray](), ProblemList()
+    input_arrays, table_problems = list[np.ndarray](), ProblemList()
     for frame in frames:
-        with problems.collect_errors():
+        with table_problems.collect_errors():
             if lists:
                 input_arrays.append(_read_list_columns(frame, lists, allow_missing))
                 continue
@@ -89,7 +90,7 @@ def _read_arrays(
             if window > 1:
                 x = np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
             input_arrays.append(x)
-    problems.raise_all()
+    table_problems.raise_errors()
     return input_arrays
 
 
@@ -121,23 +122,24 @@ def fill_gaps(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     Raises:
         DataError: a feature has no number in any training row.
     """
-    is_missing = np.isnan(input_parts[0])
-    if (is_missing_feature := is_missing.all(0).reshape(-1)).any():
+    is_missing_number = np.isnan(input_parts[0])
+    if (is_missing_feature := is_missing_number.all(0).reshape(-1)).any():
         j = int(is_missing_feature.argmax())
-        name = columns[j if len(columns) == is_missing_feature.size else j * len(columns) // is_missing_feature.size]
+        column = columns[j if len(columns) == is_missing_feature.size else j * len(columns) // is_missing_feature.size]
         raise frame.column_error(
-            name, f": column {name!r} has no number in any training row: no mean fills its gaps, leave it out"
+            column, f": column {column!r} has no number in any training row: no mean fills its gaps, leave it out"
         )
     feature_means = np.nanmean(input_parts[0], axis=0, dtype=np.float64).astype(np.float32)
-    gap_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
+    missing_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
     fill_note = ""
-    if any(gap_counts):
-        gap_texts = [f"{n} {part_name}" for n, part_name in zip(gap_counts, PART_NAMES, strict=False)]
-        fill_note = f"{', '.join(gap_texts[:-1])} and {gap_texts[-1]} cells filled with the means of the training rows"
+    if any(missing_counts):
+        count_texts = [f"{n} {part_name}" for n, part_name in zip(missing_counts, PART_NAMES, strict=False)]
+        count_text = ", ".join(count_texts[:-1]) + f" and {count_texts[-1]}"
+        fill_note = f"{count_text} cells filled with the means of the training rows"
     return [np.where(np.isnan(part_inputs), feature_means, part_inputs) for part_inputs in input_parts], fill_note
 
 
-def standardise(input_parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+def standardise_inputs(input_parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
     """Standardise all parts in place; return each feature's mean and deviation over the training rows, float32 [...].
 
     The training rows include those that the server takes for validation. A feature that never varies has deviation 1.

@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import Owners, read_owners
 from fedcohort.dataset.labels import read_labels
-from fedcohort.dataset.messages import ProblemList, list_names
+from fedcohort.dataset.messages import ProblemList, format_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows
 from fedcohort.dataset.user_table.find import load_tables
@@ -47,24 +47,24 @@ class TableLoader:
         """Return the dataset. Raises `DataError` with all problems that are found."""
         options = self.options
         frames = self._read_tables()
-        columns = self._choose_inputs(frames)
-        frames = self._select_rows(frames, columns)
-        owners, frames = self._select_clients(frames)
+        columns = self._choose_input_columns(frames)
+        frames = self._select_complete_rows(frames, columns)
+        owners, frames = self._handle_small_clients(frames)
         with self.problems.collect_errors():
             labels = read_labels(frames, options.label, options.n_classes)
             y = [part_labels[:: self.window] for part_labels in labels.labels_by_part]
             if options.test_share is not None:
                 frames, owners, y = self._split_test(frames, owners, y)
         with self.problems.collect_errors():
-            levels = input_columns.find_levels(frames[0], columns)
+            levels = input_columns.find_category_levels(frames[0], columns)
             frames, features, notes = input_columns.encode_columns(frames, columns, levels, options.missing == "mean")
             x, pixel_scale = inputs.read_inputs(options, frames, features, columns.lists, self._choose_divisor(columns))
-        self.problems.raise_all()
+        self.problems.raise_errors()
         self.notes += [*notes, *labels.notes]
-        x, feature_moments = self._scale_inputs(frames[0], features, columns, x)
-        self._log_notices(column_kinds.label_notices(labels.class_names, options.label))
-        keeps_uint8 = x[0].dtype == np.uint8
-        self.notes += ["kept as bytes"] * keeps_uint8
+        x, feature_moments = self._fill_and_standardise(frames[0], features, columns, x)
+        self._log_notices(column_kinds.make_label_case_notices(labels.class_names, options.label))
+        has_uint8_inputs = x[0].dtype == np.uint8
+        self.notes += ["kept as bytes"] * has_uint8_inputs
         self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
         self.notes += [f"{len(part_labels):,} validation rows are the server's" for part_labels in y[2:]]
         return Raw(
@@ -76,15 +76,15 @@ class TableLoader:
             columns=tuple(features) if self.window == 1 and not columns.lists else (),
             pooled_test=options.test == "server",
             feature_moments=feature_moments,
-            scale=pixel_scale if keeps_uint8 else None,
-            converted_scale=None if keeps_uint8 else pixel_scale,
+            scale=pixel_scale if has_uint8_inputs else None,
+            converted_scale=None if has_uint8_inputs else pixel_scale,
             valid=(x[2], y[2]) if len(x) > 2 else None,
             single_use=True,
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
             small_client_remedy=CLIENT_REMEDY,
         )
 
-    def _scale_inputs(
+    def _fill_and_standardise(
         self, train_frame: Frame, feature_names: Sequence[str], chosen_inputs: InputColumns, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
         """Fill gaps and standardise inputs, if the options demand it.
@@ -100,13 +100,13 @@ class TableLoader:
         """
         options, feature_moments = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
-            x, fill_note = inputs.fill_gaps(train_frame, feature_names or chosen_inputs.lists, x)
-            self.notes.append(fill_note)
+            x, filled_cells_note = inputs.fill_gaps(train_frame, feature_names or chosen_inputs.lists, x)
+            self.notes.append(filled_cells_note)
         if options.standardises_inputs:
-            feature_moments = inputs.standardise(x)
+            feature_moments = inputs.standardise_inputs(x)
             self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
         elif feature_names and self.window == 1 and options.scale == 1:
-            self._log_notices(column_kinds.scale_notices(x[0], feature_names))
+            self._log_notices(column_kinds.make_feature_scale_notices(x[0], feature_names))
         return x, feature_moments
 
     def _read_tables(self) -> list[Frame]:
@@ -115,42 +115,42 @@ class TableLoader:
         cuts_test_part, reads_valid = options.test_share is not None, options.valid == "server"
         frames = load_tables(options.path, cuts_test_part, reads_valid, options.decimal, self.problems)
         if not frames:
-            self.problems.raise_all()
+            self.problems.raise_errors()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
         columns |= dict.fromkeys(options.list_columns, "features")
-        option_of_column = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
+        option_by_column = {name: f"dataset.{option_name}" for name, option_name in columns.items() if name is not None}
         self.notes += dict.fromkeys(file_note for frame in frames for file_note in frame.notes)
         return [
-            replace(frame, column_options=option_of_column, remedy=CELL_REMEDY, number_remedy=NUMBER_REMEDY)
+            replace(frame, option_by_column=option_by_column, remedy=CELL_REMEDY, number_cell_remedy=NUMBER_REMEDY)
             for frame in frames
         ]
 
-    def _choose_inputs(self, frames: Sequence[Frame]) -> InputColumns:
+    def _choose_input_columns(self, frames: Sequence[Frame]) -> InputColumns:
         """Choose the columns that are inputs, and check that all tables have the columns that options name."""
         options, table = self.options, frames[0]
-        for option in ("leave_out", "categories", "dates"):
-            named_columns = getattr(options, option)
+        for option_name in ("leave_out", "categories", "dates"):
+            named_columns = getattr(options, option_name)
             for name in named_columns if not isinstance(named_columns, str) else ():
                 with self.problems.collect_errors():
-                    replace(table, column_options={name: f"dataset.{option}"}).check_column(name)
+                    replace(table, option_by_column={name: f"dataset.{option_name}"}).require_column(name)
         for frame in frames:
-            columns = [options.label, options.series, *options.list_columns]
-            for name in filter(None, [*columns, options.client] if frame is table else columns):
+            required_columns = [options.label, options.series, *options.list_columns]
+            for name in filter(None, [*required_columns, options.client] if frame is table else required_columns):
                 if frame is table or name in table.names:  # otherwise the training table's problem says so
                     with self.problems.collect_errors():
-                        frame.check_column(name)
+                        frame.require_column(name)
         chosen_inputs = InputColumns()
         with self.problems.collect_errors():
             non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
-            has_images = table.names == ["image", "label"] and column_kinds.describe_type(table, "image") == "images"
+            has_images = table.names == ["image", "label"] and column_kinds.find_column_kind(table, "image") == "images"
             list_columns = ("image",) if options.features is None and has_images else options.list_columns
             if list_columns:
                 chosen_inputs = InputColumns(lists=tuple(list_columns))
             else:
-                chosen_inputs = input_columns.choose_inputs(table, non_inputs, options.categories, options.dates)
+                chosen_inputs = input_columns.choose_input_columns(table, non_inputs, options.categories, options.dates)
             self._log_notices(column_kinds.column_notices(table, chosen_inputs.names, non_inputs, bool(list_columns)))
             if self.window == 1:
-                self._log_notices(column_kinds.series_notices(table, options.label, non_inputs))
+                self._log_notices(column_kinds.make_long_table_notices(table, options.label, non_inputs))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
             if options.label in table.names:
                 with self.problems.collect_errors():
@@ -160,26 +160,26 @@ class TableLoader:
             for frame in frames if options.missing == "error" else ():
                 with self.problems.collect_errors():
                     frame.read_matrix(chosen_inputs.numbers)
-        self.problems.raise_all()
+        self.problems.raise_errors()
         return chosen_inputs
 
-    def _select_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
+    def _select_complete_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
         """Return the tables with the rows of whole windows only, and without rows in which a cell is missing."""
         options = self.options
-        filters: list[Callable[[Frame], tuple[Frame, str]]] = []
+        row_filters: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant_columns = [name for name in (options.series, options.label, options.client) if name]
-            filters.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
+            row_filters.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
         if options.missing == "drop":
             scalars = [options.label, *filter(None, [options.client]), *columns.categories, *columns.dates]
-            filters.append(partial(rows.drop_incomplete_rows, columns=scalars, inputs=columns, window=self.window))
-        for select_rows in filters:
-            frames_and_notes = [select_rows(frame) for frame in frames]
+            row_filters.append(partial(rows.drop_incomplete_rows, columns=scalars, inputs=columns, window=self.window))
+        for row_filter in row_filters:
+            frames_and_notes = [row_filter(frame) for frame in frames]
             frames = [frame for frame, _ in frames_and_notes]
             self.notes += [row_note for _, row_note in frames_and_notes]
         return frames
 
-    def _select_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
+    def _handle_small_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
         """Return the client of each sample, and the tables; small clients are pooled or left out.
 
         Small clients have fewer training samples than the option `min_client_samples`. If a test part is cut later,
@@ -193,18 +193,18 @@ class TableLoader:
             owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
         if owners.train_clients is None:
             return owners, frames
-        client_ids = owners.train_clients[:: self.window]
+        client_of_sample = owners.train_clients[:: self.window]
         test_clients = None if owners.test_clients is None else owners.test_clients[:: self.window]
-        owners = replace(owners, train_clients=client_ids, test_clients=test_clients)
+        owners = replace(owners, train_clients=client_of_sample, test_clients=test_clients)
         if options.min_client_samples is None:
             return owners, frames
         min_samples = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
         if options.pool_small:
-            owners, pool_note = rows.pool_small_clients(owners, client_ids, min_samples)
+            owners, pool_note = rows.pool_small_clients(owners, client_of_sample, min_samples)
         else:
-            kept_rows, pool_note = rows.leave_out_small_clients(owners, client_ids, min_samples)
+            kept_rows, pool_note = rows.leave_out_small_clients(owners, client_of_sample, min_samples)
             frames = [frames[0].take_rows(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
-            owners = rows.renumber_clients(replace(owners, train_clients=client_ids[kept_rows]))
+            owners = rows.renumber_clients(replace(owners, train_clients=client_of_sample[kept_rows]))
         cut_note = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
         self.notes += [pool_note + cut_note] if pool_note else []
         return owners, frames
@@ -218,14 +218,14 @@ class TableLoader:
         test_ids = rows.draw_test_rows(y[0], owners.train_clients, float(self.options.test_share or 0), rng)
         train_ids = np.setdiff1d(np.arange(len(y[0])), test_ids)
         self.notes.append(f"{len(test_ids)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
-        if (client_ids := owners.train_clients) is not None:
-            owners = replace(owners, train_clients=client_ids[train_ids], test_clients=client_ids[test_ids])
-        train_part, test_part = (table.take_rows(self._rows_of_samples(samples)) for samples in (train_ids, test_ids))
+        if (client_of_sample := owners.train_clients) is not None:
+            owners = replace(owners, train_clients=client_of_sample[train_ids], test_clients=client_of_sample[test_ids])
+        train_part, test_part = (table.take_rows(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
         return [train_part, test_part, *frames[1:]], owners, [y[0][train_ids], y[0][test_ids], *y[1:]]
 
-    def _rows_of_samples(self, samples: Ids) -> Ids:
-        """Return the rows of the training table that make up the samples at the positions `samples`, int64."""
-        return (samples[:, None] * self.window + np.arange(self.window)).ravel()
+    def _rows_of_samples(self, sample_ids: Ids) -> Ids:
+        """Return the rows of the training table that make up the samples at the positions `sample_ids`, int64."""
+        return (sample_ids[:, None] * self.window + np.arange(self.window)).ravel()
 
     def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
         """Return the number that divides the inputs: 255 for a folder of images, unless the option `scale` is set."""
@@ -242,8 +242,8 @@ class TableLoader:
         """
         unused_columns = [name for name in table.names if name not in {*chosen_inputs.names, self.options.label}]
         shape_text = " x ".join(str(axis_size) for axis_size in sample_shape)
-        unused_text = f" (left out: {list_names(unused_columns)})" if unused_columns else ""
-        return "; ".join([f"{shape_text}: {list_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
+        unused_text = f" (left out: {format_names(unused_columns)})" if unused_columns else ""
+        return "; ".join([f"{shape_text}: {format_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
 
     def _log_notices(self, notices: Iterable[str]) -> None:
         for notice in notices:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from fedcohort import ranges
 from fedcohort.dataset.labels import MAX_CLASSES
-from fedcohort.dataset.user_table.input_columns import AUTO_CHOICE
+from fedcohort.dataset.user_table.input_columns import AUTO_OPTION_VALUE
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class TableOptions:
         ranges.text("label", self.label)
         ranges.text("client", self.client, allow_null=True)
         ranges.text("series", self.series, allow_null=True)
-        self._check_columns()
+        self._check_column_options()
         ranges.choice("decimal", self.decimal, "auto", "point", "comma")
         ranges.integer("window", self.window, "[2, inf)", allow_null=True)
         if self.window is not None and self.list_columns:
@@ -103,21 +103,21 @@ class TableOptions:
         """Whether inputs are standardised."""
         return self.standardise in ("train", True)
 
-    def _check_columns(self) -> None:
+    def _check_column_options(self) -> None:
         """Raise `OptionError` for an invalid option that names columns, or a column with two uses."""
         if self.features is not None:
             ranges.texts("features", self.list_columns)
             if not self.list_columns or not all(column_name.strip() for column_name in self.list_columns):
                 raise ranges.range_error("features", "text, a list of texts, or null", self.features)
-        for option in ("categories", "dates"):
-            if getattr(self, option) != AUTO_CHOICE:
-                ranges.texts(option, getattr(self, option))
+        for option_name in ("categories", "dates"):
+            if getattr(self, option_name) != AUTO_OPTION_VALUE:
+                ranges.texts(option_name, getattr(self, option_name))
         ranges.texts("leave_out", self.leave_out)
         if self.leave_out and self.list_columns:
             raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
-        key_columns = {"label": self.label, "client": self.client}
-        ranges.check_distinct_columns(key_columns)
+        label_and_client_columns = {"label": self.label, "client": self.client}
+        ranges.check_distinct_columns(label_and_client_columns)
         ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
-        for option, used_columns in (("features", self.list_columns), ("leave_out", self.leave_out)):
-            for column_name in used_columns:
-                ranges.check_distinct_columns({**key_columns, option: column_name})
+        for option_name, option_columns in (("features", self.list_columns), ("leave_out", self.leave_out)):
+            for column_name in option_columns:
+                ranges.check_distinct_columns({**label_and_client_columns, option_name: column_name})

@@ -9,7 +9,7 @@ from fedcohort.data.group_ranks import keep_first_rows, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import index_blocks
+from fedcohort.dataset.user_table.column_kinds import find_row_blocks
 from fedcohort.dataset.user_table.input_columns import InputColumns
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -46,8 +46,8 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
     if not len(test_rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
-        advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={test_share}: {problem}; {'add rows' if owners is None else advice_text}")
+        pool_advice = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
+        raise DataError(f"dataset.test_share={test_share}: {problem}; {'add rows' if owners is None else pool_advice}")
     return test_rows
 
 
@@ -63,22 +63,23 @@ def drop_incomplete_rows(frame: Frame, columns: Sequence[str], inputs: InputColu
     Raises:
         DataError: no sample is complete.
     """
-    is_missing = np.zeros(frame.table.num_rows, dtype=bool)
+    is_incomplete = np.zeros(frame.table.num_rows, dtype=bool)
     for column_name in (*(column_name for column_name in columns if column_name in frame.names), *inputs.lists):
-        is_missing |= arrow_columns.empty_cells(frame.column(column_name))
+        is_incomplete |= arrow_columns.find_empty_cells(frame.column(column_name))
     if inputs.numbers:
-        is_missing |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
-    for column_name in inputs.lists if not is_missing.all() else ():
-        complete_rows = np.flatnonzero(~is_missing)
+        is_incomplete |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
+    for column_name in inputs.lists if not is_incomplete.all() else ():
+        complete_rows = np.flatnonzero(~is_incomplete)
         x = frame.take_rows(complete_rows).read_arrays(column_name, allow_missing=True)
-        is_missing[complete_rows] |= np.isnan(x).reshape(len(x), -1).any(1)
-    is_missing = np.repeat(is_missing.reshape(-1, window).any(1), window)
-    if is_missing.all():
+        is_incomplete[complete_rows] |= np.isnan(x).reshape(len(x), -1).any(1)
+    is_incomplete = np.repeat(is_incomplete.reshape(-1, window).any(1), window)
+    if is_incomplete.all():
         raise DataError(f"dataset.missing=drop: {frame.origin} has no row without a missing cell: set missing=mean")
-    if not is_missing.any():
+    if not is_incomplete.any():
         return frame, ""
-    drop_note = f"{is_missing.sum()} of {len(is_missing)} rows of {Path(frame.origin).name} dropped, cells are missing"
-    return frame.take_rows(np.flatnonzero(~is_missing)), drop_note
+    share_text = f"{is_incomplete.sum()} of {len(is_incomplete)} rows"
+    drop_note = f"{share_text} of {Path(frame.origin).name} dropped, cells are missing"
+    return frame.take_rows(np.flatnonzero(~is_incomplete)), drop_note
 
 
 def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
@@ -98,7 +99,7 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     Raises:
         DataError: no series has enough rows.
     """
-    block_of_row = index_blocks(frame, [column_name for column_name in constant_columns if column_name in frame.names])
+    block_of_row = find_row_blocks(frame, [column for column in constant_columns if column in frame.names])
     block_sizes = np.bincount(block_of_row)
     time_step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
     window_rows = np.flatnonzero(time_step_of_row < (block_sizes - block_sizes % window)[block_of_row])
@@ -177,8 +178,8 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
 
 def renumber_clients(owners: Owners) -> Owners:
     """Return `owners` without the clients that own no row; the others are numbered from 0 in the same order."""
-    id_arrays = [client_ids for client_ids in (owners.train_clients, owners.test_clients) if client_ids is not None]
-    present_clients, new_client_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
-    train_clients, test_clients = np.split(new_client_ids.astype(np.int64), [len(id_arrays[0])])
+    part_clients = [client_ids for client_ids in (owners.train_clients, owners.test_clients) if client_ids is not None]
+    present_clients, new_client_ids = np.unique(np.concatenate(part_clients), return_inverse=True)
+    train_clients, test_clients = np.split(new_client_ids.astype(np.int64), [len(part_clients[0])])
     client_names = tuple(owners.client_names[k] for k in present_clients)
     return Owners(train_clients, test_clients if owners.test_clients is not None else None, client_names)
