@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import class_quotas, natural_owners, nearest_integers, split_by_class, split_by_owner
+from fedcohort.data.shards import compute_class_quotas, natural_owners, round_to_sum, split_by_class, split_by_owner
 from optional_values import not_none
 
 
 def test_integer_quotas_are_met_exactly() -> None:
     counts = np.array([[80, 20], [20, 80], [100, 0]])
     np.testing.assert_array_equal(
-        class_quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
+        compute_class_quotas(counts, np.array([20, 10]), np.random.default_rng(0)), [[8, 2], [2, 8], [10, 0]]
     )
 
 
@@ -21,7 +21,7 @@ def test_quotas_distribute_all_rows_by_classes_and_sizes(clients: int, classes: 
         rng = np.random.default_rng(seed)
         counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)
         pool = np.rint(ratio * counts.sum(0)).astype(int)
-        got = class_quotas(counts, pool, rng)
+        got = compute_class_quotas(counts, pool, rng)
         np.testing.assert_array_equal(got.sum(0), pool)
         assert (got >= 0).all()
         assert (got[counts == 0] == 0).all()
@@ -31,7 +31,7 @@ def test_quotas_distribute_all_rows_by_classes_and_sizes(clients: int, classes: 
 
 
 def test_a_class_without_clients_stays_with_the_server() -> None:
-    got = class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
+    got = compute_class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
     np.testing.assert_array_equal(got, [[1, 0, 0], [1, 0, 0]])
 
 
@@ -46,12 +46,12 @@ def test_a_class_without_clients_stays_with_the_server() -> None:
     ],
 )
 def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, expected: list[int]) -> None:
-    assert nearest_integers(np.array(want), total).tolist() == expected
+    assert round_to_sum(np.array(want), total).tolist() == expected
 
 
 def test_equal_remainders_are_broken_at_random() -> None:
     counts = np.ones((4, 1), dtype=np.int64)
-    wins = sum(class_quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
+    wins = sum(compute_class_quotas(counts, np.array([1]), np.random.default_rng(seed))[:, 0] for seed in range(2000))
     assert np.abs(wins - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
 
 

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from case_loop import for_all
 from fedcohort.device.base import Workload
-from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, bounded_normal_moment
+from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, compute_bounded_moment
 from fedcohort.rng import Draws
 
 
@@ -19,7 +19,7 @@ def test_the_mean_of_a_truncated_normal(deviation: float, least: float) -> None:
     """With a = (1 - l) / d: E max(l, 1 + d Z) = l + E (1 - l + d Z)^+ = l + (1 - l) Phi(a) + d phi(a)."""
     a = (1 - least) / deviation
     exact = least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a)
-    assert bounded_normal_moment(np.array([deviation]), np.array([least]), 1)[0] == pytest.approx(exact, rel=1e-5)
+    assert compute_bounded_moment(np.array([deviation]), np.array([least]), 1)[0] == pytest.approx(exact, rel=1e-5)
 
 
 @pytest.mark.parametrize("deviation", [0.01, 0.3, 1.0, 3.0])
@@ -29,21 +29,21 @@ def test_the_mean_of_the_reciprocal(deviation: float) -> None:
     z = (least - 1) / deviation
     integral, _ = quad(lambda y: norm.pdf(y) / (1 + deviation * y), max(z, -9), 9, epsabs=1e-12, limit=500)
     exact = norm.cdf(z) / least + integral
-    assert bounded_normal_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
+    assert compute_bounded_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
 
 
 def test_a_constant_is_its_own_mean() -> None:
-    assert bounded_normal_moment(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
-    assert bounded_normal_moment(np.empty(0), np.empty(0), -1).shape == (0,)
+    assert compute_bounded_moment(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
+    assert compute_bounded_moment(np.empty(0), np.empty(0), -1).shape == (0,)
 
 
 def test_each_client_has_its_own_mean() -> None:
     deviation = np.random.default_rng(0).uniform(0, 1, 2 * PAIRS_PER_BLOCK + 7)
     deviation[5] = deviation[-1]
     least = np.full(len(deviation), 0.1)
-    means = bounded_normal_moment(deviation, least, 1)
+    means = compute_bounded_moment(deviation, least, 1)
     assert means[5] == means[-1]
-    np.testing.assert_array_equal(means[::-1], bounded_normal_moment(deviation[::-1], least, 1))
+    np.testing.assert_array_equal(means[::-1], compute_bounded_moment(deviation[::-1], least, 1))
     assert (np.diff(means[np.argsort(deviation)]) >= -1e-12).all()  # what is cut off grows with the deviation
 
 

@@ -16,7 +16,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.partition.label_shards import LabelShards
 from fedcohort.partition.natural import Natural
 from fedcohort.partition.quantity import Quantity
-from fedcohort.partition.tables import proportional_sizes
+from fedcohort.partition.tables import make_proportional_sizes
 from run_harness import run_training
 
 N, K, C = 6000, 20, 10
@@ -41,7 +41,7 @@ def test_samples_are_used_once_and_sizes_are_those_drawn(base: Any, law: str, sp
     quantity = Quantity(base, law, spread, 25)
     parts = split(quantity)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
-    drawn = proportional_sizes(N, quantity.draw_size_weights(K, np.random.default_rng(0)), 25)
+    drawn = make_proportional_sizes(N, quantity.draw_size_weights(K, np.random.default_rng(0)), 25)
     assert sizes(parts) == drawn.tolist() == sizes(split(Quantity(Iid(), law, spread, 25)))
     assert min(sizes(parts)) >= 25
     assert sizes(split(quantity, seed=1)) != sizes(parts) or spread == 0
@@ -78,7 +78,7 @@ def test_sizes_are_rounded_and_sum_exactly() -> None:
     for seed in range(50):
         rng = np.random.default_rng(seed)
         weights, least = rng.random(17) ** 5, int(rng.integers(0, 9))
-        client_sizes = proportional_sizes(1000, weights, least)
+        client_sizes = make_proportional_sizes(1000, weights, least)
         assert client_sizes.sum() == 1000
         assert np.abs(client_sizes - least - (1000 - 17 * least) * weights / weights.sum()).max() <= 1
 

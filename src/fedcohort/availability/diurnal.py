@@ -53,12 +53,12 @@ class Diurnal(Availability):
         """
         day_fractions = tie_to_class(draws.uniform("diurnal"), draws, self.class_share, "availability.class_share")
         phase_s, n_clients = self.day_s * day_fractions, draws.n_clients
-        stop_s = phase_s + self.share * self.day_s
-        seconds_past_midnight = np.maximum(stop_s - self.day_s, 0.0)  # seconds of the next day
+        interval_stop_s = phase_s + self.share * self.day_s
+        seconds_past_midnight = np.maximum(interval_stop_s - self.day_s, 0.0)  # seconds of the next day
         interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(phase_s, seconds_past_midnight)], axis=1)
-        interval_ends_s = np.stack([seconds_past_midnight, np.minimum(stop_s, self.day_s)], axis=1)
-        has_positive_length = interval_ends_s > interval_starts_s
-        n_intervals = has_positive_length.sum(axis=1)
+        interval_ends_s = np.stack([seconds_past_midnight, np.minimum(interval_stop_s, self.day_s)], axis=1)
+        is_nonempty_interval = interval_ends_s > interval_starts_s
+        n_intervals = is_nonempty_interval.sum(axis=1)
         stop_positions, period_s = np.cumsum(n_intervals).astype(np.int64), np.full(n_clients, float(self.day_s))
-        starts_s, ends_s = interval_starts_s[has_positive_length], interval_ends_s[has_positive_length]
+        starts_s, ends_s = interval_starts_s[is_nonempty_interval], interval_ends_s[is_nonempty_interval]
         return ReadySchedule(starts_s, ends_s, stop_positions - n_intervals, stop_positions, period_s)

@@ -50,14 +50,14 @@ class ReadySchedule(ReadOnly):
         interval_bounds_s = np.array(
             [interval for client_intervals in intervals_by_client for interval in client_intervals], dtype=np.float64
         ).reshape(-1, 2)
-        stop_position = np.cumsum([len(client_intervals) for client_intervals in intervals_by_client])
-        first_position = np.concatenate([[0], stop_position[:-1]]).astype(np.int64)
+        stop_interval = np.cumsum([len(client_intervals) for client_intervals in intervals_by_client])
+        first_interval = np.concatenate([[0], stop_interval[:-1]]).astype(np.int64)
         return cls(
             interval_bounds_s[:, 0],
             interval_bounds_s[:, 1],
-            first_position,
-            stop_position.astype(np.int64),
-            np.full(len(stop_position), float(period_s)),
+            first_interval,
+            stop_interval.astype(np.int64),
+            np.full(len(stop_interval), float(period_s)),
         )
 
     @cached_property
@@ -79,15 +79,15 @@ class ReadySchedule(ReadOnly):
         is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
         (id_positions,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
         scheduled_ids = client_ids[id_positions]
-        first_position, stop_position = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
+        first_interval, stop_interval = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
         phase_s = now_s % self.period_s[scheduled_ids]
-        latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
-        is_ready[id_positions] = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
-        is_after_last_interval = latest_position + 1 == stop_position
-        next_start_s = self.start_s[np.where(is_after_last_interval, first_position, latest_position + 1)] + np.where(
+        latest_interval = _find_last_at_most(self.start_s, first_interval, stop_interval, phase_s)
+        is_ready[id_positions] = (latest_interval >= first_interval) & (phase_s < self.end_s[latest_interval])
+        is_after_last_interval = latest_interval + 1 == stop_interval
+        next_start_s = self.start_s[np.where(is_after_last_interval, first_interval, latest_interval + 1)] + np.where(
             is_after_last_interval, self.period_s[scheduled_ids], 0.0
         )
-        change_s[id_positions] = np.where(is_ready[id_positions], self.end_s[latest_position], next_start_s) - phase_s
+        change_s[id_positions] = np.where(is_ready[id_positions], self.end_s[latest_interval], next_start_s) - phase_s
         return is_ready, change_s
 
     def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
@@ -98,10 +98,10 @@ class ReadySchedule(ReadOnly):
         first_pos, stop_pos = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s, ready_s = self.period_s[client_ids], self.ready_s_before[stop_pos] - self.ready_s_before[first_pos]
         ready_until_s = []
-        for time_s in (start_s, end_s):
-            latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, time_s % period_s)
-            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
-            ready_until_s.append(time_s // period_s * ready_s + past_ready_s)
+        for bound_s in (start_s, end_s):
+            latest_pos = _find_last_at_most(self.start_s, first_pos, stop_pos, bound_s % period_s)
+            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, bound_s % period_s)
+            ready_until_s.append(bound_s // period_s * ready_s + past_ready_s)
         return np.asarray(np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0))
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
@@ -124,24 +124,24 @@ class ReadySchedule(ReadOnly):
             now_s: virtual second at which the work begins, one number or one per client, [n].
             work_s: seconds of work of each client, [n]; the result is 0 for zero work, inf for work that never ends.
         """
-        first_position, stop_position = self.first_interval[client_ids], self.stop_interval[client_ids]
+        first_interval, stop_interval = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s = self.period_s[client_ids]
-        phase_s, ready_s = now_s % period_s, self.ready_s_before[stop_position] - self.ready_s_before[first_position]
+        phase_s, ready_s = now_s % period_s, self.ready_s_before[stop_interval] - self.ready_s_before[first_interval]
         completion_s = np.where(work_s > 0, np.inf, 0.0)
         (rows_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
-        client_values = (first_position, stop_position, period_s, phase_s, ready_s)
-        first_position, stop_position, period_s, phase_s, ready_s = (values[rows_with_work] for values in client_values)
+        client_values = (first_interval, stop_interval, period_s, phase_s, ready_s)
+        first_interval, stop_interval, period_s, phase_s, ready_s = (values[rows_with_work] for values in client_values)
         work_s_left = work_s[rows_with_work]
-        latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
-        past_ready_s = self._ready_s_in_period(first_position, latest_position, phase_s)
+        latest_interval = _find_last_at_most(self.start_s, first_interval, stop_interval, phase_s)
+        past_ready_s = self._ready_s_in_period(first_interval, latest_interval, phase_s)
         work_end_s = past_ready_s + work_s_left
         n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
-        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_position]
+        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_interval]
         work_limit_s = last_period_s - WORK_TOLERANCE_S
-        end_position = _last_at_most(self.ready_s_before, first_position, stop_position, work_limit_s)
-        end_position = np.maximum(end_position, first_position)
-        end_s = n_periods * period_s + self.start_s[end_position] + last_period_s - self.ready_s_before[end_position]
-        fits_in_interval = (latest_position >= first_position) & (phase_s + work_s_left <= self.end_s[latest_position])
+        end_interval = _find_last_at_most(self.ready_s_before, first_interval, stop_interval, work_limit_s)
+        end_interval = np.maximum(end_interval, first_interval)
+        end_s = n_periods * period_s + self.start_s[end_interval] + last_period_s - self.ready_s_before[end_interval]
+        fits_in_interval = (latest_interval >= first_interval) & (phase_s + work_s_left <= self.end_s[latest_interval])
         completion_s[rows_with_work] = np.where(fits_in_interval, work_s_left, np.maximum(end_s - phase_s, work_s_left))
         return completion_s
 
@@ -170,7 +170,7 @@ class ReadyTracker:
         return np.flatnonzero(self.is_ready)
 
 
-def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
+def _find_last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
     """Return the last position in each range whose value is at most `max_value`, [n]; `first_position` - 1 if none.
 
     Args:

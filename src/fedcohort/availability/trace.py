@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
 CELL_SECONDS_RANGE = "[0, 1e11]"  # of a table's cells
-MAX_END_S = 1e9  # latest end of an interval, in seconds after the first interval of the table begins
+MAX_INTERVAL_END_S = 1e9  # latest end of an interval, in seconds after the first interval of the table begins
 MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
 MIN_INTERVAL_S = 1e-6  # shortest interval
-SECONDS_HINT = "seconds (divide milliseconds by 1000)"
+SECONDS_UNIT_TEXT = "seconds (divide milliseconds by 1000)"
 
 log = logging.getLogger("fedcohort")
 
@@ -117,7 +117,7 @@ class Trace(Availability):
         row_order, rows_per_device, (n_clients_without_gap, id_gap_text) = trace_table.sort_by_name(table, self.client)
         start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
-        self._check_order(row_order, row_device, start_s, end_s)
+        self._check_interval_order(row_order, row_device, start_s, end_s)
         periods_s = self._read_periods(table, row_order, row_device, end_s)
         is_ready = np.ones(len(row_order), dtype=bool)
         if self.state is not None:
@@ -132,8 +132,8 @@ class Trace(Availability):
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
             raise DataError(f"{id_gap_text}, or set availability.assign=drawn, which draws one for each client")
         client_device = self._assign_devices(first_pos, stop_pos, draws)
-        client_bounds = first_pos[client_device], stop_pos[client_device]
-        return ReadySchedule(start_s, end_s, *client_bounds, periods_s[client_device])
+        client_interval_bounds = first_pos[client_device], stop_pos[client_device]
+        return ReadySchedule(start_s, end_s, *client_interval_bounds, periods_s[client_device])
 
     def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
         """Return the seconds at which the interval of each row of `table` begins and ends, [rows] each.
@@ -143,13 +143,13 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or a row ends later than the clock is designed to run.
         """
-        start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_HINT)
+        start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_UNIT_TEXT)
         if self.step_s is None:
-            end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
+            end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_UNIT_TEXT)
         else:
             allowed_text = "expected an integer number of steps of availability.step_s seconds"
-            is_fraction = start_s != np.floor(start_s)
-            table.check_cells(self.start, is_fraction, lambda row: f"holds {start_s[row]:g}: {allowed_text}")
+            is_fractional_start = start_s != np.floor(start_s)
+            table.check_cells(self.start, is_fractional_start, lambda row: f"holds {start_s[row]:g}: {allowed_text}")
             if self.end in table.names:
                 _warn_on_rank_0(
                     f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "
@@ -163,27 +163,27 @@ class Trace(Availability):
                 f"time: the virtual clock starts there, and all intervals begin {origin_s:.10g} seconds earlier"
             )
         start_s, end_s = start_s - origin_s, end_s - origin_s
-        if (ends_too_late := end_s > MAX_END_S).any():
-            row = int(ends_too_late.argmax())
+        if (is_end_too_late := end_s > MAX_INTERVAL_END_S).any():
+            row = int(is_end_too_late.argmax())
             problem_text = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
-            option = "end" if self.step_s is None else "start"
-            raise self._row_error(option, row, f"{problem_text}: count all rows from the same second")
+            option_name = "end" if self.step_s is None else "start"
+            raise self._make_row_error(option_name, row, f"{problem_text}: count all rows from the same second")
         return start_s, end_s
 
-    def _row_error(self, option: str, row: int, problem_text: str) -> DataError:
-        return DataError(f"availability.{option}: {self.path}: row {row} {problem_text}")
+    def _make_row_error(self, option_name: str, row: int, problem_text: str) -> DataError:
+        return DataError(f"availability.{option_name}: {self.path}: row {row} {problem_text}")
 
-    def _check_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
+    def _check_interval_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
         """Raise `DataError` if an interval is empty, or begins before the previous one of its device ends.
 
         `row_order` holds the table's rows sorted by device; `row_device`, `start_s` and `end_s` follow this order,
         [rows].
         """
-        if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
-            row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
+        if (is_short_interval := end_s - start_s < MIN_INTERVAL_S).any():
+            row_position = int(np.flatnonzero(is_short_interval)[row_order[is_short_interval].argmin()])
             problem_text = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
             allowed_text = "an interval must be at least a microsecond long: correct the row"
-            raise self._row_error("start", int(row_order[row_position]), f"{problem_text}: {allowed_text}")
+            raise self._make_row_error("start", int(row_order[row_position]), f"{problem_text}: {allowed_text}")
         if (overlaps_previous := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
             row_position = int(overlaps_previous.argmax())
             problem_text = (
@@ -191,26 +191,26 @@ class Trace(Availability):
                 f"ends at {end_s[row_position]:g}"
             )
             allowed_text = "the intervals of a client must be in order and apart: sort or merge them"
-            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {allowed_text}")
+            raise self._make_row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {allowed_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the period of each device's intervals in seconds, [devices]; raise `DataError` for contradictions."""
-        option = "period_s" if self.period is None else "period"
+        option_name = "period_s" if self.period is None else "period"
         if self.period is None:
             periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
         else:
             periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
-        if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
-            row_position = int(differs_from_previous.argmax())
+        if (has_other_period := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
+            row_position = int(has_other_period.argmax())
             problem_text = (
                 f"has a period of {periods_s[row_position + 1]:g} seconds, and row {row_order[row_position]} of the "
                 f"same client {periods_s[row_position]:g}: use one number"
             )
-            raise self._row_error("period", int(row_order[row_position + 1]), problem_text)
+            raise self._make_row_error("period", int(row_order[row_position + 1]), problem_text)
         if (ends_after_period := end_s > periods_s).any():
             row_position = int(ends_after_period.argmax())
             problem_text = f"ends at {end_s[row_position]:g}, after its period of {periods_s[row_position]:g} seconds"
-            raise self._row_error(option, int(row_order[row_position]), problem_text)
+            raise self._make_row_error(option_name, int(row_order[row_position]), problem_text)
         return np.asarray(periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))])
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
@@ -231,9 +231,9 @@ class Trace(Availability):
         return np.arange(draws.n_clients)
 
 
-def _warn_on_rank_0(message: str) -> None:
+def _warn_on_rank_0(warning_text: str) -> None:
     if rank_of_process() == 0:
-        log.warning(message)
+        log.warning(warning_text)
 
 
 def _merge_intervals(start_s: Values, end_s: Values, interval_device: Ids) -> tuple[Values, Values, Ids]:

@@ -170,7 +170,7 @@ class Federation(ReadOnly):
         if self.group_counts is not None:
             return skew.skew_metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
         metrics_by_name = skew.skew_metrics(self.label_counts[:, :, None])
-        return {name: metric for name, metric in metrics_by_name.items() if name.endswith("_ci")}
+        return {metric_name: metric for metric_name, metric in metrics_by_name.items() if metric_name.endswith("_ci")}
 
     def notices(self) -> list[str]:
         """Return the notices about the federation's data that a run prints at its start."""

@@ -13,13 +13,13 @@ def rank_within_group(group_of_row: Ids, row_order: Ids | None = None) -> Ids:
         row_order: all positions in the order of the ranks, [N]; None ranks rows in their own order.
     """
     row_order = np.arange(len(group_of_row)) if row_order is None else row_order
-    rows_by_group, group_sizes = row_order[_stable_order(group_of_row[row_order])], np.bincount(group_of_row)
+    rows_by_group, group_sizes = row_order[_sort_rows_by_group(group_of_row[row_order])], np.bincount(group_of_row)
     ranks = np.empty(len(group_of_row), dtype=np.int64)
     ranks[rows_by_group] = np.arange(len(group_of_row)) - np.repeat(np.cumsum(group_sizes) - group_sizes, group_sizes)
     return ranks
 
 
-def _stable_order(group_of_row: Ids) -> Ids:
+def _sort_rows_by_group(group_of_row: Ids) -> Ids:
     """Return the stable sorting order of `group_of_row`, integers in [0, 2^32), int64 [N], in linear time."""
     group_order = np.argsort(group_of_row.astype(np.uint16), kind="stable")
     if len(group_of_row) and group_of_row.max() >= 2**16:

@@ -121,8 +121,8 @@ def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "clas
     Returns:
         The number of the class; None if no class has samples of both kinds.
     """
-    count_difference = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
-    return int(count_difference.argmin()) if np.isfinite(count_difference).any() else None
+    group_count_difference = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
+    return int(group_count_difference.argmin()) if np.isfinite(group_count_difference).any() else None
 
 
 def replace_head(network: nn.Module, x: Tensor) -> nn.Module:

@@ -56,8 +56,8 @@ class PixelScale:
             network: the network, whose hook this is; not used.
             inputs: arguments of the forward pass, the pixels [B, channels, height, width] first.
         """
-        x, *more_inputs = inputs
-        return None if x.dtype.is_floating_point else (self.convert_tensor(x), *more_inputs)
+        x, *other_inputs = inputs
+        return None if x.dtype.is_floating_point else (self.convert_tensor(x), *other_inputs)
 
 
 @lru_cache(maxsize=8)

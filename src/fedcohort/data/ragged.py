@@ -64,8 +64,8 @@ class Ragged:
         Returns:
             Whether each position is in the first part, bool [N]; the first parts; the second parts.
         """
-        sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
-        is_first_part = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
+        sizes_of_parts = np.stack([sizes, self.sizes - sizes], axis=1)
+        is_first_part = np.repeat(np.tile([True, False], len(self)), sizes_of_parts.ravel())
         second_part = Ragged.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
         return is_first_part, Ragged.from_sizes(self.rows[is_first_part], sizes), second_part
 

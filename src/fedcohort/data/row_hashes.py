@@ -11,5 +11,5 @@ def hash_rows(x: Shaped[np.ndarray, "n *shape"]) -> UInt64[np.ndarray, "n"]:
 
     Among a million different rows, two have the same hash with a probability below 10^-7.
     """
-    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in x)
-    return np.frombuffer(digests, dtype=np.uint64)
+    row_digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in x)
+    return np.frombuffer(row_digests, dtype=np.uint64)

@@ -36,8 +36,8 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     owner_starts, owner_stops = np.searchsorted(sorted_owners, owners), np.searchsorted(sorted_owners, owners, "right")
     owner_sizes = owner_stops - owner_starts
     first_positions = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
-    positions = np.arange(owner_sizes.sum()) + np.repeat(first_positions, owner_sizes)
-    return Ragged.from_sizes(row_order[positions], owner_sizes)
+    row_positions = np.arange(owner_sizes.sum()) + np.repeat(first_positions, owner_sizes)
+    return Ragged.from_sizes(row_order[row_positions], owner_sizes)
 
 
 def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Generator) -> Ragged:
@@ -48,7 +48,7 @@ def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Genera
         class_counts: training samples of each client by class, [K, C].
         rng: generator for the order of the rows of a class.
     """
-    client_quotas = class_quotas(class_counts, np.bincount(labels, minlength=class_counts.shape[1]), rng)
+    client_quotas = compute_class_quotas(class_counts, np.bincount(labels, minlength=class_counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
     for c, quotas_of_class in enumerate(client_quotas.T):
         class_rows = rng.permutation(np.flatnonzero(labels == c))
@@ -58,7 +58,7 @@ def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Genera
     return Ragged.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))
 
 
-def class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.random.Generator) -> ClassCounts:
+def compute_class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.random.Generator) -> ClassCounts:
     """Return the number of test rows of each class for each client, in proportion to its training samples.
 
         target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
@@ -77,12 +77,12 @@ def class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.rando
         clients_with_class = np.flatnonzero(class_counts[:, c])
         exact_quotas = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
         corrected_quotas = exact_quotas + rounding_remainder[clients_with_class]
-        quota_table[clients_with_class, c] = nearest_integers(corrected_quotas, int(test_class_sizes[c]))
+        quota_table[clients_with_class, c] = round_to_sum(corrected_quotas, int(test_class_sizes[c]))
         rounding_remainder[clients_with_class] += exact_quotas - quota_table[clients_with_class, c]
     return quota_table
 
 
-def nearest_integers(exact_numbers: np.ndarray, target_sum: int) -> Ids:
+def round_to_sum(exact_numbers: np.ndarray, target_sum: int) -> Ids:
     """Return integers of at least 0 with a given sum that are as near as possible to given numbers, int64 [n].
 
     Args:

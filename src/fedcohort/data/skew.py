@@ -16,7 +16,7 @@ SKEW_NAMES = ("ci", "ai", "sc")
 MIN_ENTROPY = 1e-12  # nats; smaller values are rounding errors of 0
 
 
-def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
+def compute_entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
     """Return the entropy in nats of the probabilities `p` along the last axis; NaN if a probability is NaN."""
     log_p = np.log(p, out=np.zeros_like(p), where=p > 0)
     return np.asarray(-(p * log_p).sum(-1))
@@ -30,9 +30,9 @@ def skew_triplets(group_counts: Shaped[np.ndarray, "clients classes attributes"]
     """
     n_samples = group_counts.sum((1, 2), keepdims=True).astype(np.float64)
     P = group_counts / np.where(n_samples > 0, n_samples, np.nan)
-    H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))
+    H_y, H_a = compute_entropy(P.sum(2)), compute_entropy(P.sum(1))
     H_sum = H_y + H_a
-    mutual_information = np.maximum(0.0, H_sum - entropy(P.reshape(len(P), -1)))
+    mutual_information = np.maximum(0.0, H_sum - compute_entropy(P.reshape(len(P), -1)))
     has_entropy = H_sum > MIN_ENTROPY
     sc = np.where(has_entropy, 2 * mutual_information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
     skew_values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
@@ -68,10 +68,10 @@ def skew_metrics(group_counts: Shaped[np.ndarray, "clients classes attributes"])
     `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are class imbalance, attribute imbalance and spurious correlation
     of the pooled data. `client_ci`, `client_ai` and `client_sc` (Eq. 8-10) are means over the clients with samples.
     """
-    client_triplets = skew_triplets(group_counts[group_counts.sum((1, 2)) > 0])
+    client_skew_triplets = skew_triplets(group_counts[group_counts.sum((1, 2)) > 0])
     triplets_by_level = {
         "global": skew_triplet(group_counts.sum(0)),
-        "client": client_triplets.mean(0) if len(client_triplets) else np.full(3, np.nan),
+        "client": client_skew_triplets.mean(0) if len(client_skew_triplets) else np.full(3, np.nan),
     }
     return {
         f"{level_name}_{skew_name}": float(v)

@@ -19,7 +19,7 @@ from jaxtyping import Int64
 if TYPE_CHECKING:
     from torch import Tensor
 
-    PerTarget = Callable[[Tensor, Tensor], Tensor]
+    TargetFunction = Callable[[Tensor, Tensor], Tensor]
 
 Labels = Int64[np.ndarray, "_n *_places"]  # [N], or [N, T]
 UNLABELLED = -1  # the label of a position without a label
@@ -37,7 +37,7 @@ class Targets(Protocol):
     min_label: ClassVar[int]
 
     @abstractmethod
-    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+    def per_sample(self, target_function: "TargetFunction") -> "TargetFunction":
         """Return a function of log-probabilities and labels: the mean of `target_function` over each sample's targets.
 
         Args:
@@ -89,7 +89,7 @@ class OneClass(Targets):
     single: ClassVar[bool] = True
     min_label: ClassVar[int] = 0
 
-    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+    def per_sample(self, target_function: "TargetFunction") -> "TargetFunction":
         return target_function
 
     def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
@@ -121,7 +121,7 @@ class Positions(Targets):
     single: ClassVar[bool] = False
     min_label: ClassVar[int] = UNLABELLED
 
-    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+    def per_sample(self, target_function: "TargetFunction") -> "TargetFunction":
         return lambda log_probs, y: self.average(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
 
     def flatten(self, y: "Tensor") -> "Tensor":
@@ -140,8 +140,8 @@ class Positions(Targets):
 
     def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = class_scores.argmax(1) == y
-        for token in self.never_correct_classes:
-            is_correct = is_correct & (y != token)
+        for wrong_class in self.never_correct_classes:
+            is_correct = is_correct & (y != wrong_class)
         return is_correct
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":

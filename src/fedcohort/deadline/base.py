@@ -193,14 +193,14 @@ def compute_outcome(
             complete, where clients leave in between.
     """
     full_job_s = wall_time(timing.finish_s(units_asked))
-    late_units = _units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0
+    late_units = _count_units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0
     units_done = np.where(full_job_s <= close_s, units_asked, late_units).astype(np.int64)
     is_in_time = units_done > 0
     finish_s = wall_time(timing.finish_s(units_done))
     last_finish_s = float(finish_s[is_in_time].max(initial=0.0))
     round_end_s = last_finish_s if is_in_time.all() else float(close_s)
     all_units_asked = np.broadcast_to(units_asked, units_done.shape)
-    phase_s = _phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
+    phase_s = _compute_phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
     return DeadlineOutcome(units_done, is_in_time, finish_s, round_end_s, phase_s, all_units_asked, announced_s)
 
 
@@ -215,19 +215,19 @@ def find_arrival(finish_s: Values, arrival_number: int) -> float:
     return float(np.partition(finish_s, n - 1)[n - 1]) if n else 0.0
 
 
-def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
+def _compute_phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
     """Return the seconds of each of `JOB_PHASES`, [m], including those in which the client was away.
 
     `timing`, `units_done`, [m], and `wall_time` are as in `compute_outcome`.
     """
     work_end_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
-    phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(end_s) for end_s in work_end_s)])
+    phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(phase_end_s) for phase_end_s in work_end_s)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
         phase_s = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
     return dict(zip(JOB_PHASES, phase_s, strict=True))
 
 
-def _units_in_time(
+def _count_units_in_time(
     timing: Timing, units_asked: "Ids | int", close_s: float, wall_time: Callable[[Values], Values]
 ) -> Ids:
     """Return the most units, of those requested, that each client completes by `close_s`, int64 [m].

@@ -117,14 +117,14 @@ class FedBalancer(Deadline[State]):
         n_arrived_clients = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * n_arrived_clients <= len(state.over) and n_arrived_clients <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
-        n_train, samples_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
-        n_used = np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
+        n_train, n_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
+        n_used = np.maximum(np.where(np.isnan(n_above_threshold), n_train, n_above_threshold), 1)
         epoch_s = ctx.expected.unit_s * n_used / n_train
         transfer_s = ctx.expected.query_s() + ctx.expected.up_s
-        shortest_s, longest_s = sorted(
+        shortest_job_s, longest_job_s = sorted(
             most_efficient_deadline(transfer_s + n_epochs * epoch_s, self.grid) for n_epochs in (1, ctx.units)
         )
-        return shortest_s + (longest_s - shortest_s) * state.pace.ddlr
+        return shortest_job_s + (longest_job_s - shortest_job_s) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return the metric ddlr in `state`, the position of the deadline between its two bounds, in [0, 1]."""
@@ -141,12 +141,12 @@ class FedBalancer(Deadline[State]):
         pace_state = self.control.observe(
             state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
         )
-        samples_above_threshold = state.over.copy()
-        samples_above_threshold[outcome.clients] = signals["loss_count"]
-        samples_above_threshold[failed_ids] = np.where(
-            np.isnan(samples_above_threshold[failed_ids]), np.nan, state.n_train[failed_ids]
+        n_above_threshold = state.over.copy()
+        n_above_threshold[outcome.clients] = signals["loss_count"]
+        n_above_threshold[failed_ids] = np.where(
+            np.isnan(n_above_threshold[failed_ids]), np.nan, state.n_train[failed_ids]
         )
-        return replace(state, pace=pace_state, over=samples_above_threshold)
+        return replace(state, pace=pace_state, over=n_above_threshold)
 
 
 def mean_job_seconds(ctx: PaceContext) -> float:

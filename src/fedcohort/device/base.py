@@ -76,9 +76,9 @@ def check_job_durations(job_s: Values, n_train: Ids) -> None:
     Raises:
         IncompatibleConfig: a job is too short or too long.
     """
-    is_out_of_range = (n_train > 0) & ~((job_s >= MIN_JOB_S) & (job_s <= MAX_JOB_S))
-    if is_out_of_range.any():
-        client = int(is_out_of_range.argmax())
+    is_invalid_job = (n_train > 0) & ~((job_s >= MIN_JOB_S) & (job_s <= MAX_JOB_S))
+    if is_invalid_job.any():
+        client = int(is_invalid_job.argmax())
         raise IncompatibleConfig(
             f"device: the whole job of client {client}, with {n_train[client]} samples, is expected to take "
             f"{job_s[client]:g} virtual seconds, but only 1e-9 to 1e12 are allowed. Check the unit of the device's "

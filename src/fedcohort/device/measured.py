@@ -46,7 +46,7 @@ class LinkSpeeds:
             speed_sd: standard deviation of its speed between rounds in bytes a second, [clients].
         """
         lower_bound = np.full(len(mean_speed), MIN_RELATIVE_SPEED)
-        return cls(mean_speed, speed_sd, bounded_normal_moment(speed_sd / mean_speed, lower_bound, moment_order=-1))
+        return cls(mean_speed, speed_sd, compute_bounded_moment(speed_sd / mean_speed, lower_bound, moment_order=-1))
 
     def select_rows(self, positions: Ids) -> "LinkSpeeds":
         """Return the links at the given `positions` in the arrays."""
@@ -100,7 +100,7 @@ class DeviceSpeeds:
             downlink: speeds of the downlinks.
             uplink: speeds of the uplinks.
         """
-        expected_s = mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1)
+        expected_s = mean_s * compute_bounded_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1)
         return cls(mean_s, deviation_s, min_s, expected_s, downlink, uplink)
 
     def select_rows(self, positions: Ids) -> "DeviceSpeeds":
@@ -124,8 +124,8 @@ class DeviceSpeeds:
             draws: random numbers of the round, for the speeds.
         """
         train_draws, down_draws, up_draws = (
-            draws.generator(purpose).standard_normal(draws.n_clients)[clients]
-            for purpose in ("latency", "download", "upload")
+            draws.generator(draw_purpose).standard_normal(draws.n_clients)[clients]
+            for draw_purpose in ("latency", "download", "upload")
         )
         sample_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
         down_s, up_s = self.downlink.sample(work.bytes_down, down_draws), self.uplink.sample(work.bytes_up, up_draws)
@@ -136,7 +136,7 @@ class DeviceSpeeds:
         return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
 
 
-def bounded_normal_moment(relative_sd: Values, lower_bound: Values, moment_order: int) -> Values:
+def compute_bounded_moment(relative_sd: Values, lower_bound: Values, moment_order: int) -> Values:
     """Return E[max(l, 1 + d Z)^p] of each client, [clients], with Z standard normal, by the trapezoidal rule.
 
     Args:
@@ -144,8 +144,8 @@ def bounded_normal_moment(relative_sd: Values, lower_bound: Values, moment_order
         lower_bound: l, lower bound divided by the mean, [clients].
         moment_order: p, order of the moment.
     """
-    bound_pairs = relative_sd.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
-    distinct_pairs, pair_index = np.unique(bound_pairs, return_inverse=True)
+    sd_bound_pairs = relative_sd.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
+    distinct_pairs, pair_index = np.unique(sd_bound_pairs, return_inverse=True)
     moment_by_pair = np.empty(len(distinct_pairs))
     for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
         pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]

@@ -138,9 +138,9 @@ class Phones(Device):
         cumulative_proportions = np.cumsum(self.proportions)
         class_bounds = cumulative_proportions / cumulative_proportions[-1]
         phone_class = np.searchsorted(class_bounds, draws_of_run.uniform("phone")[clients], side="right")
-        link_index = (len(LINK_SPEEDS) * draws_of_run.uniform("link")[clients]).astype(np.int64)
+        link_of_client = (len(LINK_SPEEDS) * draws_of_run.uniform("link")[clients]).astype(np.int64)
         sample_s_per_ms = self.scale / (1000 * batch_time.batch_size)  # seconds of a sample by a batch's milliseconds
         mean_s, deviation_s = (sample_s_per_ms * np.array(batch_time.phone_ms)[phone_class]).T
         min_s = np.full(len(clients), MIN_BATCH_MS * sample_s_per_ms)
-        links = DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)
+        links = DOWNLINKS.select_rows(link_of_client), UPLINKS.select_rows(link_of_client)
         return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links)

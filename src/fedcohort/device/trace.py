@@ -68,12 +68,12 @@ class Trace(Device):
 
     def __post_init__(self) -> None:
         trace_table.check_path_option(self.path)
-        for option in (CLIENT_OPTION, *MEAN_OPTIONS):
-            ranges.text(option, getattr(self, option))
-        for option in DEVIATION_OPTIONS:
-            ranges.text(option, getattr(self, option), allow_null=True)
-        for link_direction, option in product(("down", "up"), DEVIATION_OPTIONS):  # some may share a column
-            distinct_options = (CLIENT_OPTION, "seconds", link_direction, option)
+        for option_name in (CLIENT_OPTION, *MEAN_OPTIONS):
+            ranges.text(option_name, getattr(self, option_name))
+        for option_name in DEVIATION_OPTIONS:
+            ranges.text(option_name, getattr(self, option_name), allow_null=True)
+        for link_direction, option_name in product(("down", "up"), DEVIATION_OPTIONS):  # some may share a column
+            distinct_options = (CLIENT_OPTION, "seconds", link_direction, option_name)
             ranges.check_distinct_columns({option_name: getattr(self, option_name) for option_name in distinct_options})
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
@@ -115,8 +115,8 @@ class Trace(Device):
         Raises:
             DataError: without `draw`, the table has too few devices, or a gap in their numbers.
         """
-        speeds, (n_clients_without_gap, id_gap_text) = self._read_table
-        n_rows = len(speeds.mean_s)
+        device_speeds, (n_clients_without_gap, id_gap_text) = self._read_table
+        n_rows = len(device_speeds.mean_s)
         if self.draw:
             return np.asarray((n_rows * draws.draws_of_run().uniform("device")[clients]).astype(np.int64))
         if n_rows < draws.n_clients:
@@ -128,11 +128,11 @@ class Trace(Device):
             raise DataError(f"{id_gap_text}, or set device.draw=true, which draws a row for each client")
         return clients
 
-    def _find_column_range(self, option: str) -> tuple[str, str]:
-        """Return the interval and the unit of the numbers in the column that `option` names."""
-        if option in DEVIATION_OPTIONS:
+    def _find_column_range(self, option_name: str) -> tuple[str, str]:
+        """Return the interval and the unit of the numbers in the column that `option_name` names."""
+        if option_name in DEVIATION_OPTIONS:
             return DEVIATION_RANGE, "times the mean"
-        return (SECONDS_RANGE, "seconds") if option == "seconds" else (SPEED_RANGE, self.unit)
+        return (SECONDS_RANGE, "seconds") if option_name == "seconds" else (SPEED_RANGE, self.unit)
 
     @cached_property
     def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
@@ -142,9 +142,9 @@ class Trace(Device):
         message for more clients. Raises `DataError` for an invalid table.
         """
         column_options = (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
-        columns_of_options = {option: getattr(self, option) for option in column_options}
-        device_table = trace_table.read_table("device", self.path, columns_of_options)
-        row_order, row_counts, id_gap = trace_table.sort_by_name(device_table, self.client)
+        column_by_option = {option: getattr(self, option) for option in column_options}
+        device_table = trace_table.read_table("device", self.path, column_by_option)
+        row_order, row_counts, number_gap = trace_table.sort_by_name(device_table, self.client)
         if (row_counts > 1).any():
             first_row, second_row = row_order[np.cumsum(row_counts)[row_counts.argmax()] - row_counts.max() :][:2]
             raise DataError(
@@ -163,4 +163,4 @@ class Trace(Device):
             links.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
         mean_s = values_by_option["seconds"] / (self.batch or 1)
         deviation_s, min_s = values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), id_gap
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), number_gap

@@ -73,7 +73,7 @@ class Attribute(Partition):
 
     def __post_init__(self) -> None:
         if self.counts:
-            self._check_counts()
+            self._check_counts_option()
         ranges.number("ci", self.ci, "[0, 1]")
         ranges.number("ai", self.ai, "[0, 1]")
         if self.ci + self.ai > 1:
@@ -127,7 +127,7 @@ class Attribute(Partition):
         """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skews(n_clients)
+        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skewed(n_clients)
         client_size, n_skewed_clients = n_samples // n_clients, n_class_skewed + n_attribute_skewed
         sizes = np.full(n_clients, client_size)
         if n_correlated_clients:
@@ -167,31 +167,31 @@ class Attribute(Partition):
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(category_ids) for category_ids in categories)
         dominant_values: list[list[int]] = []
-        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_skews(len(sizes)), (C, A, A), strict=True):
+        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_skewed(len(sizes)), (C, A, A), strict=True):
             dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
-        make_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
+        make_margin_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
         count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
         present_group_sizes = group_sizes[np.ix_(*categories)]
-        count_tables[np.ix_(client_ids, *categories)] = make_tables(
+        count_tables[np.ix_(client_ids, *categories)] = make_margin_tables(
             present_group_sizes, sizes, dominant_values, self.share, categories
         )
         return count_tables
 
-    def _count_skews(self, n_clients: int) -> tuple[int, int, int]:
+    def _count_skewed(self, n_clients: int) -> tuple[int, int, int]:
         """Return how many of `n_clients` have class imbalance, attribute imbalance and spurious correlation."""
         n_class_skewed = round(self.ci * n_clients)
         n_attribute_skewed = min(round(self.ai * n_clients), n_clients - n_class_skewed)
         return n_class_skewed, n_attribute_skewed, n_clients - n_class_skewed - n_attribute_skewed
 
-    def _check_counts(self) -> None:
+    def _check_counts_option(self) -> None:
         """Raise `OptionError` if the option `counts` is no list of tables [n_clients, C, A] of sample numbers."""
-        allowed_form = "a list of tables, one per client, of whole numbers by class and attribute, as [[[9,1],[5,5]]]"
+        allowed_text = "a list of tables, one per client, of whole numbers by class and attribute, as [[[9,1],[5,5]]]"
         try:
             count_tables = np.array(self.counts)
         except ValueError as error:
-            raise ranges.range_error("counts", allowed_form, self.counts) from error
+            raise ranges.range_error("counts", allowed_text, self.counts) from error
         if count_tables.ndim != 3 or count_tables.dtype.kind != "i" or (count_tables < 0).any():
-            raise ranges.range_error("counts", allowed_form, self.counts)
+            raise ranges.range_error("counts", allowed_text, self.counts)
 
 
 def count_group_samples(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:

@@ -80,8 +80,8 @@ def make_data_margin_tables(
     """
     dominant_classes, dominant_attributes, _ = dominant_values
     group_shares, n_skewed_clients = group_sizes / group_sizes.sum(), len(dominant_classes) + len(dominant_attributes)
-    ci = [_skewed_table(group_shares, c, p_dominant) for c in dominant_classes]
-    ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in dominant_attributes]
+    ci = [_make_skewed_shares(group_shares, c, p_dominant) for c in dominant_classes]
+    ai = [_make_skewed_shares(group_shares.T, b, p_dominant).T for b in dominant_attributes]
     count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed_clients:
         count_tables[:n_skewed_clients] = apportion_counts(sizes[:n_skewed_clients], np.stack([*ci, *ai]))
@@ -95,7 +95,7 @@ def make_data_margin_tables(
     return count_tables
 
 
-def _skewed_table(group_shares: GroupShares, skewed_row: int, p_dominant: float) -> GroupShares:
+def _make_skewed_shares(group_shares: GroupShares, skewed_row: int, p_dominant: float) -> GroupShares:
     """Return shares of which one row sums to `p_dominant` and the others keep their proportions, [rows, columns].
 
     Args:

@@ -62,15 +62,15 @@ class SplitPlan:
         """
         unassigned_counts, dominant_counts = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
         dominant_classes = np.full(len(self.client_sizes), NO_CLASS)
-        class_shift = 0
+        class_order_shift = 0
         for k in self.client_order[:n_skewed]:
-            rolled_classes = np.roll(self.class_order, -class_shift)
+            rolled_classes = np.roll(self.class_order, -class_order_shift)
             candidate_positions = np.flatnonzero(unassigned_counts[rolled_classes] >= dominant_counts[k])
             if len(candidate_positions) == 0:
                 return None
             dominant_classes[k] = rolled_classes[candidate_positions[0]]
             unassigned_counts[dominant_classes[k]] -= dominant_counts[k]
-            class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.class_order)
+            class_order_shift = (class_order_shift + int(candidate_positions[0]) + 1) % len(self.class_order)
         other_counts = self.count_other_samples(dominant_classes, dominant_share)
         return dominant_classes if (other_counts <= unassigned_counts.sum() - unassigned_counts).all() else None
 
@@ -122,8 +122,8 @@ def distribute_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
-        increment_order = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
-        assigned_counts[increment_order.argmin()] += 1
+        increment_priority = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
+        assigned_counts[increment_priority.argmin()] += 1
     return assigned_counts
 
 
@@ -165,12 +165,12 @@ class DominantClass(Partition):
         plan = SplitPlan(sizes, class_sizes, rng.permutation(K), rng.permutation(sample_pool.n_classes))
         dominant_classes = plan.choose_dominant_classes(round(self.fraction * K), self.share)
         if dominant_classes is None:
-            raise self._infeasible_option_error(plan)
+            raise self._make_infeasible_error(plan)
         count_table = plan.draw_count_table(dominant_classes, self.share, rng)
         client_rows = _assign_rows(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
         return [np.sort(sample_ids) for sample_ids in client_rows]
 
-    def _infeasible_option_error(self, plan: SplitPlan) -> OptionError:
+    def _make_infeasible_error(self, plan: SplitPlan) -> OptionError:
         """Return the error for classes of `plan` with too few samples; the message names the nearest feasible options.
 
         These are the largest smaller `fraction` for the same `share`, and the nearest `share` for the same `fraction`.

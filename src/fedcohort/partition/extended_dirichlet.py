@@ -65,7 +65,7 @@ class ExtendedDirichlet(Partition):
         present_classes = np.flatnonzero(class_sizes)
         min_class_samples = -(-self.min_samples // self.classes)  # samples of each of a client's classes
         max_clients = np.minimum(class_sizes[present_classes] // min_class_samples, K)
-        self._check_allocation(K, max_clients, min_class_samples)
+        self._check_class_allocation(K, max_clients, min_class_samples)
         min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
         is_holder = choose_class_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
         samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
@@ -79,7 +79,7 @@ class ExtendedDirichlet(Partition):
                 samples_of_clients[k].append(client_samples)
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
-    def _check_allocation(self, n_clients: int, max_clients: Ids, min_class_samples: int) -> None:
+    def _check_class_allocation(self, n_clients: int, max_clients: Ids, min_class_samples: int) -> None:
         """Raise `OptionError` if no allocation gives each client `classes` classes, and each class a client.
 
         Args:
@@ -117,11 +117,11 @@ def choose_class_holders(
         class_priorities: random numbers in [0, 1), [n_clients, n_classes].
     """
     K, n_classes = class_priorities.shape
-    is_holder = np.zeros((K, n_classes), dtype=bool)
-    np.put_along_axis(is_holder, np.argsort(class_priorities, axis=1)[:, :classes_per_client], True, axis=1)
-    holder_counts = is_holder.sum(0)
+    is_class_holder = np.zeros((K, n_classes), dtype=bool)
+    np.put_along_axis(is_class_holder, np.argsort(class_priorities, axis=1)[:, :classes_per_client], True, axis=1)
+    holder_counts = is_class_holder.sum(0)
     if ((holder_counts >= min_clients) & (holder_counts <= max_clients)).all():
-        return is_holder
+        return is_class_holder
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
 

@@ -25,7 +25,7 @@ from fedcohort import ranges
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.tables import proportional_sizes, require_min_samples, require_samples_for_clients
+from fedcohort.partition.tables import make_proportional_sizes, require_min_samples, require_samples_for_clients
 from fedcohort.types import Ids, Values
 
 
@@ -69,7 +69,7 @@ class Quantity(Partition):
         """
         K, N = require_samples_for_clients("quantity", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
-        client_sizes = proportional_sizes(N, self.draw_size_weights(K, rng), self.min_samples)
+        client_sizes = make_proportional_sizes(N, self.draw_size_weights(K, rng), self.min_samples)
         try:
             client_samples = self.base.deal(sample_pool, client_sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here

@@ -10,7 +10,7 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
 MAX_SCALING_STEPS = 200  # of `scale_to_margins`; `round_to_margins` then corrects the margins by whole samples
-MIN_WEIGHT = 1e-30  # of a stratum relative to the client's largest weight, so that no column is zero
+MIN_STRATUM_WEIGHT = 1e-30  # of a stratum relative to the client's largest weight, so that no column is zero
 
 
 def require_samples_for_clients(partition: str, n_clients: int | None, n_samples: int) -> int:
@@ -45,15 +45,15 @@ def equal_sizes(n_samples: int, n_clients: int) -> Ids:
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
-def proportional_sizes(n_samples: int, size_weights: Values, min_client_size: int) -> Ids:
+def make_proportional_sizes(n_samples: int, size_weights: Values, min_client_size: int) -> Ids:
     """Return sizes that sum to `n_samples`, one for each of `size_weights` [n_clients], int64 [n_clients].
 
     Every client has `min_client_size` samples and a share of the remaining ones in proportion to its weight, rounded to
     one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
     """
-    weight_sums = np.cumsum(size_weights)
+    cumulative_weights = np.cumsum(size_weights)
     n_shared_samples = n_samples - min_client_size * len(size_weights)
-    cumulative_sizes = np.rint(n_shared_samples * (weight_sums / weight_sums[-1])).astype(np.int64)
+    cumulative_sizes = np.rint(n_shared_samples * (cumulative_weights / cumulative_weights[-1])).astype(np.int64)
     return np.asarray(min_client_size + np.diff(cumulative_sizes, prepend=0))
 
 
@@ -93,8 +93,8 @@ def apportion_counts(
     K, n_groups = len(P), P[0].size
     exact_counts = sizes[:, None] * P.reshape(K, n_groups)
     count_table = np.floor(exact_counts + 1e-9).astype(np.int64)
-    tie_order = (np.arange(n_groups)[None] - np.arange(K)[:, None]) % n_groups
-    remainder_order = np.lexsort((tie_order, -np.round(exact_counts - count_table, 9)), axis=1)
+    tie_priority = (np.arange(n_groups)[None] - np.arange(K)[:, None]) % n_groups
+    remainder_order = np.lexsort((tie_priority, -np.round(exact_counts - count_table, 9)), axis=1)
     remainder_rank = np.argsort(remainder_order, axis=1)
     count_table += remainder_rank < (sizes - count_table.sum(1))[:, None]
     return np.asarray(count_table.reshape(P.shape))
@@ -146,15 +146,15 @@ def scale_to_margins(
         sizes: positive sums of the rows, [n_clients].
         stratum_sizes: sums of the columns, [strata], with the same total.
     """
-    stratum_weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
-    column_factors: Values = np.ones(stratum_weights.shape[1])
+    stratum_weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_STRATUM_WEIGHT)
+    stratum_factors: Values = np.ones(stratum_weights.shape[1])
     for _ in range(MAX_SCALING_STEPS):
-        row_factors = sizes / (stratum_weights @ column_factors)
-        column_sums = row_factors @ stratum_weights
-        if np.abs(column_sums * column_factors - stratum_sizes).max() < 0.5:
+        client_factors = sizes / (stratum_weights @ stratum_factors)
+        stratum_sums = client_factors @ stratum_weights
+        if np.abs(stratum_sums * stratum_factors - stratum_sizes).max() < 0.5:
             break
-        column_factors = stratum_sizes / column_sums
-    return np.asarray((sizes / (stratum_weights @ column_factors))[:, None] * stratum_weights * column_factors)
+        stratum_factors = stratum_sizes / stratum_sums
+    return np.asarray((sizes / (stratum_weights @ stratum_factors))[:, None] * stratum_weights * stratum_factors)
 
 
 def round_to_margins(

@@ -84,8 +84,8 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
             f"have {list(sample_shape)}: choose inputs of this shape"
         )
     if inputs.dtype != federation.server_test.x.dtype:
-        dtypes = (inputs.dtype, federation.server_test.x.dtype)
-        proxy_dtype, run_dtype = (str(dtype).removeprefix("torch.") for dtype in dtypes)
+        input_dtypes = (inputs.dtype, federation.server_test.x.dtype)
+        proxy_dtype, run_dtype = (str(dtype).removeprefix("torch.") for dtype in input_dtypes)
         raise DataError(
             f"{source_name}: the inputs are {proxy_dtype}, but those of dataset={federation.name} are {run_dtype}; set "
             "dataset.pixels=float32 if the dataset has this option"

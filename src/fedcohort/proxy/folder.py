@@ -70,7 +70,7 @@ class Folder(Proxy):
         """Return the inputs from `table`, float32 [n, *shape of a sample], if the run's inputs are not pixels."""
         column_names = self._input_columns(table, federation)
         cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
-        inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(np.float32)
+        inputs: np.ndarray = _reshape_to_samples(cell_values, column_names, table, federation).astype(np.float32)
         inputs = inputs / np.float32(self.scale)
         if federation.feature_moments is not None:
             feature_mean, feature_deviation = federation.feature_moments
@@ -91,13 +91,13 @@ class Folder(Proxy):
             table = replace(table, option_by_column={column: "proxy.features"}, column_renames={column: column})
             return read_images([table], [column], ImageFormat((channels, height, width)))
         column_names = self._input_columns(table, federation)
-        cell_values = _to_sample_shape(table.read_matrix(column_names), column_names, table, federation)
-        pixels, is_no_pixel = convert_to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
-        if is_no_pixel.any():
-            bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
-            bad_number = cell_values[bad_row].flat[bad_column]
-            problem_text = f"holds {bad_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}"
-            raise table.cell_error(column_names[bad_column], bad_row, problem_text)
+        cell_values = _reshape_to_samples(table.read_matrix(column_names), column_names, table, federation)
+        pixels, is_invalid_pixel = convert_to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
+        if is_invalid_pixel.any():
+            invalid_row, invalid_column = np.argwhere(is_invalid_pixel.reshape(len(is_invalid_pixel), -1))[0].tolist()
+            invalid_number = cell_values[invalid_row].flat[invalid_column]
+            problem_text = f"holds {invalid_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}"
+            raise table.cell_error(column_names[invalid_column], invalid_row, problem_text)
         return pixels
 
     def _input_columns(self, table: Frame, federation: Federation) -> list[str]:
@@ -112,7 +112,7 @@ class Folder(Proxy):
         return list(federation.columns) if sorted(column_names) == sorted(federation.columns) else column_names
 
 
-def _to_sample_shape(
+def _reshape_to_samples(
     inputs: np.ndarray, column_names: Sequence[str], table: Frame, federation: Federation
 ) -> np.ndarray:
     """Return `inputs` [n, ...] in the shape of the run's samples; raise `DataError` if the numbers per sample differ.
