@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Augmentation(Component, Protocol):
-    """A random change of the samples of local training; queries, evaluations and reference predictions see no change.
+    """A random change of the samples of local training; all other uses, such as queries and evaluations, see no change.
 
     Attributes:
         identity: whether samples stay unchanged; `change` is not called then.

@@ -141,7 +141,7 @@ class Trace(Availability):
         Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
 
         Raises:
-            DataError: a step is not an integer, or a row ends later than the clock is designed to run.
+            DataError: a step is not an integer, or an interval ends after `MAX_INTERVAL_END_S`.
         """
         start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_UNIT_TEXT)
         if self.step_s is None:
@@ -237,7 +237,7 @@ def _warn_on_rank_0(warning_text: str) -> None:
 
 
 def _merge_intervals(start_s: Values, end_s: Values, interval_device: Ids) -> tuple[Values, Values, Ids]:
-    """Return starts, ends and devices of ordered intervals, merged where two of a device touch, [intervals]."""
+    """Return starts, ends and devices of ordered intervals; touching intervals of a device become one, [intervals]."""
     starts_new_interval = (interval_device[1:] != interval_device[:-1]) | (start_s[1:] > end_s[:-1])
     is_interval_start = np.concatenate([[True], starts_new_interval])
     is_interval_end = np.concatenate([starts_new_interval, [True]])

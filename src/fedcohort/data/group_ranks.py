@@ -20,7 +20,7 @@ def rank_within_group(group_of_row: Ids, row_order: Ids | None = None) -> Ids:
 
 
 def _sort_rows_by_group(group_of_row: Ids) -> Ids:
-    """Return the stable sorting order of `group_of_row`, integers in [0, 2^32), int64 [N], in linear time."""
+    """Return the positions that sort `group_of_row`, integers in [0, 2^32), int64 [N]; ties keep their order."""
     group_order = np.argsort(group_of_row.astype(np.uint16), kind="stable")
     if len(group_of_row) and group_of_row.max() >= 2**16:
         group_order = group_order[np.argsort((group_of_row >> 16).astype(np.uint16)[group_order], kind="stable")]

@@ -37,10 +37,10 @@ FORWARD_BATCH = 512  # samples of a forward pass
 
 @dataclass(frozen=True)
 class EstimateOptions:
-    """Training options of the biased model and of the attribute classifier.
+    """Options of the trainings that estimate attributes: of a network that prefers easy samples, and of a classifier.
 
     Attributes:
-        q: exponent of the generalised cross-entropy with which the biased model is trained.
+        q: exponent of the generalised cross-entropy by which the first network prefers samples that are easy to learn.
         epochs: number of passes over the samples.
         lr: learning rate of SGD without momentum.
         batch: samples of a mini-batch.
@@ -58,7 +58,7 @@ def estimate_group_counts(
     """Return the number of one client's samples by class and estimated attribute.
 
     Args:
-        make_network: function that returns a network with the weights w_t.
+        make_network: function that returns a network with w_t, the weights of the model that the client received.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
         training_options: exponent of the loss, epochs, learning rate and batch size.
@@ -87,13 +87,13 @@ def find_bias_aligned(
     """Train on a client's samples with a loss that favours easy ones; return which are classified correctly, bool [n].
 
     The loss is the generalised cross-entropy. With two classes, one network is trained. Otherwise there is one for each
-    class, with noise as the other class, and it classifies the samples of its class.
+    class, which separates it from all other classes and then classifies the samples of this class.
 
     Args:
-        make_network: function that returns a network with the weights w_t.
+        make_network: function that returns a network with w_t, the weights of the model that the client received.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
-        training_options: exponent, epochs, learning rate and batch size.
+        training_options: exponent of the loss, epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
 

@@ -29,7 +29,7 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
 
     Args:
         test_owner: number of the owner of each test sample, int64 [N].
-        owners: number of the owner that each client is, int64 [K].
+        owners: number of the owner that corresponds to each client, int64 [K].
     """
     row_order = np.argsort(test_owner, kind="stable")
     sorted_owners = test_owner[row_order]

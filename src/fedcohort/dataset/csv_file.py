@@ -53,8 +53,8 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
 
     Args:
         file: path of the file; gzip is recognised by the content.
-        decimal_mark: "point", "comma", or "auto". With "auto" commas are decimal marks in files whose columns other
-            characters separate.
+        decimal_mark: "point", "comma", or "auto". With "auto", commas are decimal marks if another character
+            separates the columns.
 
     Returns:
         A `pa.Table` with inferred types, and notes on the recognised format, such as "decimal commas".

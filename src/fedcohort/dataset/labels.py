@@ -171,7 +171,7 @@ def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _are_texts_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether `label_texts` [n] are 0, 1, 2, ..., not "01"; some below `n_classes`, if given, may be absent."""
+    """Return whether `label_texts` [n] are the numbers 0, 1, 2, ..., of which `n_classes` allows some to be absent."""
     distinct_texts = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(distinct_texts))
     are_whole_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(distinct_texts)

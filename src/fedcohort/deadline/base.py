@@ -137,7 +137,7 @@ class Deadline(Component, Protocol[S]):
         return announced_s
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return numbers of `state` that are logged after each round, by the last part of their metric name."""
+        """Return numbers of `state` that are logged after each round, by the last part of the metric's name."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
@@ -179,9 +179,10 @@ def compute_outcome(
 ) -> DeadlineOutcome:
     """Return which clients arrive before a round closes, and the work that each completes.
 
-    A client completes its work where that fits, otherwise as many units as fit (partial_work), otherwise it is dropped.
-    A client with less than one unit is dropped. The server waits until `close_s` as soon as a client is dropped, and
-    until the last answer otherwise: the full deadline is charged if any selected client misses it.
+    A client that can complete its work by `close_s` does. Any other client completes as many units as fit with
+    `partial_work`, and is dropped without it. A client with less than one unit is dropped. The server waits until
+    `close_s` as soon as a client is dropped, and until the last answer otherwise: the full deadline is charged if any
+    selected client misses it.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
@@ -190,7 +191,7 @@ def compute_outcome(
         partial_work: whether late clients do as many units as fit.
         announced_s: deadline that the clients received, in seconds after the broadcast, copied to the result; or inf.
         wall_time: not decreasing function from the clients' seconds of work, [m], to the seconds until the work is
-            complete, where clients leave in between.
+            complete, which are more if a client is not ready in between.
     """
     full_job_s = wall_time(timing.finish_s(units_asked))
     late_units = _count_units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0

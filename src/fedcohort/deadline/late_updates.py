@@ -60,7 +60,7 @@ class LateUpdates(Deadline[S]):
         return self.max_staleness
 
     def discount(self, staleness: Ids) -> Values:
-        """Return the factor s(tau) of each update's weight, [m]; `staleness`: its tau in server steps, [m]."""
+        """Return the factor s(tau) of each update's weight, [m]; `staleness` is tau in server steps, [m]."""
         discount_factors: Values = np.ones(len(staleness))
         if self.staleness == "polynomial":
             discount_factors = (1.0 + staleness) ** -self.staleness_exponent

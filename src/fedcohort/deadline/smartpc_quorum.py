@@ -56,7 +56,7 @@ class SmartpcQuorum(Deadline[None]):
         """Return None, as a quorum has no state; `population` is not read."""
 
     def close(self, state: None, finish_s: Values, announced_s: float) -> float:
-        """Return the second after the broadcast at which the last awaited client answers; 0 without clients.
+        """Return the second after the broadcast at which the last client of the quorum answers; 0 without clients.
 
         Args:
             state: None.

@@ -136,10 +136,10 @@ class Trace(Device):
 
     @cached_property
     def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
-        """Speeds of all devices in the order of names, and the limit from a gap in their numbers; read once.
+        """Speeds of all devices in the order of names, and the limit of the number of clients; read once.
 
-        The limit is the largest number of clients with draw=false, inf if the devices' numbers have no gap, and the
-        message for more clients. Raises `DataError` for an invalid table.
+        The limit holds with draw=false. It is the number of devices before the first gap in their numbers, inf without
+        a gap, and the message for runs with more clients. Raises `DataError` for an invalid table.
         """
         column_options = (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         column_by_option = {option: getattr(self, option) for option in column_options}

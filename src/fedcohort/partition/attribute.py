@@ -60,8 +60,9 @@ class Attribute(Partition):
             of class and attribute.
         left: type of skew that remains in the data of all clients together: class imbalance ("ci"), attribute imbalance
             ("ai"), or spurious correlation ("sc").
-        margins: distribution of a skewed client's other category: uniform, with equal clients and unused samples
-            ("even"), or the distribution in the data, with all samples used ("data").
+        margins: distribution of the attribute in clients with class imbalance, and of the class in clients with
+            attribute imbalance: "even" for uniform, with clients of equal sizes and unused samples, or "data" for that
+            in the data, with all samples used.
     """
 
     counts: Sequence[Sequence[Sequence[int]]]

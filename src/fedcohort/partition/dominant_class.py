@@ -75,7 +75,7 @@ class SplitPlan:
         return dominant_classes if (other_counts <= unassigned_counts.sum() - unassigned_counts).all() else None
 
     def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
-        """Return, for each class, how many samples of other classes the clients that it dominates need, [n_classes].
+        """Return, for each class, how many samples of other classes the clients with this dominant class need.
 
         `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`.
         """

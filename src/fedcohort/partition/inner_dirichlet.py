@@ -75,8 +75,8 @@ def draw_class_counts(
 ) -> np.ndarray:
     """Return the number of samples of each class that every client draws, int64 [n_clients, n_classes].
 
-    All clients draw in a random order. The draws up to the one that empties a class are kept. The later draws are
-    repeated without this class, which has the same distribution as single draws in this order.
+    The clients' draws of single samples are in a random order. If a class runs out of samples, the draws up to its last
+    sample are kept, and all later ones are repeated without this class. The distribution is that of one draw at a time.
 
     Args:
         log_weights: logarithm of each client's weight of each class, [n_clients, n_classes].

@@ -45,9 +45,9 @@ class LabelShards(Partition):
         return self._cut_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` equal pieces.
+        """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` shards of equal size.
 
-        Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer samples than pieces.
+        Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer samples than shards.
         """
         return self._cut_shards(sample_pool, sizes, None, rng)
 

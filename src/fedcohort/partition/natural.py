@@ -26,8 +26,8 @@ class Natural(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Ragged:
         """Return the sorted positions of the samples of the first `n_clients` natural clients, or of all for None.
 
-        Arguments are those of `Partition.split`. Raises `DataError` if the dataset has no owners, `OptionError` if it
-        has too few.
+        Arguments are those of `Partition.split`. Raises `DataError` if the dataset has no natural clients,
+        `OptionError` if it has too few.
         """
         owner_of_sample = sample_pool.owner
         if owner_of_sample is None:

@@ -85,7 +85,7 @@ def apportion_counts(
 ) -> Int64[np.ndarray, "clients classes attributes"]:
     """Return integers near sizes[k] * P[k] with the sum sizes[k], by largest remainders, [n_clients, C, A].
 
-    Ties go to another group for each client, so that no group gets all of the remaining samples.
+    Among equal remainders the preferred group differs between clients, so that no group gets all remaining samples.
 
     `sizes` is the number of samples of each client, [n_clients]. `P`, [n_clients, C, A], holds each client's shares by
     class and attribute, with the sum 1.

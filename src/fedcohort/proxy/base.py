@@ -43,7 +43,7 @@ class Proxy(Component, Protocol):
 
 
 def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, seed: int) -> Tensor:
-    """Return `n_inputs` random rows of `inputs` [rows, ...] in their order, or all rows for None.
+    """Return `n_inputs` random rows of `inputs` [rows, ...] in the order of the rows, or all rows for None.
 
     Args:
         inputs: rows to draw from, [rows, ...].

@@ -67,7 +67,7 @@ class Folder(Proxy):
         return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
-        """Return the inputs from `table`, float32 [n, *shape of a sample], if the run's inputs are not pixels."""
+        """Return the inputs from `table`, float32 [n, *shape of a sample], for a run whose inputs are not pixels."""
         column_names = self._input_columns(table, federation)
         cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
         inputs: np.ndarray = _reshape_to_samples(cell_values, column_names, table, federation).astype(np.float32)

@@ -33,7 +33,7 @@ from fedcohort.types import Ids, Population
 class FedssLoss(Samples[float]):
     """FedSS with losses, a sample selection: clients with many samples train on those with the largest losses.
 
-    Its state is the number of samples from which on a client trains on a part of them.
+    Its state is the smallest number of samples with which a client trains on a part of them.
 
     Attributes:
         percentile: percentile, in [0, 100], of the clients' numbers of samples that sets this number.
@@ -56,7 +56,7 @@ class FedssLoss(Samples[float]):
         """Return whether each client trains on a part of its samples, and so keeps a list of losses, bool [clients].
 
         Args:
-            state: number of samples from which on a client trains on a part of them.
+            state: smallest number of samples with which a client trains on a part of them.
             n_samples: training samples of each client, [clients].
         """
         return n_samples >= state
@@ -65,7 +65,7 @@ class FedssLoss(Samples[float]):
         """Return the positions, [m], of the samples with the largest losses; all of a client with few samples.
 
         Args:
-            state: number of samples from which on a client trains on a part of them.
+            state: smallest number of samples with which a client trains on a part of them.
             request: the client's losses.
         """
         if request.n < state:
