@@ -4,7 +4,7 @@ import pytest
 from fedcohort.data.ragged import Ragged
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import new_generator
-from fedcohort.startup.assign import _flip_labels, _shuffle_rows
+from fedcohort.startup.assign import _flip_labels, _shuffle_client_rows
 from optional_values import not_none
 
 
@@ -46,7 +46,7 @@ def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
 
 def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.ndarray]) -> None:
     ragged = Ragged.from_client_rows(lists)
-    _shuffle_rows(ragged, 5)
+    _shuffle_client_rows(ragged, 5)
     for k, rows in enumerate(lists):
         np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(rows))
 

@@ -64,7 +64,7 @@ def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv(command_line.TRACEBACK_VARIABLE, "1")
     with pytest.raises(ComponentError, match="must not change its inputs in place"):
         called(cfg)
-    monkeypatch.setattr(command_line, "_previous_settings", [None])  # as while `train.py` calls Hydra
+    monkeypatch.setattr(command_line, "_traceback_settings", [None])  # as while `train.py` calls Hydra
     with pytest.raises(SystemExit, match="2"):
         called(cfg)
     line = "forward of inputs [2, 1, 8, 8]: forward in eval mode must not change its inputs in place"

@@ -10,7 +10,7 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
 from fedcohort.round import contracts
-from fedcohort.startup.components import find_protocol
+from fedcohort.startup.components import find_base_class
 from fedcohort.types import AggregationOverride, RoundContext, RoundOutcome, Selection
 
 CTX = RoundContext(0, 2, 4, np.arange(4), {}, np.random.default_rng(0))
@@ -19,7 +19,7 @@ OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.
 
 @for_all("group", sorted(contracts.CHECKS_BY_GROUP))
 def test_checks_stand_for_methods_of_the_contract(group: str) -> None:
-    assert set(contracts.CHECKS_BY_GROUP[group]) <= set(dir(find_protocol(group)))
+    assert set(contracts.CHECKS_BY_GROUP[group]) <= set(dir(find_base_class(group)))
 
 
 def test_a_selection_is_a_copy_of_the_ids() -> None:

@@ -8,7 +8,7 @@ from hydra.errors import MissingConfigException
 from case_loop import for_all
 from config_options import CONFIGS
 from fedcohort.errors import OptionError
-from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
+from fedcohort.startup.command_line import check_arguments, check_sweep_arguments, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain_error
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -116,27 +116,27 @@ def test_a_sweep_on_slurm_names_missing_options(tmp_path: Path, monkeypatch: pyt
     words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
-        check_sweep(words)
+        check_sweep_arguments(words)
     for word in ("hydra/launcher=joblib", "hydra/sweeper=optuna"):
         with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
-            check_sweep(["-m", word])
+            check_sweep_arguments(["-m", word])
     with pytest.raises(OptionError, match="its jobs outlive a killed sweep; use hydra/launcher=local instead"):
-        check_sweep(["-m", "hydra/launcher=submitit_local"])
+        check_sweep_arguments(["-m", "hydra/launcher=submitit_local"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
-        check_sweep(words)
+        check_sweep_arguments(words)
     for name in ("sbatch", "srun"):
         (tmp_path / name).touch(mode=0o755)
-    check_sweep(words)
+    check_sweep_arguments(words)
     with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
-        check_sweep([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
+        check_sweep_arguments([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
 
 
 def test_the_number_of_parallel_jobs_is_checked_before_joblib_starts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     for value in ("1", "-1", "12"):
-        check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])
+        check_sweep_arguments(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])
     for value in ("0", "-2", "2.5", "all", ""):
         with pytest.raises(OptionError, match=rf"n_jobs must be an integer in \[1, inf\), or -1 .* got '{value}'"):
-            check_sweep(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])
+            check_sweep_arguments(["-m", "hydra/launcher=local", f"hydra.launcher.n_jobs={value}"])

@@ -7,7 +7,7 @@ import pytest
 from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_hydra_options as check
-from fedcohort.startup.command_line import is_inside_logs
+from fedcohort.startup.command_line import is_inside_logs_folder
 
 
 @for_all(
@@ -49,5 +49,5 @@ def test_allowed_hydra_options_are_accepted(tmp_path: Path) -> None:
 def test_a_link_that_leads_out_is_outside(tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "link").symlink_to(tmp_path)
-    assert not is_inside_logs(str(tmp_path / "logs" / "link" / "x"), str(tmp_path / "logs"))
-    assert is_inside_logs(str(tmp_path / "logs" / "x"), str(tmp_path / "logs"))
+    assert not is_inside_logs_folder(str(tmp_path / "logs" / "link" / "x"), str(tmp_path / "logs"))
+    assert is_inside_logs_folder(str(tmp_path / "logs" / "x"), str(tmp_path / "logs"))

@@ -125,9 +125,9 @@ def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.Monkey
         return by_hydra(words, configs, with_hydra_node=with_hydra_node)
 
     monkeypatch.setattr(compose, "compose_with_hydra", count)
-    compose_jobs._make_composer.cache_clear()
+    compose_jobs._make_job_composer.cache_clear()
     for selector in ("random", "flash", "fedcbs"):
         words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
         assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
     assert requested == [("heterogeneity=noise_bimodal",)]
-    compose_jobs._make_composer.cache_clear()
+    compose_jobs._make_job_composer.cache_clear()

@@ -10,7 +10,7 @@ from config_options import make_component
 from engine_harness import make_federation
 from fedcohort.component import Facts
 from fedcohort.flat import Layout, has_batch_statistics
-from fedcohort.startup.notices import list_late_evaluations, list_notices
+from fedcohort.startup.notices import list_evaluation_notices, list_notices
 from run_harness import compose_overrides, load_facts, make_components, run_training, startup_notices
 
 CLEAN = "heterogeneity=noniid30"
@@ -217,7 +217,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
     ],
 )
 def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
-    assert list_late_evaluations(compose_overrides(*words).config) == lines
+    assert list_evaluation_notices(compose_overrides(*words).config) == lines
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     def identity(*overrides: str) -> dict[str, str]:
         identify_runs.cache_clear()
         compose_jobs._draft_config.cache_clear()
-        compose_jobs._make_composer.cache_clear()
+        compose_jobs._make_job_composer.cache_clear()
         return identify_runs((*words, *overrides), CONFIGS)
 
     monkeypatch.setenv("DATA", "here")

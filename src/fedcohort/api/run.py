@@ -27,7 +27,7 @@ from fedcohort.report import run_figures
 from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_brief_rows
 from fedcohort.startup import command_line, compose
-from fedcohort.startup.hydra_errors import raise_plain_errors
+from fedcohort.startup.hydra_errors import raise_one_line_errors
 from fedcohort.startup.overrides import list_overrides
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
     """
     configs_folder = find_config_folder()
     messages.log_to_terminal()
-    with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
+    with raise_one_line_errors(overrides, configs_folder), terminal.print_progress_only():
         command_line.check_command_line(overrides, configs_folder)
         try:
             return RunResult(check_and_train(compose.compose_run(overrides, configs_folder), None))

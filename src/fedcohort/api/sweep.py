@@ -17,7 +17,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
 from fedcohort.startup import command_line
-from fedcohort.startup.hydra_errors import raise_plain_errors
+from fedcohort.startup.hydra_errors import raise_one_line_errors
 from fedcohort.startup.overrides import list_overrides
 from fedcohort.tracking.sweeps import choose_axes
 
@@ -119,7 +119,7 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
     """
     overrides, configs_folder = list_overrides(replace_passed_data(options), is_sweep=True), find_config_folder()
     messages.log_to_terminal()
-    with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
+    with raise_one_line_errors(overrides, configs_folder), terminal.print_progress_only():
         launch_options = LaunchOptions(launcher, n_jobs)
         command_line.check_command_line(["-m", *overrides], configs_folder)
         sweep_folder = prepare_grid_sweep(overrides, configs_folder, launcher)

@@ -115,7 +115,7 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
     info, selector_name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", selector_name)
     composition = compose.Composition(info.config, info.choices, ())
-    deadline = components.make_component(composition, "deadline", is_foreign=True)
+    deadline = components.make_component(composition, "deadline", is_from_run=True)
     if deadline.carries:
         raise IncompatibleConfig(
             f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "
@@ -124,7 +124,7 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
         )
 
     def make_logged_selector(selector_name: str, options: dict[str, object], *, is_foreign: bool) -> LoggedSelector:
-        selector = components.build_component(options, "selector", f"selector={selector_name}", is_foreign=is_foreign)
+        selector = components.build_component(options, "selector", f"selector={selector_name}", is_from_run=is_foreign)
         return LoggedSelector(selector, selector_name, run_log, deadline.cohort_size(run_log.cohort))
 
     logged_selector = make_logged_selector(selector_name, options, is_foreign=True)

@@ -62,7 +62,7 @@ class LaunchOptions:
             raise OptionError(
                 f"wait=false needs launcher=slurm: jobs of launcher={self.launcher} end with this process"
             )
-        command_line.check_sweep(["-m", f"hydra/launcher={self.launcher}"])
+        command_line.check_sweep_arguments(["-m", f"hydra/launcher={self.launcher}"])
 
     def run(self, sweep: Path, jobs: Mapping[int, Sequence[str]], configs: Path) -> Generator[int, None, None]:
         """Run jobs, and yield the number of each when it ends. With `wait=false` the jobs are submitted only.

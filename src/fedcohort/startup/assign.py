@@ -1,8 +1,8 @@
 """Assign the training samples of a dataset to the server and the clients, and draw the labels that clients see.
 
-First `thin_samples` keeps the samples that a run uses. `draw_server_rows` then draws the server's validation samples,
+First `subsample_rows` keeps the samples that a run uses. `draw_server_rows` then draws the server's validation samples,
 and the partition distributes the other samples among clients. The samples of each client are shuffled and divided into
-validation and training samples. Only `thin_samples` copies inputs.
+validation and training samples. Only `subsample_rows` copies inputs.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.rng import Draws, RekeyedGenerator, new_generator
-from fedcohort.startup.server_rows import MIN_SAMPLES, draw_server_rows
+from fedcohort.startup.server_rows import MIN_CLIENT_ROWS, draw_server_rows
 from fedcohort.types import Ids, Values
 
 
@@ -53,7 +53,7 @@ class SplitOptions:
 
 
 @dataclass(frozen=True)
-class Assignment:
+class SampleAssignment:
     """Assignment of the training samples to the server and the clients, before inputs are copied.
 
     Attributes:
@@ -66,7 +66,7 @@ class Assignment:
         noise_rate: rate of wrong labels of each client, float64 [clients].
         owner_ids: id of the natural client behind each client, [clients]; None if the partition makes the clients.
         n_unused_samples: number of training samples that neither a client nor the server holds.
-        holder_hash: hash of the holder of each training sample.
+        holder_hash: one hash of the holders (a client, the server, or none) of all training samples.
     """
 
     server_rows: Ids
@@ -81,7 +81,7 @@ class Assignment:
     holder_hash: str
 
 
-def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
+def assign_samples(raw: Raw, options: SplitOptions) -> SampleAssignment:
     """Assign training samples to the server and to clients, and draw the labels that clients see.
 
     Args:
@@ -96,35 +96,36 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     server_rows = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_freed_memory()
     client_rows = _distribute_rows(raw, server_rows, options)
-    holder_hash = _hash_holders(client_rows, server_rows, len(raw.train_y))
+    holder_hash = _hash_sample_holders(client_rows, server_rows, len(raw.train_y))
     owner_ids = None if raw.train_owner is None else natural_owners(raw.train_owner, client_rows)
-    _shuffle_rows(client_rows, seed)
+    _shuffle_client_rows(client_rows, seed)
     noise_rates = options.label_noise.rates(Draws(seed, len(client_rows)))
     seen_labels = _flip_labels(options.label_noise, client_rows, raw.train_y, noise_rates, raw.n_classes, seed)
     class_counts = client_rows.count_by_stratum(raw.train_class[client_rows.rows], raw.n_strata)
-    n_val = np.maximum(2, np.rint(options.client_val * client_rows.sizes).astype(np.int64))
-    is_val_row, val_rows, train_rows = client_rows.split_each_client(np.minimum(n_val, client_rows.sizes - 1))
+    n_val_rows = np.maximum(2, np.rint(options.client_val * client_rows.sizes).astype(np.int64))
+    is_val_row, val_rows, train_rows = client_rows.split_each_client(np.minimum(n_val_rows, client_rows.sizes - 1))
     train_y, val_y = (None, None) if seen_labels is None else (seen_labels[~is_val_row], seen_labels[is_val_row])
     n_unused_samples = len(raw.train_y) - len(server_rows) - len(client_rows.rows)
     row_sets, seen_y = (server_rows, train_rows, val_rows), (train_y, val_y)
-    return Assignment(*row_sets, *seen_y, class_counts, noise_rates, owner_ids, n_unused_samples, holder_hash)
+    return SampleAssignment(*row_sets, *seen_y, class_counts, noise_rates, owner_ids, n_unused_samples, holder_hash)
 
 
-def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """Return the dataset with about `limit` training rows: the same random share of each class, or of each owner.
+def subsample_rows(raw: Raw, max_rows: int | None, seed: int) -> Raw:
+    """Return the dataset with about `max_rows` training rows: the same random share of each class, or of each owner.
 
-    Owners are the natural clients, if the data have them. At least MIN_SAMPLES rows of each class or owner are kept.
+    Owners are the natural clients, if the data have them. At least three rows of each class or owner are kept.
     The test split is unchanged.
 
     Args:
         raw: the dataset.
-        limit: number of rows; None for all.
+        max_rows: number of rows; None for all.
         seed: the data seed.
     """
-    if limit is None or limit >= len(raw.train_y):
+    if max_rows is None or max_rows >= len(raw.train_y):
         return raw
     stratum_by_row = raw.train_class if raw.train_owner is None else raw.train_owner
-    n_kept_rows = np.maximum(np.floor(np.bincount(stratum_by_row) * (limit / len(stratum_by_row)) + 0.5), MIN_SAMPLES)
+    kept_share = max_rows / len(stratum_by_row)
+    n_kept_rows = np.maximum(np.floor(np.bincount(stratum_by_row) * kept_share + 0.5), MIN_CLIENT_ROWS)
     random_order = new_generator(seed, "limit").permutation(len(stratum_by_row))
     kept_rows = np.flatnonzero(rank_within_group(stratum_by_row, random_order) < n_kept_rows[stratum_by_row])
     train_arrays = {k: getattr(raw, f"train_{k}") for k in ("x", "y", "owner", "attribute")}
@@ -155,18 +156,18 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
         OptionError: there are too few rows for the number of clients.
         DataError: a client has too few rows.
     """
-    n_clients, limit = options.clients, options.limit
+    n_clients, max_rows = options.clients, options.limit
     strata = (raw.train_class, raw.n_strata)
     sample_pool = SamplePool(*strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server_rows)
-    if n_clients is not None and MIN_SAMPLES * n_clients > len(sample_pool):
-        limit_advice = "" if limit is None else f", or a larger split.limit than {limit}"
+    if n_clients is not None and MIN_CLIENT_ROWS * n_clients > len(sample_pool):
+        sample_limit_advice = "" if max_rows is None else f", or a larger split.limit than {max_rows}"
         raise OptionError(
-            f"clients={n_clients} needs {MIN_SAMPLES * n_clients} training samples, {MIN_SAMPLES} per client, but "
-            f"dataset={raw.name} has {len(sample_pool)} besides server_val; feasible: "
-            f"clients<={len(sample_pool) // MIN_SAMPLES}{limit_advice}"
+            f"clients={n_clients} needs {MIN_CLIENT_ROWS * n_clients} training samples, {MIN_CLIENT_ROWS} per client, "
+            f"but dataset={raw.name} has {len(sample_pool)} besides server_val; feasible: "
+            f"clients<={len(sample_pool) // MIN_CLIENT_ROWS}{sample_limit_advice}"
         )
-    owners = sample_pool.all_owners
-    K = 1 + int(owners.max()) if n_clients is None and owners is not None else n_clients or 1
+    pool_owners = sample_pool.all_owners
+    K = 1 + int(pool_owners.max()) if n_clients is None and pool_owners is not None else n_clients or 1
     message_start = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
     memory.require_memory(16 * K * raw.n_strata, message_start, "reduce dataset.n_classes or clients")
     try:
@@ -175,17 +176,19 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del sample_pool
     ragged_rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
-    if len(small_clients := np.flatnonzero(ragged_rows.sizes < MIN_SAMPLES)):
+    if len(small_client_ids := np.flatnonzero(ragged_rows.sizes < MIN_CLIENT_ROWS)):
         advice = raw.small_client_remedy if raw.train_owner is not None else ""
-        advice = advice or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
+        advice = (
+            advice or f"take fewer clients, or set partition.min_samples={MIN_CLIENT_ROWS} where the partition has it"
+        )
         raise DataError(
-            f"dataset={raw.name}: {len(small_clients)} clients have fewer than {MIN_SAMPLES} training samples (client "
-            f"{small_clients[0]} has {ragged_rows.sizes[small_clients[0]]}); {advice}"
+            f"dataset={raw.name}: {len(small_client_ids)} clients have fewer than {MIN_CLIENT_ROWS} training samples "
+            f"(client {small_client_ids[0]} has {ragged_rows.sizes[small_client_ids[0]]}); {advice}"
         )
     return Ragged(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
 
 
-def _shuffle_rows(client_rows: Ragged, seed: int) -> None:
+def _shuffle_client_rows(client_rows: Ragged, seed: int) -> None:
     """Shuffle the positions of each client in `client_rows` in place, with a generator per client from `seed`."""
     rekeyed_rng, client_offsets = RekeyedGenerator(), client_rows.offsets.tolist()
     for k, (first_row, end_row) in enumerate(pairwise(client_offsets)):
@@ -195,7 +198,7 @@ def _shuffle_rows(client_rows: Ragged, seed: int) -> None:
 def _flip_labels(
     label_noise: LabelNoise, client_rows: Ragged, true_y: Labels, noise_rates: Values, n_classes: int, seed: int
 ) -> Labels | None:
-    """Return the labels that clients see, aligned with `clients.rows`; None if no client has label noise.
+    """Return the labels that clients see, aligned with `client_rows.rows`; None if no client has label noise.
 
     Args:
         label_noise: flips the labels of a client.
@@ -205,19 +208,19 @@ def _flip_labels(
         n_classes: number of labels.
         seed: the data seed.
     """
-    noisy_clients = np.flatnonzero(noise_rates > 0).tolist()
-    if not noisy_clients:
+    noisy_client_ids = np.flatnonzero(noise_rates > 0).tolist()
+    if not noisy_client_ids:
         return None
     seen_labels: Labels = true_y[client_rows.rows]
     rekeyed_rng = RekeyedGenerator()
-    for k in noisy_clients:
-        row_slice = slice(client_rows.offsets[k], client_rows.offsets[k + 1])
+    for k in noisy_client_ids:
+        client_slice = slice(client_rows.offsets[k], client_rows.offsets[k + 1])
         rng = rekeyed_rng.rekey(seed, "label_flip", client=k)
-        seen_labels[row_slice] = label_noise.flip(seen_labels[row_slice], noise_rates[k], n_classes, rng)
+        seen_labels[client_slice] = label_noise.flip(seen_labels[client_slice], noise_rates[k], n_classes, rng)
     return seen_labels
 
 
-def _hash_holders(client_rows: Ragged, server_rows: Ids, n: int) -> str:
+def _hash_sample_holders(client_rows: Ragged, server_rows: Ids, n: int) -> str:
     """Return a hash of the holder of each training sample: a client's id, -2 for the server, -1 for no holder.
 
     Args:

@@ -65,7 +65,7 @@ def build_network(composition: Composition, model: "Model", federation: "Federat
 
 
 def check_forward_pass(composition: Composition, model: "Model", network: "nn.Module", facts: "Facts") -> None:
-    """Run two samples through network and objective.
+    """Run two samples through network and objective, so that an error in them is raised before training.
 
     Args:
         composition: the composed config.
@@ -82,10 +82,11 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     user_modules = [submodule for submodule in network.modules() if not type(submodule).__module__.startswith("torch.")]
     blamed_module = user_modules[0] if user_modules else model
     input_shape = [2, *federation.server_test.x.shape[1:]]
-    forward_text = f"{format_name(blamed_module, composition.option('model'))}: forward of inputs {input_shape}"
+    forward_text = f"{format_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
     with prefix_errors_with_method(forward_text, type(blamed_module).__module__):
         logits = probe_network(network, federation)
-    with prefix_errors_with_method(format_name(objective, composition.option("objective")), type(objective).__module__):
+    objective_name = format_name(objective, composition.spell_choice("objective"))
+    with prefix_errors_with_method(objective_name, type(objective).__module__):
         probe_objective(objective, logits, federation)
 
 
@@ -115,10 +116,8 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_hardware_notices(
-            accelerator, processes.count_training_processes(accelerator, devices), num_nodes
-        ),
-        *notices.list_late_evaluations(config),
+        *processes.list_hardware_notices(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
+        *notices.list_evaluation_notices(config),
     ):
         log.warning("%s", notice)
     round_settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
@@ -146,9 +145,9 @@ def check_network_memory(model: "Model", model_choice: str, sample_shape: tuple[
         raise
     except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
         return
-    network_text = f"model={model_choice} with {n_params:,} parameters for {n_classes:,} classes"
-    advice_text = "choose a smaller model (model.width), or reduce dataset.n_classes"
-    memory.require_memory(MODEL_BYTES_PER_PARAM * n_params, network_text, advice_text)
+    network_description = f"model={model_choice} with {n_params:,} parameters for {n_classes:,} classes"
+    memory_advice = "choose a smaller model (model.width), or reduce dataset.n_classes"
+    memory.require_memory(MODEL_BYTES_PER_PARAM * n_params, network_description, memory_advice)
 
 
 def check_round_memory(facts: "Facts", *, keeps_updates: bool) -> None:
@@ -160,21 +159,23 @@ def check_round_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     """
     federation, n_params, n_classes = facts.federation, facts.layout.n_params, facts.federation.n_classes
     K = federation.n_clients
-    cohort = min(facts.config["cohort"], K)
+    cohort_size = min(facts.config["cohort"], K)
     n_samples = min(EVALUATION_BATCH_SIZE, len(federation.server_test.y))
-    update_bytes = UPDATE_BYTES_PER_PARAM * n_params * cohort if keeps_updates else 0
+    update_bytes = UPDATE_BYTES_PER_PARAM * n_params * cohort_size if keeps_updates else 0
     selector_bytes = facts.components.selector.memory_bytes(K, n_params)
-    store_advice = "set client_store.limit_gb=0, which stores them in files"
+    client_store_advice = "set client_store.limit_gb=0, which stores them in files"
     memory_needs: list[tuple[float, str, str]] = [
         (MODEL_BYTES_PER_PARAM * n_params, "the model", "choose a smaller model"),
-        (update_bytes, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
+        (update_bytes, f"the updates of {cohort_size:,} clients", "reduce cohort, or choose a smaller model"),
         (BYTES_PER_LOGIT * n_samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
-        (_measure_client_store(facts), f"the stored vectors of {K:,} clients", store_advice),
+        (_measure_client_store(facts), f"the stored vectors of {K:,} clients", client_store_advice),
     ]
-    largest_bytes, largest_need, advice_text = max(memory_needs, key=lambda memory_need: memory_need[0])
+    largest_bytes, largest_need, memory_advice = max(memory_needs, key=lambda memory_need: memory_need[0])
     total_bytes = sum(n_bytes for n_bytes, _, _ in memory_needs)
-    memory.require_memory(total_bytes, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", advice_text)
+    memory.require_memory(
+        total_bytes, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", memory_advice
+    )
 
 
 def _measure_client_store(facts: "Facts") -> float:
@@ -186,5 +187,5 @@ def _measure_client_store(facts: "Facts") -> float:
     config, K = facts.config, facts.federation.n_clients
     n_numbers = sum(facts.components.vector_lengths(False, facts.layout, int(facts.federation.n_train.max())).values())
     n_bytes = float(BYTES_PER_STORED_NUMBER * K * n_numbers)
-    is_store_in_files = n_bytes > 1e9 * config["client_store"]["limit_gb"]
-    return 0.0 if is_store_in_files or config["rounds"] * config["cohort"] < K else n_bytes
+    exceeds_store_limit = n_bytes > 1e9 * config["client_store"]["limit_gb"]
+    return 0.0 if exceeds_store_limit or config["rounds"] * config["cohort"] < K else n_bytes

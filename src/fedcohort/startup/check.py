@@ -64,7 +64,7 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
     run_components = Components(**{name: components_by_group[name] for name in Components.__dataclass_fields__})
     facts = Facts(run_components, composition.config)
     requirements.check_requirements(composition.choices, facts)
-    requirements.check_clock(composition.choices, facts)
+    requirements.check_clock_budgets(composition.choices, facts)
     processes.check_process_counts(**count_processes(composition.config))
     return run_components
 
@@ -72,7 +72,7 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accelerator, the number of processes per machine (`devices`), and the number of machines, by name.
 
-    `config` is a composed config with the node `trainer_node`.
+    `config` is a composed config; its node `trainer` has the options for processes.
     """
     from fedcohort.host.processes import count_training_processes
 
@@ -94,20 +94,20 @@ def check_options(composition: Composition) -> None:
         IncompatibleConfig: for an option that contradicts an alias.
     """
     config = composition.config
-    groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
-    root_options = {*groups, "logger", "callback", "requires"}
-    root_options |= {option.split(".")[0] for option in options.OPTION_CHECKS}
+    config_groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
+    root_options = {*config_groups, "logger", "callback", "requires"}
+    root_options |= {option_name.split(".")[0] for option_name in options.OPTION_CHECKS}
     if unknown_option := next((name for name in config if name not in root_options), None):
         raise options.make_unknown_option_error("", unknown_option, root_options)
-    for group in (*groups, "engine", "trainer", "logger", "callback"):
+    for group in (*config_groups, "engine", "trainer", "logger", "callback"):
         node, is_optional_group = config.get(group), group in ("logger", "callback")
         run_options = () if group in ("engine", "trainer") else options.list_node_options(group)
         if not isinstance(node, Mapping) or not (set(node).difference(run_options) or is_optional_group):
             raise OptionError(f"{group} must be one of the choices in configs/{group}, got nothing")
         if group not in composition.choices:
             raise OptionError(f"{group} must be one of the choices in configs/{group}, got several")
-    is_requires_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
-    if is_requires_typed or not isinstance(config.get("requires"), Mapping):
+    is_requires_option_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
+    if is_requires_option_typed or not isinstance(config.get("requires"), Mapping):
         raise OptionError("requires is set by aliases such as agg=fedavgm: leave it out")
     options.check_all_options(config)
     check_aliases(composition)
@@ -122,18 +122,20 @@ def check_aliases(composition: Composition) -> None:
         composition: the composed config, whose node `requires` has the choices and values of aliases.
     """
     for group, required_choices in composition.config["requires"].items():
-        for name, value in required_choices.items():
-            node, _, option = name.partition(".")
-            actual_value = composition.config[node].get(option) if option else composition.choices.get(node)
-            alias_text = f"{composition.option(group)} stands for {name}={options.spell_value(value)}"
-            if actual_value != value:
+        for name, required_value in required_choices.items():
+            node, _, option_name = name.partition(".")
+            actual_value = composition.config[node].get(option_name) if option_name else composition.choices.get(node)
+            alias_text = f"{composition.spell_choice(group)} stands for {name}={options.spell_value(required_value)}"
+            if actual_value != required_value:
                 message_start = f"{alias_text}, but {name}={options.spell_value(actual_value)} was requested"
                 raise IncompatibleConfig(f"{message_start}: leave {name} out, or choose another {group}")
-            accepted_options: Container[str] = (option,)
+            accepted_options: Container[str] = (option_name,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made
                 accepted_options = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
-            if option and option not in accepted_options:
-                raise IncompatibleConfig(f"{alias_text}, but {composition.option(node)} has no option {option}")
+            if option_name and option_name not in accepted_options:
+                raise IncompatibleConfig(
+                    f"{alias_text}, but {composition.spell_choice(node)} has no option {option_name}"
+                )
 
 
 def check_client_column(composition: Composition, partition: "Partition") -> None:
@@ -146,7 +148,7 @@ def check_client_column(composition: Composition, partition: "Partition") -> Non
     client_column = composition.config["dataset"].get("client")
     if client_column is not None and not partition.takes_owners:
         raise IncompatibleConfig(
-            f"dataset.client={client_column} has no effect with {composition.option('partition')}, which makes "
+            f"dataset.client={client_column} has no effect with {composition.spell_choice('partition')}, which makes "
             "the clients: set heterogeneity=natural, or leave dataset.client out (and set "
             f"dataset.leave_out=[{client_column}] if the column must not be an input)"
         )

@@ -19,7 +19,7 @@ from fedcohort.startup.options import OPTION_CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
 # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
-_previous_settings: list[str | None] = []
+_traceback_settings: list[str | None] = []
 PLUGIN_MODULES = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
@@ -36,7 +36,7 @@ HYDRA_OPTIONS = (
     *(SWEEP_DIR_OPTION, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
     *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
 )
-OPTION_ADVICE = {  # what to type in place of a rejected option
+HYDRA_ADVICE = {  # what to type in place of a rejected option
     "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
     "hydra.output_subdir": "the run's folder has config.yaml",
     "hydra.mode": "put -m first for a sweep",
@@ -45,71 +45,71 @@ OPTION_ADVICE = {  # what to type in place of a rejected option
 LOGS_OPTION = "${paths.logs}"
 
 
-def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
+def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[str], config_dir: Path) -> int:
     """Check the command line and call `command`. Print a user's mistake in one line.
 
     Args:
         command: a command, or Hydra's main.
         arguments: the command line.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
 
     Returns:
         The exit code: 0, or 2 after a mistake.
     """
-    previous_setting = os.environ.get(TRACEBACK_VARIABLE)
-    _previous_settings.append(previous_setting)
+    traceback_setting = os.environ.get(TRACEBACK_VARIABLE)
+    _traceback_settings.append(traceback_setting)
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
-        check_command_line(arguments, configs)
+        check_command_line(arguments, config_dir)
         command()
     except Exception as error:
-        error_line = None if previous_setting == "1" else hydra_errors.explain_error(error, arguments, configs)
+        error_line = None if traceback_setting == "1" else hydra_errors.explain_error(error, arguments, config_dir)
         if error_line is None:
             raise
         sys.stderr.write(f"{error_line}\n")
         return 2
     finally:
-        _previous_settings.pop()
+        _traceback_settings.pop()
         os.environ.pop(TRACEBACK_VARIABLE)
-        os.environ.update({} if previous_setting is None else {TRACEBACK_VARIABLE: previous_setting})
+        os.environ.update({} if traceback_setting is None else {TRACEBACK_VARIABLE: traceback_setting})
     return 0
 
 
-def check_command_line(arguments: Sequence[str], configs: Path) -> None:
+def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:
     """Check all that can be checked before Hydra composes the overrides.
 
     Args:
         arguments: the command line.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
 
     Raises:
         OptionError: an argument is invalid.
     """
     is_sweep = bool({"-m", "--multirun"} & set(arguments))  # whose config Hydra writes to a file
-    secrets.check_for_passwords(arguments, list(configs.rglob("*.yaml")) if is_sweep else ())
-    check_arguments(arguments, configs)
-    check_sweep(arguments)
+    secrets.check_for_passwords(arguments, list(config_dir.rglob("*.yaml")) if is_sweep else ())
+    check_arguments(arguments, config_dir)
+    check_sweep_arguments(arguments)
 
 
 def is_traceback_requested() -> bool:
     """Return whether the user has set HYDRA_FULL_ERROR=1. That `run_with_one_line_errors` sets it doesn't count."""
-    return (_previous_settings[0] if _previous_settings else os.environ.get(TRACEBACK_VARIABLE)) == "1"
+    return (_traceback_settings[0] if _traceback_settings else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
-def check_arguments(arguments: Sequence[str], configs: Path) -> None:
+def check_arguments(arguments: Sequence[str], config_dir: Path) -> None:
     """Check the form of options, and that no choice of a group is a path.
 
     A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.
 
     Args:
         arguments: the command line.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
 
     Raises:
         OptionError: an argument has an invalid form.
     """
     check_hydra_options(arguments)
-    _check_option_form(arguments, configs)
+    _check_option_form(arguments, config_dir)
     argument_names = {argument.partition("=")[0] for argument in arguments}
     if {"-p", "--package"} & argument_names and not {"-c", "--cfg"} & argument_names:
         raise OptionError("--package has an effect only together with --cfg: leave it out")
@@ -120,21 +120,21 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
             continue
         if not name:
             raise OptionError(f"can't read {argument!r}: type name=value")
-        if (configs / name.partition("@")[0]).is_dir():
+        if (config_dir / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
                 if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
-                    raise OptionError(hydra_errors.make_unknown_choice_message(configs, name, choice))
+                    raise OptionError(hydra_errors.make_unknown_choice_message(config_dir, name, choice))
 
 
-def _check_option_form(arguments: Sequence[str], configs: Path) -> None:
+def _check_option_form(arguments: Sequence[str], config_dir: Path) -> None:
     """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`.
 
-    `arguments` is the command line; `configs` is the folder of the config groups.
+    `arguments` is the command line; `config_dir` is the folder of the config groups.
     """
 
     def is_option(name: str) -> bool:
         option_match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
-        return name in OPTION_CHECKS or (option_match is not None and (configs / option_match[1]).is_dir())
+        return name in OPTION_CHECKS or (option_match is not None and (config_dir / option_match[1]).is_dir())
 
     for argument_index, argument in enumerate(arguments):
         next_arg, arg_after_next = [*arguments[argument_index + 1 :], "", ""][:2]
@@ -144,12 +144,12 @@ def _check_option_form(arguments: Sequence[str], configs: Path) -> None:
             raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or next_arg or 'VALUE'}")
         if not is_option(name):
             continue
-        spaced_value = next_arg[1:] or arg_after_next if not equals_sign and next_arg.startswith("=") else ""
+        value_after_space = next_arg[1:] or arg_after_next if not equals_sign and next_arg.startswith("=") else ""
         if equals_sign and not value and is_next_value:
-            spaced_value, next_arg = next_arg, ""
-        if spaced_value:
+            value_after_space, next_arg = next_arg, ""
+        if value_after_space:
             typed_text = f"{argument} {next_arg}".strip()
-            raise OptionError(f"{typed_text}: options have no spaces around =, type {name}={spaced_value}")
+            raise OptionError(f"{typed_text}: options have no spaces around =, type {name}={value_after_space}")
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
@@ -159,29 +159,29 @@ def check_hydra_options(arguments: Sequence[str]) -> None:
     for name, _, value in typed_options:
         if not re.match(r"hydra\b", name):
             continue
-        advice_text = next((text for option, text in OPTION_ADVICE.items() if _is_subkey(name, option)), "leave it out")
-        if name == "hydra.launcher.submitit_folder" or not any(_is_subkey(name, option) for option in HYDRA_OPTIONS):
+        advice_text = next((text for prefix, text in HYDRA_ADVICE.items() if _is_subkey(name, prefix)), "leave it out")
+        if name == "hydra.launcher.submitit_folder" or not any(_is_subkey(name, prefix) for prefix in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
                 f"{advice_text}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
             )
-        if name == SWEEP_DIR_OPTION and not is_inside_logs(value, logs_folder):
+        if name == SWEEP_DIR_OPTION and not is_inside_logs_folder(value, logs_folder):
             raise range_error(name, "a folder inside paths.logs, such as '${paths.logs}/sweeps/NAME'", value)
 
 
-def _is_subkey(name: str, option: str) -> bool:
-    return name == option or name.startswith((f"{option}.", f"{option}@"))
+def _is_subkey(name: str, prefix: str) -> bool:
+    return name == prefix or name.startswith((f"{prefix}.", f"{prefix}@"))
 
 
-def is_inside_logs(folder: str, logs_folder: str) -> bool:
-    """Return whether `folder` is below the folder `logs_folder`; links and `..` are resolved."""
-    resolved_path = folder.strip("'\"").replace(LOGS_OPTION, logs_folder)
-    if "${" in resolved_path.replace("${now:", ""):
+def is_inside_logs_folder(tested_folder: str, logs_folder: str) -> bool:
+    """Return whether `tested_folder` is below the folder `logs_folder`; links and `..` are resolved."""
+    tested_path = tested_folder.strip("'\"").replace(LOGS_OPTION, logs_folder)
+    if "${" in tested_path.replace("${now:", ""):
         return False
-    return Path(logs_folder).resolve() in Path(resolved_path).resolve().parents
+    return Path(logs_folder).resolve() in Path(tested_path).resolve().parents
 
 
-def check_sweep(arguments: Sequence[str]) -> None:
+def check_sweep_arguments(arguments: Sequence[str]) -> None:
     """Raise `OptionError` if a launcher or sweeper can't work: a plugin or program is missing, or an option is invalid.
 
     `arguments` is the command line. The check precedes Hydra's creation of the sweep's folder.

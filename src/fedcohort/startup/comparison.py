@@ -16,11 +16,11 @@ from fedcohort.tracking.runs import RunQuery
 ALL_RUNS_TEXT = "all runs"
 
 
-def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
+def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
     """Read runs from MLflow and compare them.
 
     Args:
-        query: selects the runs.
+        run_query: selects the runs.
         question: the comparison to make.
         wait_s: largest number of seconds to wait for MLflow.
 
@@ -31,16 +31,18 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
     q = question
     try:
         with limit_time(wait_s, "reading the runs (wait_s)"):
-            mlflow_client = runs.connect(query)
-            query = runs.resolve_sweep(mlflow_client, query)
-            matched_runs = match(runs.read_runs(mlflow_client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            mlflow_client = runs.connect(run_query)
+            run_query = runs.resolve_sweep(mlflow_client, run_query)
+            matched_runs = match(
+                runs.read_runs(mlflow_client, run_query), q.rows, q.cols, *q.metrics, baseline=q.baseline
+            )
             metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(
-            f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
+            f"MLflow at {run_query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
         ) from error
-    source_text = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
-    return answer_question(replace(q, source_text=source_text), matched_runs, metric_curves)
+    run_source_text = f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}"
+    return answer_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
 
 
 def compare_folders(folders: Sequence[Path], question: Question, filters: Mapping[str, str] | None = None) -> Answer:
@@ -66,13 +68,13 @@ def compare_folders(folders: Sequence[Path], question: Question, filters: Mappin
 
 
 def publish_comparison(
-    comparison: Answer, query: RunQuery, attached_files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
+    comparison: Answer, run_query: RunQuery, attached_files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
 ) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id as a text.
 
     Args:
         comparison: result of the comparison.
-        query: the query that selected the runs.
+        run_query: the query that selected the runs.
         attached_files: files to attach to the run.
         wait_s: largest number of seconds to find the sweep in MLflow, and again to send the report.
 
@@ -81,21 +83,21 @@ def publish_comparison(
     """
     try:
         with limit_time(wait_s, "finding the sweep (wait_s)"):
-            query = runs.resolve_sweep(runs.connect(query), query)
+            run_query = runs.resolve_sweep(runs.connect(run_query), run_query)
         report_title = page.format_title(comparison)
-        server_place = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
+        server_place = server.locate_server(run_query.tracking_uri, run_query.experiment, Path("logs"))
         with limit_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
                 server_place,
                 name=f"report: {report_title}",
-                sweep=query.sweep,
-                subject=query.sweep or query.filter or ALL_RUNS_TEXT,
+                sweep=run_query.sweep,
+                subject=run_query.sweep or run_query.filter or ALL_RUNS_TEXT,
                 verdict=" ".join(page.list_verdicts(comparison)) or f"{report_title}, without a verdict",
                 note=page.to_markdown(comparison),
                 files=sorted(attached_files, key=lambda attached_file: attached_file.name != page.PAGE_FILE),
             )
     except server.expected_errors() as error:
         raise TrackingError(
-            f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)}): check tracking_uri"
+            f"MLflow at {run_query.tracking_uri} can't be written ({server.root_cause(error)}): check tracking_uri"
         ) from error
     return f"report: {report_title} ({id[:8]})"

@@ -21,11 +21,11 @@ def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
     try:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # noqa: PLC0415  or no run would start
 
-        split_arguments = BasicSweeper.split_arguments
+        split_into_jobs = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
         hydra_method = "BasicSweeper.split_arguments"
         raise LibraryMismatch("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
-    (job_overrides,) = split_arguments(overrides, None)
+    (job_overrides,) = split_into_jobs(overrides, None)
     return job_overrides
 
 
@@ -41,13 +41,17 @@ def make_empty_callbacks() -> Any:  # noqa: ANN401 - a private class
     return Callbacks()
 
 
-def register_plugin(name: str, plugin: type[Plugin]) -> None:
-    """Register the class `plugin` under `name`, as Hydra rejects a `_target_` that is not below `hydra_plugins`.
+def register_plugin(plugin_name: str, plugin_class: type[Plugin]) -> None:
+    """Register a plugin of Hydra: Hydra rejects a `_target_` that is not below `hydra_plugins`, unless registered.
+
+    Args:
+        plugin_name: dotted name of the class, as `_target_` has it.
+        plugin_class: the class.
 
     Uses `Plugins.class_name_to_class` (Hydra 1.3.8); raises `LibraryMismatch` with a version that lacks it.
     """
     try:
-        Plugins.instance().class_name_to_class[name] = plugin
+        Plugins.instance().class_name_to_class[plugin_name] = plugin_class
     except AttributeError as error:
         raise LibraryMismatch(
             "hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION
@@ -62,12 +66,12 @@ def speed_up_group_listing() -> None:
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl  # noqa: PLC0415  or no run would start
 
-    original_method: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
+    hydra_list_choices: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
     def list_choices(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *config_args: Any) -> Any:  # noqa: ANN401
         if any(config_args):  # a config is named, or overrides
-            return original_method(loader, group_name, results_filter, *config_args)
+            return hydra_list_choices(loader, group_name, results_filter, *config_args)
         return loader.repository.get_group_options(group_name, results_filter)
 
-    if original_method is not None:
+    if hydra_list_choices is not None:
         setattr(ConfigLoaderImpl, "get_group_options", list_choices)  # noqa: B010 - mypy rejects the assignment

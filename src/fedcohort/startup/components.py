@@ -23,7 +23,7 @@ from fedcohort.startup.compose import Composition
 ConfiguredObject = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
 FEDCOHORT_CLASS_PATTERN = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
-PROTOCOL_BY_GROUP = {  # module and class, where they differ from the group's `base` and the name of the group
+BASE_CLASS_BY_GROUP = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
     "logger": ("record.observer", "Observer"),
@@ -45,14 +45,14 @@ def _make_contract(base_class: type) -> Contract:
     return {class_path}, f"a class that inherits {class_path}"
 
 
-def find_protocol(group: str) -> type:
-    """Return the protocol class that the classes of the config group `group` inherit."""
-    module_name, class_name = PROTOCOL_BY_GROUP.get(group, (f"{group}.base", group.title().replace("_", "")))
-    protocol: type = getattr(importlib.import_module(f"fedcohort.{module_name}"), class_name)
-    return protocol
+def find_base_class(group: str) -> type:
+    """Return the base class that the components of the config group `group` inherit."""
+    module_name, class_name = BASE_CLASS_BY_GROUP.get(group, (f"{group}.base", group.title().replace("_", "")))
+    base_class: type = getattr(importlib.import_module(f"fedcohort.{module_name}"), class_name)
+    return base_class
 
 
-def make_component(composition: Composition, group: str, *, is_foreign: bool = False) -> ConfiguredObject:
+def make_component(composition: Composition, group: str, *, is_from_run: bool = False) -> ConfiguredObject:
     """Return the component of a group; None if the group is empty (logger=none).
 
     Errors in the component's methods name the component (`guard_component`).
@@ -60,7 +60,7 @@ def make_component(composition: Composition, group: str, *, is_foreign: bool = F
     Args:
         composition: the composed config.
         group: the config group.
-        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_from_run: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: a class or an option can't be used.
@@ -70,14 +70,14 @@ def make_component(composition: Composition, group: str, *, is_foreign: bool = F
     if not node:
         return None
     arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
-    option = composition.option(group)
+    option = composition.spell_choice(group)
     return guard_component(
-        build_component(arguments, group, option, is_foreign=is_foreign), group, option, find_protocol(group)
+        build_component(arguments, group, option, is_from_run=is_from_run), group, option, find_base_class(group)
     )
 
 
 def build_component(
-    node: Mapping[str, object], path: str, option: str, contract: Contract | None = None, *, is_foreign: bool = False
+    node: Mapping[str, object], path: str, option: str, contract: Contract | None = None, *, is_from_run: bool = False
 ) -> ConfiguredObject:
     """Return the component that a node of the config describes, with the components inside it.
 
@@ -85,20 +85,20 @@ def build_component(
         node: options by name, with the class in `_target_`.
         path: path of the node in the config, for messages.
         option: the option as typed, for messages.
-        contract: contract of the class; None for the protocol of the group `path`.
-        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        contract: contract of the class; None for inheriting the base class of the group `path`.
+        is_from_run: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: a class or an option can't be used.
     """
-    contract = contract or _make_contract(find_protocol(path))
+    contract = contract or _make_contract(find_base_class(path))
     if TARGET not in node:
         raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
-    _check_classes(node, path, option, contract, is_foreign=is_foreign)
-    return _instantiate(node, path, option)
+    _check_contracts(node, path, option, contract, is_from_run=is_from_run)
+    return _instantiate_node(node, path, option)
 
 
-def _instantiate(node: object, path: str, option: str) -> ConfiguredObject:
+def _instantiate_node(node: object, path: str, option: str) -> ConfiguredObject:
     """Return the component that a node of the config describes, after its classes have been checked.
 
     Args:
@@ -109,7 +109,9 @@ def _instantiate(node: object, path: str, option: str) -> ConfiguredObject:
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
-    arguments = {name: _instantiate(value, f"{path}.{name}", f"{path}.{name}") for name, value in arguments.items()}
+    arguments = {
+        name: _instantiate_node(value, f"{path}.{name}", f"{path}.{name}") for name, value in arguments.items()
+    }
     node_class = _import_class(node[TARGET], path, option)
     try:
         return node_class(**arguments)
@@ -118,14 +120,14 @@ def _instantiate(node: object, path: str, option: str) -> ConfiguredObject:
     except FedcohortError:
         raise
     except TypeError as error:
-        raise OptionError(f"{option}: {_compare_arguments(node_class, arguments, error)}") from error
+        raise OptionError(f"{option}: {_describe_wrong_options(node_class, arguments, error)}") from error
     except Exception as error:
         error_line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
         reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {error_line})' if error_line else ''}"
         raise OptionError(f"{option}: {node[TARGET]} rejects its options: {reason}") from error
 
 
-def _compare_arguments(node_class: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
+def _describe_wrong_options(node_class: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
     """Return a text that names the unknown and missing options of a class.
 
     Args:
@@ -135,14 +137,14 @@ def _compare_arguments(node_class: type, arguments: Mapping[str, object], call_e
     """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     signature = inspect.signature(node_class).parameters
-    parameters = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
-    required_names = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-    option_problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
-    option_problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
-    return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(parameters)}"
+    keywords = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
+    required_options = {name for name, parameter in keywords.items() if parameter.default is inspect.Parameter.empty}
+    option_problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(keywords))]
+    option_problems += [f"needs the option {name!r}" for name in sorted(required_options - set(arguments))]
+    return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(keywords)}"
 
 
-def _check_classes(node: object, path: str, option: str, contract: Contract, *, is_foreign: bool) -> None:
+def _check_contracts(node: object, path: str, option: str, contract: Contract, *, is_from_run: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
@@ -150,7 +152,7 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
         path: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class.
-        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_from_run: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: for a class that does not fulfil its contract, and for a key that would change its call.
@@ -162,7 +164,7 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
         raise options.make_unknown_option_error(path, unknown_key, option_names)
     node_class = None
     if TARGET in node:
-        node_class = _import_class(node[TARGET], path, option, is_foreign=is_foreign)
+        node_class = _import_class(node[TARGET], path, option, is_from_run=is_from_run)
         base_class_names, allowed_text = contract
         if base_class_names.isdisjoint(f"{base.__module__}.{base.__name__}" for base in node_class.__mro__):
             is_network = any(base.__module__ == "torch.nn.modules.module" for base in node_class.__mro__)
@@ -170,8 +172,12 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
             raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
     for name in option_names:
         inner_path = f"{path}.{name}"
-        _check_classes(
-            node[name], inner_path, inner_path, _find_inner_contract(node_class, name, contract), is_foreign=is_foreign
+        _check_contracts(
+            node[name],
+            inner_path,
+            inner_path,
+            _find_inner_contract(node_class, name, contract),
+            is_from_run=is_from_run,
         )
 
 
@@ -195,20 +201,22 @@ def _find_inner_contract(owner_class: type | None, option_name: str, contract: C
     return _make_contract(next((hint for hint in hint_classes if Component in hint.__mro__), Component))
 
 
-def _import_class(class_path: object, path: str, option: str, *, is_foreign: bool = False) -> type:
+def _import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:
     """Return the class that `class_path` names.
 
     Args:
         class_path: dotted name of the class.
         path: path of its node in the config, for messages.
         option: the option as typed, for messages.
-        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_from_run: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: the name can't be imported, is not a class, or is not accepted.
     """
     try:
-        imported_class = _import_own_class(class_path, path) if is_foreign else get_object(typing.cast(str, class_path))
+        imported_class = (
+            _import_own_class(class_path, path) if is_from_run else get_object(typing.cast(str, class_path))
+        )
     except OptionError:
         raise
     except Exception as error:

@@ -38,36 +38,36 @@ class Composition:
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
 
-    def option(self, group: str) -> str:
+    def spell_choice(self, group: str) -> str:
         """Return the choice in `group` in the form in which users type it, such as `selector=flash`."""
         return f"{group}={self.choices.get(group, '?')}"
 
 
-def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) -> Composition:
+def compose_run(overrides: Sequence[str], config_dir: Path, *extra_overrides: str) -> Composition:
     """Return the composed config of `python train.py <overrides>`.
 
     Args:
         overrides: the overrides as typed.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
         extra_overrides: further overrides, which were not typed.
 
     Raises:
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = compose_with_hydra([*overrides, *extra_overrides], configs, with_hydra_node=True)
+    cfg = compose_with_hydra([*overrides, *extra_overrides], config_dir, with_hydra_node=True)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
-def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[str, Any]:
+def compose_group(group: str, overrides: Sequence[str], config_dir: Path) -> dict[str, Any]:
     """Return the options of one config group, including `_target_`, as Hydra composes them.
 
     Args:
         group: name of the group.
         overrides: the overrides.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
     """
-    group_options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
+    group_options: Any = OmegaConf.to_container(compose_with_hydra(overrides, config_dir)[group], resolve=True)
     return dict(group_options)
 
 
@@ -105,8 +105,8 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         config: dict[str, Any] = {str(k): _resolve_interpolations(cfg[k]) for k in cfg if k != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
-    plain_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
-    choice_by_group = {group.split("@")[-1]: str(choice) for group, choice in plain_choices.items()}
+    top_level_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
+    choice_by_group = {group.split("@")[-1]: str(choice) for group, choice in top_level_choices.items()}
     # Where the data determine the class (partition=own), the choice and its preset are called after that class
     for group, choice in list(choice_by_group.items()):
         node = cfg.get(group)
@@ -142,35 +142,35 @@ def _has_values(config: object, preset: object) -> bool:
 
 
 @contextmanager
-def initialise_hydra(configs: Path) -> Iterator[None]:
-    """Initialise Hydra with the folder `configs` of config groups in a block, and restore its previous state."""
-    previous_hydra, previous_version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
+def initialise_hydra(config_dir: Path) -> Iterator[None]:
+    """Initialise Hydra with the folder `config_dir` of config groups in a block, and restore its previous state."""
+    previous_hydra, previous_version_base = GlobalHydra.instance().hydra, VersionBase.instance().version_base
     GlobalHydra.instance().clear()
     try:
-        with initialize_config_dir(str(configs), version_base="1.3"):
+        with initialize_config_dir(str(config_dir), version_base="1.3"):
             yield
     finally:
-        GlobalHydra.instance().hydra, VersionBase.instance().version_base = previous_hydra, previous_version
+        GlobalHydra.instance().hydra, VersionBase.instance().version_base = previous_hydra, previous_version_base
 
 
-def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra_node: bool = False) -> DictConfig:
+def compose_with_hydra(overrides: Sequence[str], config_dir: Path, *, with_hydra_node: bool = False) -> DictConfig:
     """Return the config that Hydra composes.
 
     Args:
         overrides: the overrides.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
         with_hydra_node: whether the result has the node `hydra`.
     """
-    with initialise_hydra(configs):
+    with initialise_hydra(config_dir):
         return compose("train", overrides=list(overrides), return_hydra_config=with_hydra_node)
 
 
-def _resolve_if_set(option: str, value_if_set: object, value_if_null: object, *, _root_: DictConfig) -> object:
-    return value_if_null if OmegaConf.select(_root_, option) is None else value_if_set
+def _resolve_if_set(option_name: str, value_if_set: object, value_if_null: object, *, _root_: DictConfig) -> object:
+    return value_if_null if OmegaConf.select(_root_, option_name) is None else value_if_set
 
 
-def _resolve_preset(option: str, default_value: object, *, _root_: DictConfig) -> object:
-    preset_value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
+def _resolve_preset(option_name: str, default_value: object, *, _root_: DictConfig) -> object:
+    preset_value = OmegaConf.select(_root_, f"{PRESET}.sets.{option_name}")
     return default_value if preset_value is None else preset_value
 
 

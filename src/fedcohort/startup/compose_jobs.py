@@ -29,10 +29,10 @@ class JobComposer:
     Args:
         compose_by_hydra: composes overrides with Hydra, including the node `hydra`, which is then removed. It is called
             once for each set of overrides.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
     """
 
-    def __init__(self, compose_by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
+    def __init__(self, compose_by_hydra: Callable[[tuple[str, ...]], DictConfig], config_dir: Path) -> None:
         def compose_without_hydra_node(overrides: tuple[str, ...]) -> bytes:
             cfg = compose_by_hydra(overrides)
             choices = dict(cfg.hydra.runtime.choices)
@@ -40,51 +40,51 @@ class JobComposer:
                 del cfg["hydra"]  # which is slow to copy
             return pickle.dumps((cfg, choices))  # a copy is read several times faster than `deepcopy` makes one
 
-        self._compose_pickled, self._configs = cache(compose_without_hydra_node), configs
+        self._compose_pickled, self._configs = cache(compose_without_hydra_node), config_dir
 
     def compose(self, overrides: tuple[str, ...]) -> compose.Composition:
         """Return the composed config of a job's `overrides`. Raises `OptionError`, and Hydra's errors."""
-        return compose.compose_config(*self.compose_draft(overrides), overrides)
+        return compose.compose_config(*self.compose_config_draft(overrides), overrides)
 
-    def compose_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
+    def compose_config_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
 
         `overrides` are those of a job. Raises Hydra's errors.
         """
         parsed_overrides = {t: _parse_override(t) for t in overrides}
-        plain_overrides = {t: override for t, override in parsed_overrides.items() if self._is_plain_option(override)}
-        choice_overrides = {t: override for t, override in parsed_overrides.items() if t not in plain_overrides}
+        option_overrides = {t: override for t, override in parsed_overrides.items() if self._sets_one_option(override)}
+        choice_overrides = {t: override for t, override in parsed_overrides.items() if t not in option_overrides}
         self_contained_choices = {
             t: override for t, override in choice_overrides.items() if self._is_self_contained_choice(override)
         }
         replaced_groups = {override.key_or_group: str(override.value()) for override in self_contained_choices.values()}
         composed_overrides = [t for t in choice_overrides if t not in self_contained_choices]
-        if any(self._affects_groups(parsed_overrides[t], replaced_groups) for t in composed_overrides):
+        if any(self._may_change_groups(parsed_overrides[t], replaced_groups) for t in composed_overrides):
             replaced_groups, composed_overrides = {}, list(choice_overrides)
-        cfg, choices = self._copy_draft(tuple(composed_overrides))
-        for group, choice in replaced_groups.items():
+        cfg, choices = self._copy_config_draft(tuple(composed_overrides))
+        for group, group_choice in replaced_groups.items():
             # Options of the node that do not belong to the choice
             run_options = {name: cfg[group][name] for name in options.list_node_options(group)}
-            cfg[group] = OmegaConf.merge(_read_config(self._configs, group, choice), run_options)
-            choices[group] = choice
-        for override in plain_overrides.values():
-            node, _, option = override.key_or_group.rpartition(".")
-            config_node = OmegaConf.select(cfg, node) if node else cfg
-            if (isinstance(config_node, DictConfig) and option in config_node) == override.is_add():
-                return self._copy_draft(overrides)  # Hydra composes it, or raises its error
+            cfg[group] = OmegaConf.merge(_read_group_config(self._configs, group, group_choice), run_options)
+            choices[group] = group_choice
+        for override in option_overrides.values():
+            node_path, _, option_name = override.key_or_group.rpartition(".")
+            config_node = OmegaConf.select(cfg, node_path) if node_path else cfg
+            if (isinstance(config_node, DictConfig) and option_name in config_node) == override.is_add():
+                return self._copy_config_draft(overrides)  # Hydra composes it, or raises its error
             OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
         return cfg, choices
 
-    def _copy_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
+    def _copy_config_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
         config_draft: ConfigDraft = pickle.loads(self._compose_pickled(overrides))
         return config_draft
 
-    def _is_plain_option(self, override: Override) -> bool:
+    def _sets_one_option(self, override: Override) -> bool:
         """Return whether `override` sets one option to a plain value, and makes no choice."""
         value, key_path = override.value(), override.key_or_group
-        is_plain_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
+        is_literal_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
         is_option = "@" not in key_path and not key_path.startswith("hydra") and not (self._configs / key_path).is_dir()
-        return is_plain_value and is_option and not override.is_delete()
+        return is_literal_value and is_option and not override.is_delete()
 
     def _is_self_contained_choice(self, override: Override) -> bool:
         """Return whether `override` makes a choice whose yaml holds only the options of one component."""
@@ -96,7 +96,7 @@ class JobComposer:
         yaml_text = _read_yaml_text(self._configs, group, str(override.value()))
         return "\n_target_: " in f"\n{yaml_text}" and "defaults:" not in yaml_text and "@package" not in yaml_text
 
-    def _affects_groups(self, override: Override, replaced_groups: Collection[str]) -> bool:
+    def _may_change_groups(self, override: Override, replaced_groups: Collection[str]) -> bool:
         """Return whether an override may set options in groups whose nodes are replaced, which would lose them.
 
         Args:
@@ -110,41 +110,41 @@ class JobComposer:
 
 
 @cache
-def _find_affected_options(configs: Path, group: str, choice: str) -> frozenset[str]:
+def _find_affected_options(config_dir: Path, group: str, group_choice: str) -> frozenset[str]:
     """Return the top-level options that a choice can set outside its group, also by files in its defaults list.
 
     Args:
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
         group: the group of the choice.
-        choice: the choice.
+        group_choice: the choice.
     """
-    package_match = PACKAGE_PATTERN.search(_read_yaml_text(configs, group, choice))
+    package_match = PACKAGE_PATTERN.search(_read_yaml_text(config_dir, group, group_choice))
     if package_match is None:
         return frozenset()
     if package_match[1] != "_global_":
         return frozenset({package_match[1].split(".")[0]})
-    node = _read_config(configs, group, choice)
-    option_names = {str(name) for name in node}
-    for default_item in node.get("defaults", ()):
+    yaml_node = _read_group_config(config_dir, group, group_choice)
+    option_names = {str(name) for name in yaml_node}
+    for default_item in yaml_node.get("defaults", ()):
         for name, included_choice in ({group: default_item} if isinstance(default_item, str) else default_item).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
             option_names |= {included_group} | _find_affected_options(
-                configs, included_group, str(included_choice).partition("@")[0]
+                config_dir, included_group, str(included_choice).partition("@")[0]
             )
     return frozenset(option_names)
 
 
 @cache
-def _read_config(configs: Path, group: str, choice: str) -> DictConfig:
-    yaml_content = OmegaConf.load(configs / group / f"{choice}.yaml")
+def _read_group_config(config_dir: Path, group: str, group_choice: str) -> DictConfig:
+    yaml_content = OmegaConf.load(config_dir / group / f"{group_choice}.yaml")
     if not isinstance(yaml_content, DictConfig):
-        raise TypeError(f"configs/{group}/{choice}.yaml holds no options: write them as `name: value`")
+        raise TypeError(f"configs/{group}/{group_choice}.yaml holds no options: write them as `name: value`")
     return yaml_content
 
 
 @cache
-def _read_yaml_text(configs: Path, group: str, choice: str) -> str:
-    yaml_path = configs / group / f"{choice}.yaml"
+def _read_yaml_text(config_dir: Path, group: str, group_choice: str) -> str:
+    yaml_path = config_dir / group / f"{group_choice}.yaml"
     return yaml_path.read_text() if yaml_path.is_file() else ""
 
 
@@ -154,28 +154,30 @@ def _parse_override(override_text: str) -> Override:
     return override
 
 
-def compose_job(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[str, ...] = ()) -> compose.Composition:
+def compose_job(
+    overrides: tuple[str, ...], config_dir: Path, hydra_options: tuple[str, ...] = ()
+) -> compose.Composition:
     """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
 
     Args:
         overrides: the overrides of the job.
-        configs: folder of the config groups.
+        config_dir: folder of the config groups.
         hydra_options: options of Hydra that were typed, such as `hydra.searchpath`.
     """
-    *common_overrides, last_override = overrides or ("",)
+    *overrides_without_seed, last_override = overrides or ("",)
     if not re.fullmatch("seed=[0-9]+", last_override):
-        return _make_composer(configs, hydra_options).compose(overrides)
-    cfg, choices = _draft_config(tuple(common_overrides), configs, hydra_options)
+        return _make_job_composer(config_dir, hydra_options).compose(overrides)
+    cfg, choices = _draft_config(tuple(overrides_without_seed), config_dir, hydra_options)
     OmegaConf.update(cfg, "seed", int(last_override.partition("=")[2]))
     return compose.compose_config(cfg, choices, overrides)
 
 
 @lru_cache(maxsize=1000)
-def _draft_config(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[str, ...]) -> ConfigDraft:
-    return _make_composer(configs, hydra_options).compose_draft(overrides)
+def _draft_config(overrides: tuple[str, ...], config_dir: Path, hydra_options: tuple[str, ...]) -> ConfigDraft:
+    return _make_job_composer(config_dir, hydra_options).compose_config_draft(overrides)
 
 
 @cache
-def _make_composer(configs: Path, hydra_options: tuple[str, ...]) -> JobComposer:
-    compose_node = partial(compose.compose_with_hydra, configs=configs, with_hydra_node=True)
-    return JobComposer(lambda overrides: compose_node((*hydra_options, *overrides)), configs)
+def _make_job_composer(config_dir: Path, hydra_options: tuple[str, ...]) -> JobComposer:
+    compose_overrides = partial(compose.compose_with_hydra, config_dir=config_dir, with_hydra_node=True)
+    return JobComposer(lambda overrides: compose_overrides((*hydra_options, *overrides)), config_dir)

@@ -47,10 +47,10 @@ def fit(
         loop: the loop over the rounds, with the components.
         network: the network to train.
         run_observers: observers and callbacks.
-        program_tasks: the processes of the run on several machines.
+        program_tasks: connects the tasks of the run, one on each of its machines.
         sweep_id: id of the sweep that the run belongs to, or None.
-        run_folder: the run's folder; None for a task that follows the first one. Such a task returns None if the first
-            task has nothing to train.
+        run_folder: the run's folder in the first task; None in the tasks of the other machines. These return None if the
+            first task has nothing to train.
 
     Raises:
         FedcohortError: training fails.
@@ -64,28 +64,28 @@ def fit(
     recorded_start = program_tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
     if recorded_start is None:
         return None
-    folder_path, is_new_run, resume_point = recorded_start
+    run_path, is_new_run, resume_point = recorded_start
     rounds_done = resume_point.rounds_done
     make_gpu_results_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
     loop.observers, loop.spending = run_observers.observers, resume_point.spending
     loop.ends_early = run_observers.callback_configs
-    loop.make_run_info = partial(describe_run, composition, loop, network, sweep_id, folder_path, resume_point)
-    loop.folder, loop.new_folder = folder_path, is_new_run
+    loop.make_run_info = partial(describe_run, composition, loop, network, sweep_id, run_path, resume_point)
+    loop.folder, loop.new_folder = run_path, is_new_run
     loop.choose_memory_layout(network)
-    log_context = nullcontext() if run_folder is None else messages.log_to_file(folder_path)
+    log_file_context = nullcontext() if run_folder is None else messages.log_to_file(run_path)
     loop.component_by_module = _list_module_options(composition, loop, network)
-    ending_context = _report_ending(folder_path, _spell_resume_command(composition, sweep_id), loop.component_by_module)
-    with log_context, _set_threads(config["trainer"]["threads"]), ending_context:
+    ending_context = _report_ending(run_path, _spell_resume_command(composition, sweep_id), loop.component_by_module)
+    with log_file_context, _set_torch_threads(config["trainer"]["threads"]), ending_context:
         if not is_new_run:
             resume_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
-            log.info("resuming %s %s", folder_path, resume_text)
-        training_run = trainer.TrainingRun(config, folder_path, loop, run_observers.callbacks, processes, start_record)
+            log.info("resuming %s %s", run_path, resume_text)
+        training_run = trainer.TrainingRun(config, run_path, loop, run_observers.callbacks, processes, start_record)
         lightning_trainer = training_run.make_trainer(is_new_run=not rounds_done)
         interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
-        training_run.fit(lightning_trainer, network, folder_path / folder.LAST_CKPT if rounds_done else None)
+        training_run.fit(lightning_trainer, network, run_path / folder.LAST_CKPT if rounds_done else None)
         if run_folder is not None:
-            manifest.write_manifest(folder_path, folder.MANIFEST_FILES)
-    return folder_path
+            manifest.write_manifest(run_path, folder.MANIFEST_FILES)
+    return run_path
 
 
 def _list_module_options(composition: Composition, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
@@ -98,11 +98,11 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
         loop: the loop of the run, which has the components.
         network: the network.
     """
-    components = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
-    objects_by_group: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
-    class_names = {group: composition.config[group]["_target_"] for group in objects_by_group}
+    components_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
+    objects_by_group: dict[str, Iterable[object]] = {**components_by_group, "model": list(network.modules())}
+    class_by_group = {group: composition.config[group]["_target_"] for group in objects_by_group}
     objects_by_option = {
-        f"{composition.option(group)} ({class_names[group]})": option_objects
+        f"{composition.spell_choice(group)} ({class_by_group[group]})": option_objects
         for group, option_objects in objects_by_group.items()
     }
     return map_modules_to_options(objects_by_option, loop.components.needed_signals())
@@ -132,21 +132,21 @@ def _record_start(
     if run_folder is None:
         raise TypeError("run_folder is None, but the first task of a run needs its folder: pass it")
     resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
-    rounds_done, rounds = resume_point.rounds_done, config["rounds"]
-    if rounds_done > rounds:
+    rounds_done, n_rounds = resume_point.rounds_done, config["rounds"]
+    if rounds_done > n_rounds:
         raise OptionError(
-            f"rounds must be at least {rounds_done}, as many as {run_folder.path} has already, got {rounds}"
+            f"rounds must be at least {rounds_done}, as many as {run_folder.path} has already, got {n_rounds}"
         )
     loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
     manifest.remove_manifest(run_folder.path)  # the files change from here on
     folder.write_atomically(run_folder.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
-    resume_entry = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}
-    provenance.append_start(run_folder.path, {**resume_entry, **start_record})
+    resume_record = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}
+    provenance.append_start(run_folder.path, {**resume_record, **start_record})
     return run_folder.path, run_folder.is_new, resume_point
 
 
 @contextmanager
-def _set_threads(n_threads: int) -> Iterator[None]:
+def _set_torch_threads(n_threads: int) -> Iterator[None]:
     """Let torch use `n_threads` threads in a block, and restore the caller's number afterwards."""
     previous_n_threads = torch.get_num_threads()
     torch.set_num_threads(n_threads)
@@ -157,11 +157,11 @@ def _set_threads(n_threads: int) -> Iterator[None]:
 
 
 @contextmanager
-def _report_ending(folder_path: Path, resume_command: str, option_by_module: Mapping[str, str]) -> Iterator[None]:
+def _report_ending(run_path: Path, resume_command: str, option_by_module: Mapping[str, str]) -> Iterator[None]:
     """Turn an error or a signal during training into a message of one line.
 
     Args:
-        folder_path: the run's folder.
+        run_path: the run's folder.
         resume_command: the command that resumes the run.
         option_by_module: the option to which each module of the components' code belongs.
     """
@@ -171,22 +171,22 @@ def _report_ending(folder_path: Path, resume_command: str, option_by_module: Map
         if user_error := trainer.find_rejection(error) or find_faulty_component(error, option_by_module):
             raise user_error from error
         rank_died = trainer.is_process_death(error)
-        is_stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
+        is_run_stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.exit_code:
             raise FedcohortError(trainer.describe_rank_death(error)) from error
-        if not interrupts.exit_code or not is_stopped:
+        if not interrupts.exit_code or not is_run_stopped:
             raise
     finally:
         interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.reinstall_handlers()
     if interrupts.exit_code:
-        run_status = folder.read_status(folder_path)
+        run_status = folder.read_status(run_path)
         rounds_done = run_status.get("rounds_done")
         if rounds_done and run_status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)
         elif not rounds_done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise StoppedRun(interrupts.exit_code, folder_path) if rounds_done else SystemExit(interrupts.exit_code)
+        raise StoppedRun(interrupts.exit_code, run_path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
 def _spell_resume_command(composition: Composition, sweep_id: str | None) -> str:

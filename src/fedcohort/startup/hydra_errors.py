@@ -53,10 +53,10 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({error_text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
-        form_advice = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
-        return f"can't read {error.override!r}: {form_advice}"
+        syntax_advice = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
+        return f"can't read {error.override!r}: {syntax_advice}"
     if isinstance(error, MissingConfigException):
-        return _explain_missing(error, error_text, arguments, configs)
+        return _explain_missing_yaml(error, error_text, arguments, configs)
     if isinstance(error, HydraException):
         return _explain_hydra_error(error, error_text, configs)
     is_flag_error = isinstance(error, ValueError) and "flag can only be used" in error_text  # --resolve without --cfg
@@ -75,7 +75,7 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
 
 
 @contextmanager
-def raise_plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
+def raise_one_line_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
     """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
 
     Args:
@@ -89,10 +89,10 @@ def raise_plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None
             error.__cause__, error.__suppress_context__ = None, True
         raise
     except Exception as error:
-        message = explain_error(error, arguments, configs)
-        if message is None:
+        error_message = explain_error(error, arguments, configs)
+        if error_message is None:
             raise
-        raise OptionError(message) from None
+        raise OptionError(error_message) from None
 
 
 def list_choices(configs: Path, group: str) -> list[str]:
@@ -113,11 +113,13 @@ def make_unknown_choice_message(configs: Path, group_key: str, choice: str, choi
     error = ranges.unknown_choice_error(group_key, choice, list(choices) or list_choices(configs, group))
     if group in USER_CODE_OPTIONS and re.search(r"[./]", choice):
         return f"{error}. For your own, type {USER_CODE_OPTIONS[group].format(choice)}"
-    other_groups = [f"{path.parent.name}={choice}" for path in sorted(configs.glob(f"*/{glob.escape(choice)}.yaml"))]
-    return f"{error}. There is {' and '.join(other_groups)}" if other_groups else str(error)
+    other_choices = [f"{path.parent.name}={choice}" for path in sorted(configs.glob(f"*/{glob.escape(choice)}.yaml"))]
+    return f"{error}. There is {' and '.join(other_choices)}" if other_choices else str(error)
 
 
-def _explain_missing(error: MissingConfigException, error_text: str, arguments: Sequence[str], configs: Path) -> str:
+def _explain_missing_yaml(
+    error: MissingConfigException, error_text: str, arguments: Sequence[str], configs: Path
+) -> str:
     """Return the message for a choice without a yaml, which was typed or is named in another yaml.
 
     Args:
@@ -131,21 +133,21 @@ def _explain_missing(error: MissingConfigException, error_text: str, arguments: 
         return error_text
     yaml_name, group, choice = message_match.groups()
     group_key = next((a.rpartition("=")[0] for a in arguments if a.startswith(f"{group}@")), group)
-    message = make_unknown_choice_message(configs, group_key, choice, error.options or ())
-    is_typed = group_key != group or yaml_name in ("train", "hydra/config")
-    return message if is_typed else f"configs/{yaml_name}.yaml: {message}"
+    error_message = make_unknown_choice_message(configs, group_key, choice, error.options or ())
+    is_choice_typed = group_key != group or yaml_name in ("train", "hydra/config")
+    return error_message if is_choice_typed else f"configs/{yaml_name}.yaml: {error_message}"
 
 
 def _explain_hydra_error(error: HydraException, error_text: str, configs: Path) -> str:
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and "not in " in str(cause) and cause.full_key:
         return _explain_unknown_option(cause, configs)
-    first_line = str(error).partition("\n")[0]
-    for pattern, message_template in MESSAGE_BY_PATTERN:
-        if pattern_match := re.match(pattern, first_line):
-            return message_template.format(pattern_match[1])
-    reason = " ".join(str(cause).partition("Config search path")[0].split()) if cause else ""
-    return ": ".join(filter(None, (error_text, reason)))
+    first_error_line = str(error).partition("\n")[0]
+    for error_pattern, message_template in MESSAGE_BY_PATTERN:
+        if error_match := re.match(error_pattern, first_error_line):
+            return message_template.format(error_match[1])
+    cause_text = " ".join(str(cause).partition("Config search path")[0].split()) if cause else ""
+    return ": ".join(filter(None, (error_text, cause_text)))
 
 
 def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str:
@@ -165,14 +167,14 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
             return f"there is no option {option!r}; did you mean {' or '.join(similar_options)}?"
         return str(make_unknown_option_error("", option, {*option_names, *group_names} - {"hydra"}))
     if not node:
-        form_advice = f"type {group}=VALUE, or '{group}={{{option}: VALUE}}' for a mapping"
-        return f"{group} has no option {option!r}; it is a single value: {form_advice}"
+        syntax_advice = f"type {group}=VALUE, or '{group}={{{option}: VALUE}}' for a mapping"
+        return f"{group} has no option {option!r}; it is a single value: {syntax_advice}"
     yaml_texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
     option_pattern = re.compile(rf"^(  )?{re.escape(option)}:", re.MULTILINE)
-    owner_choices = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
-    hint_text = f"; {option!r} is an option of {group}={', '.join(owner_choices)}" if owner_choices else ""
-    path_parts = str(node.get("_target_", "")).split(".")
+    option_owners = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
+    choices_hint = f"; {option!r} is an option of {group}={', '.join(option_owners)}" if option_owners else ""
+    class_path_parts = str(node.get("_target_", "")).split(".")
     # A choice is its path: fedcohort.selector.ucb_cs.UcbCs
-    if path_parts[:2] == ["fedcohort", group] and len(path_parts) > 2:
-        group = f"{group}={path_parts[2]}"
-    return f"{make_unknown_option_error(group, option, option_names)}{hint_text}"
+    if class_path_parts[:2] == ["fedcohort", group] and len(class_path_parts) > 2:
+        group = f"{group}={class_path_parts[2]}"
+    return f"{make_unknown_option_error(group, option, option_names)}{choices_hint}"

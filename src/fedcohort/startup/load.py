@@ -44,8 +44,8 @@ def load_federation(composition: Composition, components_by_group: Mapping[str, 
         check_target_kind({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 
-    split_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
-    split_options = SplitOptions(**split_components, seed=data_seed, clients=config["clients"], **config["split"])
+    data_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
+    split_options = SplitOptions(**data_components, seed=data_seed, clients=config["clients"], **config["split"])
     # No other reference to the data is kept, so that `build_federation` can free them
     return build_federation(read_dataset(), split_options)
 
@@ -69,11 +69,11 @@ def load_run_facts(composition: Composition, components_by_group: Mapping[str, A
 
     federation = load_federation(composition, components_by_group)
     largest_client = int(federation.n_train.argmax())
-    max_samples = int(federation.n_train[largest_client])
+    max_n_train = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        sample_rows = predict_chosen_samples(components.samples, largest_client, max_samples, federation.draws(0))
-        max_samples = max_samples if sample_rows is None else len(sample_rows)
-    facts = Facts(components, composition.config, federation, max_samples)
+        sample_rows = predict_chosen_samples(components.samples, largest_client, max_n_train, federation.draws(0))
+        max_n_train = max_n_train if sample_rows is None else len(sample_rows)
+    facts = Facts(components, composition.config, federation, max_n_train)
     requirements.check_population(composition.choices, facts)
     proxy_inputs = components.proxy.inputs(federation, find_data_seed(composition.config))
     return replace(facts, federation=replace(federation, proxy=proxy_inputs))

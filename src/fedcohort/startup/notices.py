@@ -15,7 +15,7 @@ from fedcohort.startup.requirements import (
 )
 
 # options of the node `eval`, and where they evaluate
-EVALUATION_PLACES = {"every": "", "clients_every": " on the clients"}
+EVALUATION_TEXT_BY_OPTION = {"every": "", "clients_every": " on the clients"}
 
 
 def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str] = ()) -> list[str]:
@@ -35,10 +35,10 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    for requirement, option_texts in unmet_recommendations.items():
-        notices.append(format_requirement(requirement, " and ".join(option_texts), choices, facts))
+    for requirement, group_choices in unmet_recommendations.items():
+        notices.append(format_requirement(requirement, " and ".join(group_choices), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
-    notices += _list_sent_model_notices(choices, facts)
+    notices += _list_model_memory_notices(choices, facts)
     for group in (component_field.name for component_field in fields(facts.components)):
         notices += getattr(facts.components, group).notices(choices[group])
     return notices
@@ -50,34 +50,34 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
     `choices` has the choice in each group, `facts` the run; `typed_overrides` are the overrides as typed.
     """
     components, client, notices = facts.components, facts.components.client, []
-    epochs_texts = [override for override in typed_overrides if override.startswith("client.epochs=")]
-    if client.steps is not None and epochs_texts:
-        notices.append(f"{epochs_texts[-1]} has no effect: client.steps={client.steps} is set (null for epochs)")
-    work_unit = "epochs" if client.steps is None else "steps"
-    local_work = getattr(client, work_unit)
+    epochs_overrides = [override for override in typed_overrides if override.startswith("client.epochs=")]
+    if client.steps is not None and epochs_overrides:
+        notices.append(f"{epochs_overrides[-1]} has no effect: client.steps={client.steps} is set (null for epochs)")
+    local_work_unit = "epochs" if client.steps is None else "steps"
+    n_local_work_units = getattr(client, local_work_unit)
     if components.deadline.partial_work and not components.deadline.bounded:
         requires = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in requires if "deadline.partial_work" in requires[group]]
         deadline_text = f"deadline={choices['deadline']}, where all clients finish"
         alias_hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
         notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline_text}", *alias_hints]))
-    elif components.deadline.partial_work and local_work == 1:
-        work_text = f"client.{work_unit}=1, which can't be done in part"
-        notices.append(f"deadline.partial_work=true has no effect with {work_text}")
+    elif components.deadline.partial_work and n_local_work_units == 1:
+        local_work_text = f"client.{local_work_unit}=1, which can't be done in part"
+        notices.append(f"deadline.partial_work=true has no effect with {local_work_text}")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needed_signals():
-        false_signals = ", ".join(sorted(components.attack.falsified_signals))
+        falsified_signals = ", ".join(sorted(components.attack.falsified_signals))
         message_start = f"attack={choices['attack']} has no effect"
-        notices.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
+        notices.append(f"{message_start}: neither the selector nor the aggregator reads {falsified_signals}")
     if components.signal_noise.perturbs:
         signals = {name: find_signal(name) for name in sorted(components.needed_signals())}
-        exact_signals = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        noiseless_signals = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
         if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
             message_start = f"signal_noise={choices['signal_noise']} has no effect"
             notices.append(f"{message_start}: no component reads a reported number")
-        elif exact_signals:
+        elif noiseless_signals:
             notices.append(
                 f"signal_noise={choices['signal_noise']} adds no noise to facts that clients send at registration: "
-                f"privacy/epsilon does not cover {', '.join(exact_signals)}"
+                f"privacy/epsilon does not cover {', '.join(noiseless_signals)}"
             )
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         notices.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
@@ -87,7 +87,7 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
     return notices
 
 
-def _list_sent_model_notices(choices: Mapping[str, str], facts: Facts) -> list[str]:
+def _list_model_memory_notices(choices: Mapping[str, str], facts: Facts) -> list[str]:
     """Return a notice if the models that clients in flight received may take more than `client_store.limit_gb`.
 
     `choices` has the choice in each group, and `facts` the run.
@@ -95,27 +95,27 @@ def _list_sent_model_notices(choices: Mapping[str, str], facts: Facts) -> list[s
     deadline, config, store_limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
     if not deadline.carries or facts.layout is None:
         return []
-    n_models, max_in_flight = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
+    n_kept, max_in_flight = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
     if not deadline.free_places(max_in_flight, max_in_flight):  # at most this many clients work at a time
-        n_models = min(n_models, max_in_flight)
+        n_kept = min(n_kept, max_in_flight)
     if (max_staleness := deadline.staleness_limit()) is not None:
-        n_models = min(n_models, max_staleness + 1)
+        n_kept = min(n_kept, max_staleness + 1)
     n_vectors_per_model = 1 + sum(len(agg_hook.downloads) for agg_hook in facts.components.agg.hooks)
     model_gb = BYTES_PER_NUMBER * n_vectors_per_model * facts.layout.n_params / 1e9
-    if n_models * model_gb <= store_limit_gb:
+    if n_kept * model_gb <= store_limit_gb:
         return []
     return [
         f"deadline={choices['deadline']} keeps each model that a client in flight received, in memory and in "
-        f"checkpoints: up to {n_models} models of {model_gb:.3g} GB, above client_store.limit_gb={store_limit_gb:g}. "
+        f"checkpoints: up to {n_kept} models of {model_gb:.3g} GB, above client_store.limit_gb={store_limit_gb:g}. "
         "Set deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
     ]
 
 
-def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
+def list_evaluation_notices(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation in `config` whose interval exceeds the rounds of the run."""
-    rounds, notices = config["rounds"], []
-    for eval_option, location_text in EVALUATION_PLACES.items():
-        if (eval_interval := config["eval"][eval_option]) > rounds:
-            message_start = f"eval.{eval_option}={eval_interval} exceeds rounds={rounds}"
-            notices.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
+    n_rounds, notices = config["rounds"], []
+    for eval_option, evaluation_text in EVALUATION_TEXT_BY_OPTION.items():
+        if (eval_interval := config["eval"][eval_option]) > n_rounds:
+            message_start = f"eval.{eval_option}={eval_interval} exceeds rounds={n_rounds}"
+            notices.append(f"{message_start}: only the first model is evaluated{evaluation_text}, before any training")
     return notices

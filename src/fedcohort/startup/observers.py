@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
-from fedcohort.startup.command_line import is_inside_logs
+from fedcohort.startup.command_line import is_inside_logs_folder
 from fedcohort.startup.components import CALLBACK_CONTRACT, ConfiguredObject
 from fedcohort.startup.compose import Composition
 
@@ -37,8 +37,8 @@ class RunObservers:
 
 def make_observers(composition: Composition) -> RunObservers:
     """Return the observers and callbacks that the config `composition` names; raise `OptionError` if one is invalid."""
-    nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
-    _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
+    nodes = {f"callback.{k}": node for k, node in composition.config["callback"].items() if node}
+    _check_logs_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
     callbacks_by_name = dict[str, ConfiguredObject]()
     for node_name, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
@@ -49,10 +49,10 @@ def make_observers(composition: Composition) -> RunObservers:
         for node_name, observer_or_callback in callbacks_by_name.items()
         if not isinstance(observer_or_callback, Observer)
     }
-    _check_monitors(callbacks)
+    _check_monitored_metrics(callbacks)
     tracker = components.make_component(composition, "logger")
-    callback_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
-    callback_configs = [json.loads(t) for t in callback_texts]  # equal to those that are read from a file
+    callback_json_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
+    callback_configs = [json.loads(t) for t in callback_json_texts]  # equal to those that are read from a file
     observers = [
         observer_or_callback
         for observer_or_callback in callbacks_by_name.values()
@@ -62,24 +62,24 @@ def make_observers(composition: Composition) -> RunObservers:
     return RunObservers(observers, list(callbacks.values()), callback_configs)
 
 
-def _check_folders(nodes: Mapping[str, object], logs_path: str) -> None:
+def _check_logs_folders(nodes: Mapping[str, object], logs_path: str) -> None:
     """Raise `OptionError` for a folder outside `logs_path` in the options of an observer, a callback or the tracker.
 
     A `filename` must not contain a folder. `nodes` are the config nodes of these objects by path.
     """
     for node_name, node in nodes.items():
         node_options = node if isinstance(node, Mapping) else {}
-        for option in FOLDER_OPTIONS & node_options.keys():
-            folder = node_options[option]
-            if folder is not None and folder != logs_path and not is_inside_logs(str(folder), logs_path):
+        for folder_option in FOLDER_OPTIONS & node_options.keys():
+            folder = node_options[folder_option]
+            if folder is not None and folder != logs_path and not is_inside_logs_folder(str(folder), logs_path):
                 allowed_text = f"null, or a folder inside paths.logs={logs_path}, the only folder that a run writes to"
-                raise ranges.range_error(f"{node_name}.{option}", allowed_text, folder)
+                raise ranges.range_error(f"{node_name}.{folder_option}", allowed_text, folder)
         file_name = node_options.get("filename")
         if file_name is not None and Path(str(file_name)).name != file_name:
             raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", file_name)
 
 
-def _check_monitors(callbacks: Mapping[str, Any]) -> None:
+def _check_monitored_metrics(callbacks: Mapping[str, Any]) -> None:
     """Raise `OptionError` for a monitor that is no metric; Lightning would raise an error only after a round.
 
     `callbacks` has the callbacks by their path in the config. A callback that is not Lightning's may log further

@@ -14,23 +14,23 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from fedcohort.errors import OptionError
 
 PLAIN_TEXT_PATTERN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
-RESERVED_TEXTS = {"null", "true", "false", "nan", "inf"}
+RESERVED_WORDS = {"null", "true", "false", "nan", "inf"}
 ALLOWED_TYPES_TEXT = "a number, a text, True, False, None, a path, or a list or dict of these"
 
 
-def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> list[str]:
+def list_overrides(option_values: Mapping[str, object], *, is_sweep: bool = False) -> list[str]:
     """Return the overrides for keyword arguments, in their order.
 
     Args:
-        options: values by the name of the option or group.
+        option_values: values by the name of the option or group.
         is_sweep: whether a list, a range or a text with commas holds several values of an option, as in a sweep.
 
     Raises:
         OptionError: a value can't be written as an override.
     """
     overrides = []
-    for name, value in options.items():
-        if name == "model" and (callable(value) or _is_network(value)):
+    for name, value in option_values.items():
+        if name == "model" and (callable(value) or _is_torch_network(value)):
             overrides += ["model=module", f"model.path={_find_import_path(value)}"]
             continue
         has_several_values = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
@@ -67,14 +67,14 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str | Path):
-        value_text = str(value)
-        is_plain_text = PLAIN_TEXT_PATTERN.fullmatch(value_text) and value_text.lower() not in RESERVED_TEXTS
-        return value_text if is_plain_text else str(QuotedString(value_text, Quote.single).with_quotes())
+        option_text = str(value)
+        needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in RESERVED_WORDS
+        return option_text if needs_no_quotes else str(QuotedString(option_text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        pair_texts = (
+        key_value_texts = (
             f"{spell_override_value(name, key)}:{spell_override_value(name, element)}" for key, element in value.items()
         )
-        return "{" + ",".join(pair_texts) + "}"
+        return "{" + ",".join(key_value_texts) + "}"
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(spell_override_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
@@ -82,7 +82,7 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
     raise OptionError(f"{name} must be {ALLOWED_TYPES_TEXT}, got {type(value).__name__}")
 
 
-def _is_network(value: object) -> bool:
+def _is_torch_network(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "forward")
 
 
@@ -94,7 +94,7 @@ def _find_import_path(network_factory: Any) -> str:  # noqa: ANN401 - a class, a
     name = getattr(network_factory, "__qualname__", "")
     if not name.isidentifier():
         network_class, advice_text = type(network_factory), "write a function at the top that returns it, and pass that"
-        if _is_network(network_factory) and not network_class.__module__.startswith("torch."):
+        if _is_torch_network(network_factory) and not network_class.__module__.startswith("torch."):
             advice_text = f"pass model={network_class.__name__}"
         raise OptionError(
             "model must be the name of a choice, or a class or function at the top of a module, got "

@@ -51,19 +51,19 @@ def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
 
 
 def format_requirement(
-    requirement: Requirement, option: str, choices: Mapping[str, str], facts: Facts | None = None
+    requirement: Requirement, option_text: str, choices: Mapping[str, str], facts: Facts | None = None
 ) -> str:
     """Return the message of a requirement that does not hold.
 
     Args:
         requirement: the requirement.
-        option: the option that has this requirement, such as "selector=flash".
+        option_text: the option that has this requirement, such as "selector=flash".
         choices: the choice in each group.
         facts: the run, as far as it is known; None if nothing is known.
     """
-    option_by_group = {group: f"{group}={choice}" for group, choice in choices.items()}
+    choice_text_by_group = {group: f"{group}={group_choice}" for group, group_choice in choices.items()}
     full_participation = " and ".join((facts and facts.options_for_full_participation) or ())
-    return requirement.message.format(**option_by_group, option=option, full_participation=full_participation)
+    return requirement.message.format(**choice_text_by_group, option=option_text, full_participation=full_participation)
 
 
 def sort_requirements(requirements: Iterable[Requirement], component_choice: str) -> list[Requirement]:
@@ -82,7 +82,7 @@ def sort_requirements(requirements: Iterable[Requirement], component_choice: str
     return sorted(requirements, key=lambda requirement: requirement.message)
 
 
-def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
+def check_clock_budgets(choices: Mapping[str, str], facts: Facts) -> None:
     """Raise `IncompatibleConfig` if a budget of virtual seconds or joules (`until`) can never be reached.
 
     It is also raised for `device.watts` with a device whose work takes no time.
@@ -91,10 +91,10 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
         choices: the choice in each group.
         facts: the run's components and config.
     """
-    virtual_s = facts.config["until"]["virtual_s"]
-    if virtual_s is not None and not facts.time_passes:
+    max_virtual_s = facts.config["until"]["virtual_s"]
+    if max_virtual_s is not None and not facts.time_passes:
         raise IncompatibleConfig(
-            f"until.virtual_s={virtual_s:.10g} would never be reached: the virtual clock does not advance with "
+            f"until.virtual_s={max_virtual_s:.10g} would never be reached: the virtual clock does not advance with "
             f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
         )
     watts, joules_per_byte = (facts.config["device"][name] for name in ("watts", "joules_per_byte"))
@@ -103,21 +103,21 @@ def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
             f"device.watts={watts:.10g} needs seconds of computation, and device={choices['device']} takes no time: "
             "choose another device, or device.joules_per_byte"
         )
-    if (joules := facts.config["until"]["joules"]) is not None and watts is None and not joules_per_byte:
+    if (max_joules := facts.config["until"]["joules"]) is not None and watts is None and not joules_per_byte:
         raise IncompatibleConfig(
-            f"until.joules={joules:.10g} would never be reached: set device.watts or device.joules_per_byte"
+            f"until.joules={max_joules:.10g} would never be reached: set device.watts or device.joules_per_byte"
         )
 
 
-def check_target_kind(components: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
+def check_target_kind(components_by_group: Mapping[str, Component], choices: Mapping[str, str], raw: "Raw") -> None:
     """Raise `IncompatibleConfig` if a component requires one class per sample and the data lack it.
 
     Args:
-        components: the components that are applied to the data, by group.
+        components_by_group: the components that are applied to the data, by group.
         choices: the choice in each group.
         raw: the dataset.
     """
-    for group, component in components.items():
+    for group, component in components_by_group.items():
         if ONE_CLASS_PER_SAMPLE in component.requirements and not raw.targets.single:
             raise IncompatibleConfig(format_requirement(ONE_CLASS_PER_SAMPLE, f"{group}={choices[group]}", choices))
 
@@ -133,18 +133,18 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         IncompatibleConfig: a requirement does not hold, or the cohort exceeds the number of clients.
         OptionError: the selector rejects the population.
     """
-    cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
-    excess_text = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
-    if cohort > federation.n_clients:
-        raise IncompatibleConfig(f"cohort={cohort} {excess_text}: lower cohort")
-    if (n_selected := deadline.cohort_size(cohort)) > federation.n_clients:
-        selection_text = (
-            f"deadline={choices['deadline']} selects {n_selected} clients for cohort={cohort}, which {excess_text}"
+    cohort_size, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
+    excess_description = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
+    if cohort_size > federation.n_clients:
+        raise IncompatibleConfig(f"cohort={cohort_size} {excess_description}: lower cohort")
+    if (n_selected_clients := deadline.cohort_size(cohort_size)) > federation.n_clients:
+        raise IncompatibleConfig(
+            f"deadline={choices['deadline']} selects {n_selected_clients} clients for cohort={cohort_size}, which "
+            f"{excess_description}: lower deadline.factor, or cohort"
         )
-        raise IncompatibleConfig(f"{selection_text}: lower deadline.factor, or cohort")
     check_requirements(choices, facts)
     try:
-        population = Populations.from_federation(federation, cohort).resize_cohort(deadline)
+        population = Populations.from_federation(federation, cohort_size).resize_cohort(deadline)
         facts.components.selector.init(population.make_population(facts.components.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
@@ -155,12 +155,12 @@ def check_model(model: "Model", model_choice: str, federation: "Federation") -> 
 
     `model_choice` is the choice of the model, for the message; `federation` has the data.
     """
-    has_one_class, dataset_text = federation.targets.single, f"dataset={federation.name}"
+    has_one_class, dataset_option = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
         model_kind, input_kind = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
         valid_model = "mlp" if model.reads_symbols else "char_lstm" if has_one_class else "word_lstm"
-        inputs_text = f"the inputs of {dataset_text} are {input_kind}: choose model={valid_model}"
-        raise IncompatibleConfig(f"model={model_choice} reads {model_kind}, and {inputs_text}")
+        data_inputs_text = f"the inputs of {dataset_option} are {input_kind}: choose model={valid_model}"
+        raise IncompatibleConfig(f"model={model_choice} reads {model_kind}, and {data_inputs_text}")
     if model.per_position == has_one_class:
         targets_text = (
             "one class of a sequence, and samples of {} have a target at each position: choose model=word_lstm"
@@ -169,7 +169,7 @@ def check_model(model: "Model", model_choice: str, federation: "Federation") -> 
             targets_text = (
                 "one class at each position of a sequence, and samples of {} have one class: choose model=char_lstm"
             )
-        raise IncompatibleConfig(f"model={model_choice} predicts {targets_text.format(dataset_text)}")
+        raise IncompatibleConfig(f"model={model_choice} predicts {targets_text.format(dataset_option)}")
 
 
 def check_batch_norm(network: "nn.Module", batch_size: int | None, federation: "Federation") -> None:
@@ -180,7 +180,7 @@ def check_batch_norm(network: "nn.Module", batch_size: int | None, federation: "
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
     if batch_size == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
-        problem_text = "client.batch=1 leaves batch norm a single value per channel, which has no variance"
+        batch_norm_problem = "client.batch=1 leaves batch norm a single value per channel, which has no variance"
         raise IncompatibleConfig(
-            f"{problem_text}: choose client.batch=2 or more, or model.norm=group where the model has it"
+            f"{batch_norm_problem}: choose client.batch=2 or more, or model.norm=group where the model has it"
         )

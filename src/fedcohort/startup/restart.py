@@ -21,7 +21,7 @@ from fedcohort.round import store
 from fedcohort.round.budget import BudgetHistory, BudgetUse
 
 log = logging.getLogger("fedcohort")
-MODES_WITH_FALLBACK, FORCE_MODE = ("previous", "force"), "force"
+RESUME_MODES_WITH_FALLBACK, FORCED_RESUME_MODE = ("previous", "force"), "force"
 
 
 @dataclass(frozen=True)
@@ -62,20 +62,20 @@ def find_resume_point(
     try:
         checkpoint_content = load_checkpoint_files(ckpt_path, config_hash)
     except DamagedCheckpoint as error:
-        previous_content = None
+        previous_checkpoint_content = None
         with suppress(DamagedCheckpoint):
-            previous_content = load_checkpoint_files(ckpt_paths[1], config_hash) if ckpt_paths[1:] else None
-        if previous_content is None:
+            previous_checkpoint_content = load_checkpoint_files(ckpt_paths[1], config_hash) if ckpt_paths[1:] else None
+        if previous_checkpoint_content is None:
             reason = "the previous checkpoint is damaged, too" if ckpt_paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        rounds_done = checkpoint.count_checkpoint_rounds(previous_content)
-        if resume_mode not in MODES_WITH_FALLBACK:
+        rounds_done = checkpoint.count_checkpoint_rounds(previous_checkpoint_content)
+        if resume_mode not in RESUME_MODES_WITH_FALLBACK:
             message_start = f"{error}; the previous checkpoint, of round {rounds_done}, is intact"
             raise CheckpointError(f"{message_start}: resume from it with resume=previous") from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, rounds_done)
-        checkpoint_content, ckpt_path = previous_content, ckpt_paths[1]
+        checkpoint_content, ckpt_path = previous_checkpoint_content, ckpt_paths[1]
     start_differences = provenance.list_start_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)
-    if start_differences and resume_mode != FORCE_MODE:
+    if start_differences and resume_mode != FORCED_RESUME_MODE:
         raise CheckpointError(
             f"{ckpt_path} was written under other conditions, so that the run would not resume to the same bits: "
             f"{'; '.join(start_differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
@@ -83,15 +83,15 @@ def find_resume_point(
     rounds_done = checkpoint.count_checkpoint_rounds(checkpoint_content)
     callback_states = checkpoint_content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
-    running_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)
-    journal.check_journal(run_folder.path, rounds_done, running_digest)
+    journal_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)
+    journal.check_journal(run_folder.path, rounds_done, journal_digest)
     if ckpt_path != run_folder.checkpoint_path:
         os.replace(ckpt_path, run_folder.checkpoint_path)
     for start_difference in start_differences:
         log.warning("resume=force continues in spite of a difference: %s", start_difference)
-    budget_data = [s["spending"] for s in callback_states if "spending" in s]  # older versions saved none
-    spending = BudgetHistory.from_plain_data(budget_data[0]) if budget_data else BudgetHistory(BudgetUse(rounds_done))
-    return ResumePoint(rounds_done, start_differences if resume_mode == FORCE_MODE else None, spending)
+    spent_data = [s["spending"] for s in callback_states if "spending" in s]  # older versions saved none
+    spending = BudgetHistory.from_plain_data(spent_data[0]) if spent_data else BudgetHistory(BudgetUse(rounds_done))
+    return ResumePoint(rounds_done, start_differences if resume_mode == FORCED_RESUME_MODE else None, spending)
 
 
 def load_checkpoint_files(ckpt_path: Path, config_hash: str) -> dict[str, Any]:

@@ -38,13 +38,13 @@ def run(composition: Composition, job: SweepJob | None = None, *, is_last_run: b
     """
     with interrupts.handle_signals():
         try:
-            return _run_steps(composition, job)
+            return _execute_run_steps(composition, job)
         finally:
             if not is_last_run:
                 memory.collect_garbage_after_run()  # a process may execute hundreds of runs
 
 
-def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
+def _execute_run_steps(composition: Composition, job: SweepJob | None) -> Path:
     config, sweep_id = composition.config, job.id if job else None
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
@@ -74,12 +74,12 @@ def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
             return fit(composition, loop, network, run_observers, program_tasks, sweep_id, None) or logs_folder
     if restarted_slurm_job:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_slurm_job)
-    siblings = job.list_sibling_folders() if job else frozenset()
+    sibling_folders = job.list_sibling_folders() if job else frozenset()
     budget, is_resuming = Budget.from_config(config), bool(config["resume"]) or restarted_slurm_job is not None
     run_key = (folder.config_hash(config), config["seed"], budget)
-    run_request = claim.RunRequest(*run_key, run_observers.callback_configs, restarted_slurm_job, siblings)
-    folder_lock = _lock_folder(logs_folder.absolute(), _name_folder(composition), run_request, is_resuming)
-    with program_tasks.connect(), folder_lock as run_folder:
+    run_request = claim.RunRequest(*run_key, run_observers.callback_configs, restarted_slurm_job, sibling_folders)
+    run_folder_lock = _lock_run_folder(logs_folder.absolute(), _name_run_folder(composition), run_request, is_resuming)
+    with program_tasks.connect(), run_folder_lock as run_folder:
         if run_folder.is_finished:
             _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path
@@ -91,55 +91,57 @@ def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
     return run_folder.path
 
 
-def _name_folder(composition: Composition) -> str:
+def _name_run_folder(composition: Composition) -> str:
     """Return the first part of the run folder's name, from the choices in the config `composition`."""
     choices = composition.choices
     method_name = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
     return composition.config["name"] or f"{method_name}-{choices['agg']}-{choices['dataset']}"
 
 
-def _reuse_finished_run(folder_path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
+def _reuse_finished_run(run_path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
     """Check the folder of a finished run, complete the observers' records, and record the run in its sweep.
 
     Args:
-        folder_path: the run's folder.
+        run_path: the run's folder.
         budget: the budget of the run.
         run_observers: the observers of the run.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
     """
-    manifest.check_all_files(folder_path)
-    reached_limits = budget.list_reached_options(folder.read_spending(folder.read_status(folder_path)).now)
+    manifest.check_all_files(run_path)
+    reached_limits = budget.list_reached_options(folder.read_spending(folder.read_status(run_path)).now)
     end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
-    log.info("already finished: %s (%s)", folder_path, end_reason)
+    log.info("already finished: %s (%s)", run_path, end_reason)
     for observer in run_observers.observers:
-        observer.catch_up(folder_path)
+        observer.catch_up(run_path)
     if job:
-        is_in_sweep = job.id in sweeps.list_sweeps_of_run(folder_path)
-        sweeps.add_sweep_to_run(folder_path, job.id)
-        job.folder = folder_path
-        job.end_state = "done" if is_in_sweep and slurm.find_restarted_job() else "skipped"
+        is_run_in_sweep = job.id in sweeps.list_sweeps_of_run(run_path)
+        sweeps.add_sweep_to_run(run_path, job.id)
+        job.folder = run_path
+        job.end_state = "done" if is_run_in_sweep and slurm.find_restarted_job() else "skipped"
 
 
 @contextmanager
-def _lock_folder(logs_folder: Path, name: str, request: claim.RunRequest, resumes: bool) -> Iterator[folder.RunFolder]:
+def _lock_run_folder(
+    logs_folder: Path, name: str, run_request: claim.RunRequest, is_resuming: bool
+) -> Iterator[folder.RunFolder]:
     """Lock the run's folder in a block. A new folder is removed if nothing was written into it.
 
     Args:
         logs_folder: folder of all runs.
         name: first part of a new folder's name.
-        request: hash of the config, seed and budget, by which an earlier folder of the run is found.
-        resumes: whether the run resumes in an earlier folder.
+        run_request: hash of the config, seed and budget, by which an earlier folder of the run is found.
+        is_resuming: whether the run resumes in an earlier folder.
     """
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.explain_disk_errors(logs_folder):
-        run_folder = claim.claim_folder(logs_folder, name, request, resumes)
+        run_folder = claim.claim_folder(logs_folder, name, run_request, is_resuming)
     try:
         interrupts.raise_if_interrupted()
         with disk.explain_disk_errors(run_folder.path):
             yield run_folder
     except BaseException as error:
-        is_expected = isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit)
-        if is_expected or not folder.read_status(run_folder.path):
+        is_expected_error = isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit)
+        if is_expected_error or not folder.read_status(run_folder.path):
             with interrupts.delay_signals():
                 run_folder.remove_if_untrained()
         raise

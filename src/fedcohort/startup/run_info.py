@@ -1,4 +1,4 @@
-"""Describe a run by its options, its data and its origin."""
+"""Describe a run by its options, its data, and the commit and versions of its code."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from fedcohort.startup.restart import ResumePoint
     from fedcohort.types import Values
 
-DATA_FIELDS = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
+RUN_INFO_DATA_FIELDS = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise", "client_names")
 
 
 def describe_run(
@@ -26,7 +26,7 @@ def describe_run(
     loop: "FederatedLoop",
     network: "nn.Module",
     sweep_id: str | None,
-    folder_path: Path,
+    run_path: Path,
     resume_point: "ResumePoint",
     expected_s: "Values",
 ) -> RunInfo:
@@ -37,19 +37,19 @@ def describe_run(
         loop: the loop of the run, with its components, federation and observers.
         network: the model, whose trainable parameters are counted.
         sweep_id: id of the sweep that the run belongs to, or None.
-        folder_path: the run's folder.
+        run_path: the run's folder.
         resume_point: the rounds before this start of the run, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [n_clients].
     """
-    start_records, config = provenance.read_starts(folder_path), composition.config
+    start_records, config = provenance.read_starts(run_path), composition.config
     return RunInfo(
-        folder=folder_path,
-        name=folder_path.name,
+        folder=run_path,
+        name=run_path.name,
         choices=composition.choices,
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        tags={**_list_tags(loop), **sweeps.make_sweeps_tag(folder_path, sweep_id)},
+        tags={**_list_run_tags(loop), **sweeps.make_sweeps_tag(run_path, sweep_id)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
@@ -62,10 +62,10 @@ def describe_run(
     )
 
 
-def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
+def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
     """Return the tags of the run of `loop` by name, apart from those of its sweeps."""
     federation = loop.federation
-    tags = {
+    run_tags = {
         "tracking": "".join([observer.opening_line() for observer in loop.observers]),
         "engine": loop.engine_reason,
         "data": federation.checksum,
@@ -75,13 +75,13 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         # signals that make the run an oracle
         "yardstick": ", ".join(unknowable_signals(loop.components.needed_signals())),
     }
-    return {name: tag_text for name, tag_text in tags.items() if tag_text or name in ("tracking", "engine", "data")}
+    return {name: tag_text for name, tag_text in run_tags.items() if tag_text or name in ("tracking", "engine", "data")}
 
 
 def describe_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data in `federation`, by name."""
     return {
-        **{name: getattr(federation, name) for name in DATA_FIELDS},
+        **{name: getattr(federation, name) for name in RUN_INFO_DATA_FIELDS},
         "labels": {str(class_number): name for class_number, name in enumerate(federation.class_names)},
     }
 

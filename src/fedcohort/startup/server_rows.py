@@ -7,7 +7,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
-MIN_SAMPLES = 3  # of a client: one to train on, two in V_k
+MIN_CLIENT_ROWS = 3  # of a client: one to train on, two in V_k
 EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
 
 
@@ -15,7 +15,7 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     """Return the sorted positions, [n], of the server's validation samples: a share of each class, rounded up or down.
 
     Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
-    is lower if owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. No row is
+    is lower if owners have too few samples: at most two rows of a class replace rows of other classes. No row is
     drawn if the dataset has a validation split.
 
     Args:
@@ -33,7 +33,7 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     class_offsets, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
     relative_rank = (class_offsets[y] + rank_in_class) / class_sizes[y]
     if raw.train_owner is not None:
-        relative_rank[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
+        relative_rank[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_CLIENT_ROWS] = np.inf
     # more than `n_server` where keys are equal
     server_rows = np.flatnonzero(relative_rank <= np.partition(relative_rank, n_server_rows - 1)[n_server_rows - 1])
     server_rows = server_rows[np.argsort(relative_rank[server_rows], kind="stable")[:n_server_rows]]
@@ -41,9 +41,9 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
         server_rows = keep_first_rows(server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
     server_rows = np.sort(server_rows[np.isfinite(relative_rank[server_rows])])
     if len(server_rows) == 0:
-        advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
-        problem_text = (
-            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
+        small_client_advice = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
+        few_samples_text = (
+            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_CLIENT_ROWS} training samples"
         )
-        raise DataError(f"{problem_text}, but no owner has more{advice_text}")
+        raise DataError(f"{few_samples_text}, but no owner has more{small_client_advice}")
     return server_rows

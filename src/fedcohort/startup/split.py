@@ -32,49 +32,49 @@ from fedcohort.errors import DataError
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.host import memory
 from fedcohort.rng import new_generator
-from fedcohort.startup.assign import SplitOptions, assign_samples, thin_samples
+from fedcohort.startup.assign import SplitOptions, assign_samples, subsample_rows
 from fedcohort.types import Ids
 
 N_COLUMN_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
-COPIED_FIELDS = (  # fields of `Raw`
+COPIED_RAW_FIELDS = (  # fields of `Raw`
     *("name", "n_classes", "class_names", "columns", "categories", "revision"),
     *("feature_moments", "scale", "converted_scale"),
 )
 
 
-def build_federation(raw: Raw, options: SplitOptions) -> Federation:
+def build_federation(raw: Raw, split_options: SplitOptions) -> Federation:
     """Split a dataset into a federation. Equal arguments give results that are equal to the bit.
 
     Args:
         raw: the dataset, whose inputs may be overwritten.
-        options: options of the split.
+        split_options: options of the split.
 
     Raises:
         OptionError: the data do not suffice for the options; the message says what would be feasible.
         DataError: the data do not suffice for clients.
     """
     checksum = compute_checksum(raw)  # before the inputs are overwritten
-    seed = options.seed
-    raw = thin_samples(raw, options.limit, seed)
-    assignment = assign_samples(raw, options)
+    seed = split_options.seed
+    raw = subsample_rows(raw, split_options.limit, seed)
+    assignment = assign_samples(raw, split_options)
     server_rows, train_rows, val_rows = assignment.server_rows, assignment.train_rows, assignment.val_rows
     test_owner_ids = None if raw.pooled_test or raw.test_owner is None else assignment.owner_ids  # None: dealt by class
     has_client_names = raw.owner_names and assignment.owner_ids is not None
-    unused_texts = [*_describe_unused_samples(raw, assignment.n_unused_samples, test_owner_ids)]
+    unused_samples_texts = [*_describe_unused_samples(raw, assignment.n_unused_samples, test_owner_ids)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
     memory.return_freed_memory()
     test_rows = _assign_test_rows(raw, test_owner_ids, len(train_rows), assignment.class_counts, seed)
     test_y = raw.test_y[test_rows.rows]
-    train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train_rows.rows, val_rows.rows, server_rows))
-    train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train_rows.rows, val_rows.rows, server_rows))
+    train_x, val_x, server_x = _take_row_sets(raw, raw.train_x, (train_rows.rows, val_rows.rows, server_rows))
+    train_y, val_y, server_y = _take_row_sets(raw, raw.train_y, (train_rows.rows, val_rows.rows, server_rows))
     memory.return_freed_memory()
-    feature_noise = options.feature_noise
-    inputs_and_rows = [(train_x, train_rows), (val_x, val_rows)]
-    input_disturbance = disturb_clients(feature_noise, inputs_and_rows, seed) if feature_noise else None
+    feature_noise = split_options.feature_noise
+    client_inputs = [(train_x, train_rows), (val_x, val_rows)]
+    input_disturbance = disturb_clients(feature_noise, client_inputs, seed) if feature_noise else None
     seen_train_y = train_y if assignment.train_y is None else assignment.train_y
     seen_val_y = val_y if assignment.val_y is None else assignment.val_y
     return Federation(
-        **{name: getattr(raw, name) for name in COPIED_FIELDS},
+        **{field_name: getattr(raw, field_name) for field_name in COPIED_RAW_FIELDS},
         train=_make_shard(raw, train_x, train_rows, seen_train_y, train_y),
         val=_make_shard(raw, val_x, val_rows, seen_val_y, val_y),
         test=_make_shard(raw, raw.test_x[test_rows.rows], test_rows, test_y, test_y),
@@ -82,7 +82,7 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
         server_test=_make_server_samples(raw, raw.test_x, raw.test_y),
         class_counts=assignment.class_counts,
         noise_rate=assignment.noise_rate,
-        inputs="; ".join(filter(None, (raw.inputs, *unused_texts))),
+        inputs="; ".join(filter(None, (raw.inputs, *unused_samples_texts))),
         group_counts=_count_attribute_groups(raw, train_rows, seen_train_y),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
@@ -105,10 +105,10 @@ def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Id
         yield f"{n_unused_samples:,} training samples are not assigned to any client"
     if test_owner_ids is None or raw.test_owner is None or raw.train_owner is None:
         return
-    has_no_training = ~np.isin(raw.test_owner, raw.train_owner)
-    if has_no_training.any():
-        n_owners = len(np.unique(raw.test_owner[has_no_training]))
-        n_samples = has_no_training.sum()
+    owner_lacks_training = ~np.isin(raw.test_owner, raw.train_owner)
+    if owner_lacks_training.any():
+        n_owners = len(np.unique(raw.test_owner[owner_lacks_training]))
+        n_samples = owner_lacks_training.sum()
         yield f"{n_samples:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
@@ -153,7 +153,7 @@ def _assign_test_rows(raw: Raw, owner_ids: Ids | None, n_clients: int, class_cou
     return test_rows
 
 
-def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.ndarray]:
+def _take_row_sets(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.ndarray]:
     """Return the training inputs, or labels, at each of several disjoint sets of rows.
 
     If the sets cover all rows and `raw.single_use` allows changes, x is reordered in place. The results are then views
@@ -164,20 +164,20 @@ def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.n
         x: inputs or labels of all training rows.
         row_sets: positions of each set.
     """
-    set_sizes = [len(row_positions) for row_positions in row_sets]
+    row_set_sizes = [len(row_positions) for row_positions in row_sets]
     may_reuse_x = raw.single_use and x.flags.c_contiguous and x.flags.writeable
     may_reuse_x = may_reuse_x and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
-    if not may_reuse_x or sum(set_sizes) < len(x):
+    if not may_reuse_x or sum(row_set_sizes) < len(x):
         return [x[row_positions] for row_positions in row_sets]
-    row_set_ends, flat_x = np.cumsum(set_sizes), x.reshape(len(x), -1)
-    block_width = -(-flat_x.shape[1] // N_COLUMN_BLOCKS)
-    for first_column in range(0, flat_x.shape[1], block_width):
-        column_block = np.ascontiguousarray(flat_x[:, first_column : first_column + block_width])
+    row_set_offsets, flat_x = np.cumsum(row_set_sizes), x.reshape(len(x), -1)
+    column_block_width = -(-flat_x.shape[1] // N_COLUMN_BLOCKS)
+    for first_column in range(0, flat_x.shape[1], column_block_width):
+        column_block = np.ascontiguousarray(flat_x[:, first_column : first_column + column_block_width])
         reordered_block = np.empty_like(column_block)
-        for row_positions, set_block in zip(row_sets, np.split(reordered_block, row_set_ends[:-1]), strict=True):
-            column_block.take(row_positions, axis=0, out=set_block, mode="clip")  # other modes use a buffer
-        flat_x[:, first_column : first_column + block_width] = reordered_block
-    return np.split(x, row_set_ends[:-1])
+        for row_positions, row_set_block in zip(row_sets, np.split(reordered_block, row_set_offsets[:-1]), strict=True):
+            column_block.take(row_positions, axis=0, out=row_set_block, mode="clip")  # other modes use a buffer
+        flat_x[:, first_column : first_column + column_block_width] = reordered_block
+    return np.split(x, row_set_offsets[:-1])
 
 
 def _make_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:

@@ -92,7 +92,7 @@ def compose_run(overrides: Overrides, configs: Path) -> Composition:
 
     Raises `FedcohortError` for an invalid configuration, for Hydra's errors too.
     """
-    with hydra_errors.raise_plain_errors(overrides, configs):
+    with hydra_errors.raise_one_line_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
 
