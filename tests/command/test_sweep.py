@@ -30,7 +30,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (rejected); no process works on it"]
     SweepJob(folder, 0, tuple(WORDS[0]), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     SweepJob(folder, 1, tuple(WORDS[1])).write_record("failed", reason="why")
-    lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
+    lock = try_to_lock(folder / sweep_folder.SWEEP_LOCK_FILE)
     first, *other_lines = print_sweep(tmp_path, "status", capsys)
     counts, best = "1 done, 1 failed, 3 left, 1 left out (rejected)", "62.5 % (selector=random seed=0 cohort=4)"
     assert first == f"sweep s: {counts}; about 1 s left; best server_val/acc {best}"
@@ -38,7 +38,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     assert lock is not None
     lock.close()
     assert print_sweep(tmp_path, "cancel", capsys)[0].partition("; best")[0].endswith("; no process works on it")
-    assert not (folder / sweep_folder.CANCELLED_FILE).exists()
+    assert not (folder / sweep_folder.CANCELLED_MARKER_FILE).exists()
 
 
 def test_arguments_are_checked(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
-    lock = try_to_lock(tmp_path / "sweeps" / "a" / sweep_folder.LOCK_FILE)
+    lock = try_to_lock(tmp_path / "sweeps" / "a" / sweep_folder.SWEEP_LOCK_FILE)
     assert lock is not None
     with pytest.raises(OptionError, match="sweep a was started on another: cancel it there"):
         sweep.main(["cancel", "a", f"logs={tmp_path}"])

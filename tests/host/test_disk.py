@@ -75,7 +75,7 @@ MOMENTS = [
     ("fedcohort.console.summary.write_atomically", 1),
     ("fedcohort.lightning.checkpoint._save_with_digest", 3),  # of a checkpoint
     ("fedcohort.lightning.checkpoint._save_with_digest", 4),  # of the final weights
-    ("fedcohort.record.provenance.append_start", 1),
+    ("fedcohort.record.provenance.append_start_record", 1),
 ]
 
 

@@ -29,7 +29,7 @@ WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
-    "noting the start": (provenance, "append_start"),
+    "noting the start": (provenance, "append_start_record"),
     "beginning the fit": (fit, "_record_start"),
     "training a client": (LocalTrainer, "begin_hooks"),
     "committing a journal line": (journal, "commit_step"),

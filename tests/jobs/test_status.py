@@ -77,7 +77,7 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
     assert sweep_folder.read_plan(tmp_path) == plan
     run = trained_run(tmp_path / "run", 10)
     SweepJob(tmp_path, 0, ("seed=0",), run).write_record("running")
-    lock = try_to_lock(tmp_path / sweep_folder.LOCK_FILE)
+    lock = try_to_lock(tmp_path / sweep_folder.SWEEP_LOCK_FILE)
     assert lock is not None
     assert read_sweep_status(tmp_path, plan).records[0].how == "running"
     lock.close()

@@ -156,7 +156,7 @@ def test_damaged_rounds_after_the_checkpoint_are_trained_again(
     if fault_name == "line":
         flip(tmp_path / "run", 4, b"0.")
     else:
-        client_files.step_file(tmp_path / "run", 4).write_bytes(b"PAR1")
+        client_files.path_of_step(tmp_path / "run", 4).write_bytes(b"PAR1")
     with pytest.raises(DamagedFile):
         journal.check_journal(tmp_path / "run", 4, None)
     replay_run([Journal()], make_run_info(tmp_path / "run", start=3))

@@ -29,7 +29,7 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
-    manifest.replace_files(tmp_path, OLD, create_missing=True)
+    manifest.replace_files(tmp_path, OLD, create_manifest=True)
     path = tmp_path / manifest.MANIFEST_FILE
     content = path.read_text()
     path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
@@ -55,12 +55,12 @@ def test_a_kill_at_any_point_leaves_sound_files(
 ) -> None:
     """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
     if not first:
-        manifest.replace_files(tmp_path, OLD, create_missing=True)
+        manifest.replace_files(tmp_path, OLD, create_manifest=True)
     kill_at_call(
-        monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_missing=True)
+        monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_manifest=True)
     )
     manifest.check_all_files(tmp_path)
-    manifest.replace_files(tmp_path, NEW, create_missing=True)
+    manifest.replace_files(tmp_path, NEW, create_manifest=True)
     manifest.check_all_files(tmp_path)
     (tmp_path / "a").write_bytes(OLD["a"])
     with pytest.raises(DamagedFile):

@@ -26,7 +26,7 @@ def run_folder(folder: Path) -> Path:
         costs = {"time/virtual_s": 10.0 * step, "comm/down_bytes": 1.0 * step, "comm/up_bytes": 2.0 * step}
         journal.observe(replace(make_report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
     metadata.save_info(run)
-    provenance.append_start(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
+    provenance.append_start_record(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     return folder
 
 

@@ -225,7 +225,7 @@ def test_a_forced_resume_continues_and_is_recorded(
     assert run.reports[0].step == 4
     capsys.readouterr()
     last = resumed(logs)  # with the same code again: nothing to force
-    first, second, third = provenance.read_starts(last.folder)
+    first, second, third = provenance.read_start_records(last.folder)
     assert [start["round"] for start in (first, second, third)] == [0, 3, 4]
     assert [start["forced"] is None for start in (first, second, third)] == [True, False, True]
     assert first["sources"] != second["sources"] == third["sources"] == "0badc0de0bad"
@@ -248,11 +248,11 @@ def test_a_run_without_a_forced_resume_has_no_tag(finished_run: FinishedRun) -> 
 
 def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> None:
     start = {"round": 0, "forced": None, **provenance.describe_start({}, {}, "")}
-    provenance.append_start(tmp_path, start)
-    with (tmp_path / provenance.STARTS_FILE).open("a") as file:
+    provenance.append_start_record(tmp_path, start)
+    with (tmp_path / provenance.START_RECORDS_FILE).open("a") as file:
         file.write('{"round": 3, "forc')
-    provenance.append_start(tmp_path, {**start, "round": 5})
-    assert [result["round"] for result in provenance.read_starts(tmp_path)] == [0, 5]
+    provenance.append_start_record(tmp_path, {**start, "round": 5})
+    assert [result["round"] for result in provenance.read_start_records(tmp_path)] == [0, 5]
 
 
 # --- what changes no result ----------------------------------------------------------------------------------------

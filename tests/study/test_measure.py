@@ -87,7 +87,7 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
             "comm/up_bytes": 2.0 * step,
         }
         journal.observe(replace(make_report(step), metrics=metrics))
-    provenance.append_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
+    provenance.append_start_record(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     client_metric, trajectory = measure_run_folder(facts.folder, "clients/jain")
     assert trajectory.steps.tolist() == [0.0, 1.0, 2.0]
     assert math.isnan(columns(trajectory)["late"])

@@ -58,13 +58,13 @@ def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
 
     `sweep_plan` names its machine and process. Raises `OptionError` if the sweep was started on another machine.
     """
-    is_sweep_running = is_locked(folder / sweep_folder.LOCK_FILE)
+    is_sweep_running = is_locked(folder / sweep_folder.SWEEP_LOCK_FILE)
     if is_sweep_running and sweep_plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {sweep_plan.host}: cancel it there")
     queued_jobs = cluster.list_queued_array_ids(folder)
     if not is_sweep_running and not queued_jobs:
         return render_status(folder, sweep_plan)
-    (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
+    (folder / sweep_folder.CANCELLED_MARKER_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
     message_lines = _end_process(folder, sweep_plan.pid, wait_s) if is_sweep_running else []
@@ -88,7 +88,7 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
     deadline_s = time.monotonic() + wait_s
-    while is_locked(folder / sweep_folder.LOCK_FILE):
+    while is_locked(folder / sweep_folder.SWEEP_LOCK_FILE):
         if time.monotonic() > deadline_s:
             os.kill(pid, signal.SIGKILL)
             return [f"  process {pid} was killed: not ended within {wait_s:g} s"]
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> int:
     action, sweep_id = positional_arguments
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
     sweeps_folder = Path(options.get("logs", "logs")) / "sweeps"
-    sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.PLAN_FILE}"))
+    sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}"))
     folder = sweeps_folder / (sweep_ids[-1] if sweep_id == "last" and sweep_ids else sweep_id)
     sweep_plan = sweep_folder.read_plan(folder)
     if sweep_plan is None:

@@ -222,9 +222,9 @@ def run_grid_sweep(folder: Path, configs: Path, launch_options: LaunchOptions) -
     """
     sweep_plan = sweep_folder.read_plan(folder)
     if sweep_plan is None:
-        raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")
+        raise FileNotFoundError(f"{folder} holds no {sweep_folder.SWEEP_PLAN_FILE}")
     is_in_process = launch_options.launcher == "local" and launch_options.n_jobs == 1
-    sweep_lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
+    sweep_lock = try_to_lock(folder / sweep_folder.SWEEP_LOCK_FILE)
 
     def announce_job(job_number: int) -> None:
         if is_in_process and job_number < len(sweep_plan.jobs):

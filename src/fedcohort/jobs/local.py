@@ -154,7 +154,7 @@ def describe_exit(exit_code: int) -> str:
 
 def find_worker_log_path(sweep: Path, job_number: int) -> Path:
     """Return the path of the output file of the job `job_number` in a worker; `sweep` is the sweep's folder."""
-    return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
+    return sweep / sweep_folder.JOB_RECORDS_FOLDER / f"{job_number}.log"
 
 
 def _start_worker(context: JobContext, worker_by_connection: dict[Connection, BaseProcess]) -> Connection:

@@ -99,7 +99,7 @@ def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> Swee
         plan: the jobs of the sweep.
         is_live: whether a process or SLURM is known to run its jobs; otherwise this is looked up.
     """
-    is_live = is_live or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_array_ids(sweep))
+    is_live = is_live or is_locked(sweep / sweep_folder.SWEEP_LOCK_FILE) or bool(cluster.list_queued_array_ids(sweep))
     record_by_number = dict(sweep_folder.read_job_records(sweep))
     for job_number, record in record_by_number.items() if not is_live else ():
         is_run_locked = record.folder is not None and is_locked(record.folder / "run.lock")
@@ -126,7 +126,7 @@ def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
 
 def is_cancelled(sweep: Path) -> bool:
     """Return whether `fedcohort sweep cancel` has ended the sweep in the folder `sweep`."""
-    return (sweep / sweep_folder.CANCELLED_FILE).exists()
+    return (sweep / sweep_folder.CANCELLED_MARKER_FILE).exists()
 
 
 def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:

@@ -24,7 +24,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
 from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_job_as_failed
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.record.sweep_folder import SWEEP_LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
 from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
@@ -59,7 +59,7 @@ class Sweep:
         """Write the plan of the sweep to the folder `folder`, before its first job starts."""
         self.folder, self.plan = folder, plan
         save_plan(folder, plan)
-        self._lock = try_to_lock(folder / LOCK_FILE)
+        self._lock = try_to_lock(folder / SWEEP_LOCK_FILE)
 
     def read_records(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""

@@ -50,12 +50,12 @@ class RunRequest:
     def find_folder_use(self, run_path: Path) -> FolderUse:
         """Return the use that this run can make of the run in the run folder `run_path`.
 
-        The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one. It is also
-        `UNRELATED` if it belongs to another job of the sweep and is not `FINISHED`.
+        The use is `UNRELATED_RUN` if the resumed run could give other results than an uninterrupted one. It is also
+        `UNRELATED_RUN` if the folder belongs to another job of the sweep and its run is not finished.
         """
         folder_use = self._find_use_without_siblings(run_path)
-        is_excluded = run_path in self.sibling_folders and folder_use is not FolderUse.FINISHED_RUN
-        return FolderUse.UNRELATED_RUN if is_excluded else folder_use
+        is_sibling_run = run_path in self.sibling_folders and folder_use is not FolderUse.FINISHED_RUN
+        return FolderUse.UNRELATED_RUN if is_sibling_run else folder_use
 
     def _find_use_without_siblings(self, run_path: Path) -> FolderUse:
         status = read_status(run_path)
@@ -74,7 +74,7 @@ class RunRequest:
         return FolderUse.EXTENDABLE_RUN
 
 
-def claim_folder(logs_folder: Path, name_stem: str, request: RunRequest, resumes: bool) -> RunFolder:
+def claim_folder(logs_folder: Path, folder_stem: str, request: RunRequest, resumes: bool) -> RunFolder:
     """Return the folder for a run, with its lock held.
 
     With `resumes` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
@@ -84,7 +84,7 @@ def claim_folder(logs_folder: Path, name_stem: str, request: RunRequest, resumes
 
     Args:
         logs_folder: folder of logs, whose subfolder `runs` has the run folders.
-        name_stem: start of a new folder's name.
+        folder_stem: start of a new folder's name.
         request: the run that needs a folder.
         resumes: whether the run may take an existing folder.
 
@@ -98,7 +98,7 @@ def claim_folder(logs_folder: Path, name_stem: str, request: RunRequest, resumes
         runs_folder.mkdir(parents=True, exist_ok=True)
     if resumes and (run_folder := _find_resumable_run(runs_folder, request)):
         return run_folder
-    return _make_folder(runs_folder, f"{name_stem}-{request.config_digest}-s{request.seed}")
+    return _make_run_folder(runs_folder, f"{folder_stem}-{request.config_digest}-s{request.seed}")
 
 
 @contextmanager
@@ -110,14 +110,14 @@ def _name_folder_in_errors(folder: Path) -> Iterator[None]:
         raise OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})") from error
 
 
-def _make_folder(runs_folder: Path, name_stem: str) -> RunFolder:
+def _make_run_folder(runs_folder: Path, folder_stem: str) -> RunFolder:
     for folder_number in range(1, 10**6):
-        run_path = runs_folder / (name_stem if folder_number == 1 else f"{name_stem}-{folder_number}")
+        run_path = runs_folder / (folder_stem if folder_number == 1 else f"{folder_stem}-{folder_number}")
         with _name_folder_in_errors(runs_folder), suppress(FileExistsError):
             run_path.mkdir()
             if (lock_file := take_lock(run_path)) is not None:
                 return RunFolder(run_path, lock_file, is_new=True)
-    raise OptionError(f"{runs_folder} holds too many runs called {name_stem}: choose another paths.logs")
+    raise OptionError(f"{runs_folder} holds too many runs called {folder_stem}: choose another paths.logs")
 
 
 def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | None:
@@ -133,7 +133,7 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
             log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", status_file)
 
     def rank_run(p: Path) -> tuple[FolderUse, int, float]:
-        """Return the rank of the run folder `path`: the highest is the run to resume.
+        """Return the rank of the run folder `p`: the run with the highest rank is resumed.
 
         An extension resumes the run with the most rounds, another run resumes the newest one.
         """
@@ -153,8 +153,12 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
 
 def _list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
     """Return the run folders in `runs_folder` with the hash `config_digest` and the seed in their names."""
-    key = f"-{config_digest}-s{seed}"
-    return [path for path in runs_folder.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
+    suffix = f"-{config_digest}-s{seed}"
+    return [
+        path
+        for path in runs_folder.glob(f"*{suffix}*")
+        if path.name.split(suffix)[1][:1] in ("", "-") and path.is_dir()
+    ]
 
 
 def _is_unlocked(run_path: Path) -> bool:

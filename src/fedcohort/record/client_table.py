@@ -72,16 +72,16 @@ COLUMN_ORDER = (
 )
 
 
-def write_rows(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
+def write_rows(run_path: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
     """Write the per-client table of a round, such as `clients/000012.parquet`, and return the digest of the file.
 
     The file is renamed at the end. The rename is on the disk once the journal's line of the round is written.
 
     Args:
-        folder: the run folder.
+        run_path: the run folder.
         step: number of the round.
-        columns: values of all clients by column name, [n_clients] each; False or NaN is no value. Only the clients of
-            `ClientFacts.clients_with_rows` are written. NaN is written as null.
+        columns: values of all clients by column name, [n_clients] each; False or NaN means that there is no value. Only
+            the clients of `ClientFacts.clients_with_rows` are written. NaN is written as null.
     """
     import pyarrow as pa
 
@@ -89,20 +89,20 @@ def write_rows(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     client_ids = client_facts.clients_with_rows
     row_values = client_facts.rows_of_clients(client_ids)
     id_columns = {"step": np.full(len(client_ids), step, dtype=np.int32), "client": client_ids.astype(np.int32)}
-    flag_columns = {name: row_values.get(name, np.zeros(len(client_ids), dtype=bool)) for name in FLAG_NAMES}
-    numbers = {name: values for name, values in row_values.items() if name not in FLAG_NAMES}
+    flag_columns = {k: row_values.get(k, np.zeros(len(client_ids), dtype=bool)) for k in FLAG_NAMES}
+    number_columns = {k: v for k, v in row_values.items() if k not in FLAG_NAMES}
     # NaN becomes null
-    nullable_columns = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}
+    nullable_columns = {k: pa.array(v, pa.float64(), from_pandas=True) for k, v in number_columns.items()}
     arrow_table = pa.table({**id_columns, **flag_columns, **nullable_columns})
     parquet_bytes = io.BytesIO()
     parquet.write_table(arrow_table, parquet_bytes)
-    (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
-    write_atomically(client_files.step_file(folder, step), parquet_bytes.getbuffer())
+    (run_path / client_files.STEP_FILES_FOLDER).mkdir(exist_ok=True)
+    write_atomically(client_files.path_of_step(run_path, step), parquet_bytes.getbuffer())
     return digest.digest_of_bytes(parquet_bytes.getbuffer())
 
 
 def load_rows(
-    folder: Path,
+    run_path: Path,
     steps: Collection[int],
     columns: Sequence[str] | None = None,
     digests: Mapping[int, str] = MappingProxyType({}),
@@ -110,7 +110,7 @@ def load_rows(
     """Return the per-client table of some rounds, ordered by round and client; NaN for unknown values.
 
     Args:
-        folder: the run folder.
+        run_path: the run folder.
         steps: numbers of the rounds.
         columns: columns in addition to `step` and `client`; those that no file has are left out. None for all columns.
         digests: digest of each round's file, which the journal has.
@@ -122,8 +122,8 @@ def load_rows(
     import pyarrow as pa
 
     column_names = None if columns is None else ["step", "client", *columns]
-    table_paths = client_files.list_table_files(folder, steps, digests)
-    tables = [_read_rows(path, steps, column_names, digests) for path in table_paths]
+    table_paths = client_files.list_table_files(run_path, steps, digests)
+    tables = [_read_table_rows(table_path, steps, column_names, digests) for table_path in table_paths]
     if not tables:
         return pd.DataFrame(columns=column_names or ["step", "client"])
     arrow_table = pa.concat_tables(tables, promote_options="permissive")
@@ -131,13 +131,13 @@ def load_rows(
     return client_frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def merge_step_files(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
+def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
     """Write the per-client tables of all rounds into `clients.parquet`, and remove the folder `clients`.
 
     If the process is killed in between, both remain and no row is lost.
 
     Args:
-        folder: the run folder.
+        run_path: the run folder.
         steps: numbers of the rounds.
         digests: digest of each round's file in the journal.
 
@@ -146,40 +146,40 @@ def merge_step_files(folder: Path, steps: Collection[int], digests: Mapping[int,
     """
     import pyarrow as pa
 
-    table_paths = client_files.list_table_files(folder, steps, digests)
-    if not table_paths or table_paths == [folder / client_files.TABLE_FILE]:
-        shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
+    table_paths = client_files.list_table_files(run_path, steps, digests)
+    if not table_paths or table_paths == [run_path / client_files.TABLE_FILE]:
+        shutil.rmtree(run_path / client_files.STEP_FILES_FOLDER, ignore_errors=True)
         return
-    merged_steps = sorted(step for p in table_paths for step in client_files.list_steps(p))
-    open_files = (client_files.open_verified_table(p, digests.get(client_files.file_step(p))) for p in table_paths)
+    merged_steps = sorted(step for p in table_paths for step in client_files.list_steps_in_table(p))
+    open_files = (client_files.open_verified_table(p, digests.get(client_files.step_of_file(p))) for p in table_paths)
     schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in open_files], promote_options="permissive")
     schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
-    schema = pa.schema(schema_fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
-    with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft_path:
+    schema = pa.schema(schema_fields, metadata={client_files.STEPS_METADATA_KEY: json.dumps(merged_steps)})
+    with disk.replace_atomically(run_path / client_files.TABLE_FILE) as draft_path:
         with parquet.open_writer(draft_path, schema) as writer:
             for row_group in _yield_row_groups(table_paths):
                 writer.write_table(pa.concat_tables([schema.empty_table(), row_group], promote_options="permissive"))
         with draft_path.open("rb") as parquet_file:
             os.fsync(parquet_file.fileno())
-    shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
+    shutil.rmtree(run_path / client_files.STEP_FILES_FOLDER, ignore_errors=True)
 
 
 def _column_sort_key(column_name: str) -> tuple[int, str]:
     """Return the key by which a column of the per-client table is sorted, the same in all rounds and runs."""
-    name_family = next((prefix for prefix in COLUMN_PREFIXES if column_name.startswith(prefix)), column_name)
-    return (COLUMN_ORDER.index(name_family) if name_family in COLUMN_ORDER else len(COLUMN_ORDER)), column_name
+    column_family = next((p for p in COLUMN_PREFIXES if column_name.startswith(p)), column_name)
+    return (COLUMN_ORDER.index(column_family) if column_family in COLUMN_ORDER else len(COLUMN_ORDER)), column_name
 
 
-def _read_rows(
+def _read_table_rows(
     table_path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
 ) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    pq_file = client_files.open_verified_table(table_path, digests.get(client_files.file_step(table_path)))
-    column_names = pq_file.schema_arrow.names
+    pq_file = client_files.open_verified_table(table_path, digests.get(client_files.step_of_file(table_path)))
+    file_columns = pq_file.schema_arrow.names
     with client_files.name_file_in_errors(table_path):
-        table = pq_file.read(columns=None if columns is None else [name for name in columns if name in column_names])
+        table = pq_file.read(columns=None if columns is None else [k for k in columns if k in file_columns])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 

@@ -96,11 +96,11 @@ def has_checkpoint(run_path: Path) -> bool:
 
 def check_file_types(path: Path) -> None:
     """Raise `DamagedFile` if a file of the run folder `path` is no regular file, or a subfolder is no folder."""
-    for name in (*MANIFEST_FILES, *UNLISTED_FILES):
-        is_file(path / name)
-    for name in RUN_SUBFOLDERS:
-        if (path / name).exists() and not (path / name).is_dir():
-            raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
+    for k in (*MANIFEST_FILES, *UNLISTED_FILES):
+        is_file(path / k)
+    for k in RUN_SUBFOLDERS:
+        if (path / k).exists() and not (path / k).is_dir():
+            raise DamagedFile(f"{path / k} is damaged: it must be a folder. Restore it from a copy, or remove it")
 
 
 def read_status(run_path: Path) -> dict[str, Any]:
@@ -111,22 +111,22 @@ def read_status(run_path: Path) -> dict[str, Any]:
     """
     try:
         status_text = (run_path / "status.json").read_text() if is_file(run_path / "status.json") else "{}"
-        status = json.loads(status_text)
+        status_content = json.loads(status_text)
     except (OSError, ValueError):
         return {}
-    if not isinstance(status, dict) or digest.check_digest(status_text)[1] is False:
+    if not isinstance(status_content, dict) or digest.check_digest(status_text)[1] is False:
         return {}
-    return status if all(isinstance(status.get(field_name, 0), int) for field_name in ("rounds_done", "rounds")) else {}
+    return status_content if all(isinstance(status_content.get(f, 0), int) for f in ("rounds_done", "rounds")) else {}
 
 
-def read_spending(status: Mapping[str, Any]) -> BudgetHistory:
-    """Return what a run has spent of its budget, from `status`, the content of its `status.json`.
+def read_spending(status_content: Mapping[str, Any]) -> BudgetHistory:
+    """Return what a run has spent of its budget, from `status_content`, the content of its `status.json`.
 
     Files of older versions have the rounds only.
     """
-    if "spent" in status:
-        return BudgetHistory.from_plain_data(status["spent"])
-    return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
+    if "spent" in status_content:
+        return BudgetHistory.from_plain_data(status_content["spent"])
+    return BudgetHistory(BudgetUse(status_content.get("rounds_done", 0)))
 
 
 def describe_log(run_path: Path | None) -> str:

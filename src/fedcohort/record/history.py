@@ -90,7 +90,7 @@ class History:
     draws: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
     @property
-    def final(self) -> dict[str, float]:
+    def last_metrics(self) -> dict[str, float]:
         """Last measured value of each metric, by name, which may be NaN."""
         return {name: float(self.metrics[name].loc[metric_steps[-1]]) for name, metric_steps in self.measured.items()}
 
@@ -143,12 +143,12 @@ def read_undamaged_lines(path: Path, offset: int = 0, previous_digest: str = "")
     """
     if not is_file(path):
         return [], offset, ""
-    with path.open("rb") as file:
-        file.seek(offset)
-        line_texts = file.read().split(b"\n")[:-1]
+    with path.open("rb") as journal_file:
+        journal_file.seek(offset)
+        line_texts = journal_file.read().split(b"\n")[:-1]
     lines: list[JournalLine] = []
     for line_number, line_text in enumerate(line_texts):
-        line, is_undamaged = _parse_line(line_text, previous_digest)
+        line, is_undamaged = _parse_journal_line(line_text, previous_digest)
         if line is None or not is_undamaged:
             is_incomplete_last_line = line is None and line_number == len(line_texts) - 1
             place_text = f"after round {lines[-1].step}" if lines else "at its first line"
@@ -186,7 +186,7 @@ def require_journal(folder: Path, reader_name: str) -> None:
         raise IncompatibleConfig(f"{reader_name} reads the journal: do not remove callback.journal, the first callback")
 
 
-def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | None, bool]:
+def _parse_journal_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | None, bool]:
     """Return a line of the journal, and whether its digest is right or missing.
 
     Args:
@@ -198,7 +198,7 @@ def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | N
     """
     try:
         entry: Any = json.loads(line_text)
-        trace = {name: (mean, std) for name, (mean, std) in entry["trace"].items()}
+        trace = {name: (m, s) for name, (m, s) in entry["trace"].items()}
         checksum, is_undamaged = digest.check_digest(line_text.decode(), previous_digest)
         return JournalLine(**{**entry, "trace": trace, "digest": checksum}), bool(is_undamaged) or "digest" not in entry
     except (ValueError, TypeError, KeyError, AttributeError):

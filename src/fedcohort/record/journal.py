@@ -92,8 +92,8 @@ class Journal(Observer):
 
     def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
         fingerprints_text = f"fingerprint {report.fingerprint}, was {earlier_fingerprint}"
-        place_text = f"the journal of {self._folder} at round {report.step}"
-        difference_text = f"the resumed run differs from {place_text} ({fingerprints_text})"
+        journal_position = f"the journal of {self._folder} at round {report.step}"
+        difference_text = f"the resumed run differs from {journal_position} ({fingerprints_text})"
         if self._is_forced:
             log.warning("resume=force: %s; the run continues, and the journal keeps its line", difference_text)
             return
@@ -182,8 +182,8 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
     line = JournalLine(
         step=report.step,
         time_ms=time.time_ns() // 1_000_000,
-        metrics={name: float(value) for name, value in report.metrics.items()},
-        trace={name: (float(mean), float(std)) for name, (mean, std) in report.trace.items()},
+        metrics={n: float(v) for n, v in report.metrics.items()},
+        trace={n: (float(m), float(s)) for n, (m, s) in report.trace.items()},
         fingerprint=report.fingerprint,
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
@@ -191,7 +191,7 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
         table=table_digest,
         draws=None if report.draw_log is None else encode_draws(report.draw_log),
     )
-    line_fields = {name: value for name, value in vars(line).items() if name != "digest"}
+    line_fields = {n: v for n, v in vars(line).items() if n != "digest"}
     line_text = digest.append_digest(json.dumps(line_fields), previous_digest)
     journal_file.write(f"{line_text}\n".encode())
     journal_file.flush()

@@ -25,7 +25,14 @@ from fedcohort.types import (
 
 
 class LoggedSelector:
-    """A selector that gets its contexts, answers and outcomes from a run's log, one round after the other."""
+    """A selector that is replayed: its contexts, answers to queries and outcomes come from a run's log.
+
+    Args:
+        selector: the selector to replay, which may differ from the run's.
+        selector_name: name of its choice, for messages.
+        run_log: the finished run.
+        cohort: number of clients that the selector selects in each round.
+    """
 
     def __init__(self, selector: Selector[Any], selector_name: str, run_log: RunLog, cohort: int) -> None:
         self.selector, self.name, self.log, self.cohort = selector, selector_name, run_log, cohort
@@ -112,8 +119,8 @@ class LoggedSelector:
         if self.selector.backs_off:
             ctx = withhold_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available_ids) else []
-        _check_queries(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
-        answers = {probe.signal: self._answer_query(round, probe) for probe in probes if not probe.concurrent}
+        _check_queries_are_logged(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
+        answers = {query.signal: self._answer_query(round, query) for query in probes if not query.concurrent}
         rng.start_selection()
         selection, self.state = self.selector.select(self.state, ctx, answers)
         return probes, selection, rng.finish()
@@ -129,9 +136,9 @@ class LoggedSelector:
         Raises:
             IncompatibleConfig: the log lacks the signal of a concurrent query.
         """
-        signals = {name: values[round.arrived_ids] for name, values in round.signals.items()}
+        signals = {n: v[round.arrived_ids] for n, v in round.signals.items()}
         # the rows of other rounds may be wider
-        signals |= {name: signals[name][:, : len(round.arrived_ids)] for name in self.pairwise}
+        signals |= {n: signals[n][:, : len(round.arrived_ids)] for n in self.pairwise}
         round_outcome = RoundOutcome(
             round=round.t,
             selection=selection,
@@ -145,32 +152,32 @@ class LoggedSelector:
         self.failures = update_backoff(self.failures, round_outcome)
         return aggregation_override
 
-    def _answer_query(self, round: LoggedRound, probe: Probe) -> ProbeResult:
-        if probe.signal not in round.signals:
+    def _answer_query(self, round: LoggedRound, query: Probe) -> ProbeResult:
+        if query.signal not in round.signals:
             raise IncompatibleConfig(
-                f"selector={self.name} queries {probe.signal} in round {round.t + 1}, which the log of "
+                f"selector={self.name} queries {query.signal} in round {round.t + 1}, which the log of "
                 f"{self.log.info.folder} doesn't have: choose another selector, or train with selector={self.name}"
             )
-        return ProbeResult(probe.clients, round.signals[probe.signal][probe.clients])
+        return ProbeResult(query.clients, round.signals[query.signal][query.clients])
 
 
-def _check_queries(
-    log: RunLog, round: LoggedRound, name: str, logged_probes: Sequence[Probe], probes: Sequence[Probe]
+def _check_queries_are_logged(
+    run_log: RunLog, round: LoggedRound, name: str, logged_probes: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
     """Raise `IncompatibleConfig` for a query to which the log has no answers.
 
     Args:
-        log: the finished run.
+        run_log: the finished run.
         round: the round that is replayed.
         name: name of the replayed selector.
         logged_probes: queries of the run's selector in this round.
         probes: queries of the replayed selector.
     """
-    for probe in probes:
-        matching_probes = [p for p in logged_probes if p.signal == probe.signal and p.options == probe.options]
-        if not matching_probes or not np.isin(probe.clients, matching_probes[0].clients).all():
-            options_text = "".join(f" {option}={value}" for option, value in probe.options.items())
+    for query in probes:
+        matching_probes = [p for p in logged_probes if p.signal == query.signal and p.options == query.options]
+        if not matching_probes or not np.isin(query.clients, matching_probes[0].clients).all():
+            options_text = "".join(f" {k}={v}" for k, v in query.options.items())
             raise IncompatibleConfig(
-                f"selector={name} queries {probe.signal}{options_text} in round {round.t + 1} from clients for which "
-                f"the log of {log.info.folder} has no value: choose another selector, or train with selector={name}"
+                f"selector={name} queries {query.signal}{options_text} in round {round.t + 1} from clients for which "
+                f"the log of {run_log.info.folder} has no value: choose another selector, or train with selector={name}"
             )

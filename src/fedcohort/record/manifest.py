@@ -20,7 +20,7 @@ from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 
 MANIFEST_FILE, MANIFEST_FORMAT = "manifest.json", 1
-DAMAGE_ADVICE = "Restore it from a copy; if you changed it on purpose, remove {0}"
+DAMAGED_FILE_ADVICE = "Restore it from a copy; if you changed it on purpose, remove {0}"
 FileEntry = dict[str, Any] | None
 EntriesByFile = Mapping[str, list[FileEntry]]
 
@@ -35,25 +35,25 @@ def remove_manifest(folder: Path) -> None:
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
 
 
-def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_missing: bool = False) -> None:
+def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_manifest: bool = False) -> None:
     """Write files of a folder atomically, and update the folder's manifest.
 
     Args:
         folder: the folder.
         contents: new content of each file, by name.
-        create_missing: whether to write a manifest if there is none.
+        create_manifest: whether to write a manifest if there is none.
     """
     entries = _read_manifest(folder)
-    if entries is None and not create_missing:
-        for name, content in contents.items():
-            write_atomically(folder / name, content)
+    if entries is None and not create_manifest:
+        for name, file_content in contents.items():
+            write_atomically(folder / name, file_content)
         return
     new_entries = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
     previous_entries = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
     _write_manifest(folder, {**entries, **{name: [previous_entries[name], new_entries[name]] for name in contents}})
-    for name, content in contents.items():
-        write_atomically(folder / name, content)
+    for name, file_content in contents.items():
+        write_atomically(folder / name, file_content)
     _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
@@ -61,21 +61,21 @@ def check_file(file_path: Path) -> None:
     """Raise `DamagedFile` if the file `file_path` is missing or differs, although its folder's manifest lists it."""
     entries = _read_manifest(file_path.parent)
     if entries is not None and file_path.name in entries:
-        _check_entries(file_path, entries[file_path.name])
+        _check_file_entries(file_path, entries[file_path.name])
 
 
 def check_all_files(folder: Path) -> None:
     """Check every file in the manifest of `folder`. Raises `DamagedFile`."""
     for name, entries in (_read_manifest(folder) or {}).items():
-        _check_entries(folder / name, entries)
+        _check_file_entries(folder / name, entries)
 
 
-def _check_entries(path: Path, entries: list[FileEntry]) -> None:
-    advice_text, file_exists = DAMAGE_ADVICE.format(path.with_name(MANIFEST_FILE)), is_file(path)
+def _check_file_entries(path: Path, entries: list[FileEntry]) -> None:
+    damage_advice, file_exists = DAMAGED_FILE_ADVICE.format(path.with_name(MANIFEST_FILE)), is_file(path)
     if not file_exists and None not in entries:
-        raise DamagedFile(f"{path} is missing, although {MANIFEST_FILE} in its folder lists it. {advice_text}")
+        raise DamagedFile(f"{path} is missing, although {MANIFEST_FILE} in its folder lists it. {damage_advice}")
     if file_exists and _describe_file(path) not in entries:
-        raise DamagedFile(f"{path} is damaged: its content differs from {MANIFEST_FILE} in its folder. {advice_text}")
+        raise DamagedFile(f"{path} is damaged: its content differs from {MANIFEST_FILE} in its folder. {damage_advice}")
 
 
 def _describe_file(file_path: Path) -> dict[str, Any]:

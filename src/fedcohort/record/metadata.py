@@ -24,7 +24,7 @@ from fedcohort.record.folder import check_file_types
 from fedcohort.record.observer import RunInfo
 
 INFO_FILE, ARRAYS_FILE = "info.json", "info.npz"
-READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImplementedError, zlib.error, BadZipFile)
+NPZ_READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImplementedError, zlib.error, BadZipFile)
 REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
@@ -48,10 +48,10 @@ def _write_info(info: RunInfo, start_times: list[int]) -> None:
         start_times: when each process of the run started, in milliseconds since 1970.
     """
     field_values = {f.name: getattr(info, f.name) for f in dataclasses.fields(info)}
-    array_by_field = {name: v for name, v in field_values.items() if isinstance(v, np.ndarray)}
+    array_by_field = {n: v for n, v in field_values.items() if isinstance(v, np.ndarray)}
     npz_bytes = io.BytesIO()
-    np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(v) for name, v in array_by_field.items()})
-    encoded_values = {name: _encode_field(v) for name, v in field_values.items()}
+    np.savez(npz_bytes, allow_pickle=False, **{n: _shrink_integers(v) for n, v in array_by_field.items()})
+    encoded_values = {n: _encode_field(v) for n, v in field_values.items()}
     del encoded_values["folder"]  # a folder may be copied to another machine
     info_text = digest.append_digest(json.dumps({"starts_ms": start_times, "info": encoded_values}, default=str)) + "\n"
     manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: info_text.encode()})
@@ -71,27 +71,27 @@ def _shrink_integers(integers: np.ndarray) -> np.ndarray:
 def load_info(folder: Path) -> RunInfo:
     """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are missing or damaged."""
     fields = _read_info(folder)["info"]
-    fields = {n: value for n, value in fields.items() if n in {f.name for f in dataclasses.fields(RunInfo)}}
+    fields = {n: v for n, v in fields.items() if n in {f.name for f in dataclasses.fields(RunInfo)}}
     # older versions of fedcohort stored the arrays in info.json
-    old_arrays = {n: np.asarray(v["array"], v["dtype"]) for n, v in fields.items() if _has_keys(v, "dtype", "array")}
-    dtype_by_array = {n: value["dtype"] for n, value in fields.items() if _has_keys(value, "dtype")}
-    array_by_field = {**old_arrays, **(_read_arrays(folder, dtype_by_array) if dtype_by_array else {})}
+    json_arrays = {n: np.asarray(v["array"], v["dtype"]) for n, v in fields.items() if _has_keys(v, "dtype", "array")}
+    dtype_by_array = {n: v["dtype"] for n, v in fields.items() if _has_keys(v, "dtype")}
+    array_by_field = {**json_arrays, **(_read_npz_arrays(folder, dtype_by_array) if dtype_by_array else {})}
     try:
         return RunInfo(folder=folder, **{**fields, **array_by_field})
     except TypeError as error:
         raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
 
 
-def _read_arrays(folder: Path, dtype_by_array: dict[str, str]) -> dict[str, np.ndarray]:
-    path = folder / ARRAYS_FILE
+def _read_npz_arrays(run_path: Path, dtype_by_array: dict[str, str]) -> dict[str, np.ndarray]:
+    path = run_path / ARRAYS_FILE
     manifest.check_file(path)
     if not is_file(path):
-        problem = f"{folder} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to"
-        raise CheckpointError(f"{problem}. Copy the whole folder again")
+        npz_problem = f"{run_path} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to"
+        raise CheckpointError(f"{npz_problem}. Copy the whole folder again")
     try:
         with np.load(path, allow_pickle=False) as npz_archive:
-            return {name: npz_archive[name].astype(dtype, copy=False) for name, dtype in dtype_by_array.items()}
-    except READ_ERRORS as error:
+            return {n: npz_archive[n].astype(array_dtype, copy=False) for n, array_dtype in dtype_by_array.items()}
+    except NPZ_READ_ERRORS as error:
         raise DamagedFile(f"{path} is damaged: the arrays of {INFO_FILE} cannot be read ({error}). {REMEDY}") from error
 
 
@@ -115,15 +115,15 @@ def read_start_times(folder: Path) -> list[int]:
     return list(_read_info(folder)["starts_ms"])
 
 
-def _read_info(folder: Path) -> dict[str, Any]:
-    info_path = folder / INFO_FILE
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder} is not the folder of a run: there is no such folder. Name one in logs/runs")
-    check_file_types(folder)
+def _read_info(run_path: Path) -> dict[str, Any]:
+    info_path = run_path / INFO_FILE
+    if not run_path.is_dir():
+        raise CheckpointError(f"{run_path} is not the folder of a run: there is no such folder. Name one in logs/runs")
+    check_file_types(run_path)
     manifest.check_file(info_path)
     info_document = digest.read_json(info_path, REMEDY)
     if info_document is None:
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {INFO_FILE}. Name one in logs/runs")
+        raise CheckpointError(f"{run_path} is not the folder of a run: it holds no {INFO_FILE}. Name one in logs/runs")
     if not (isinstance(info_document.get("info"), dict) and isinstance(info_document.get("starts_ms"), list)):
         raise DamagedFile(f"{info_path} is damaged: info is no object, or starts_ms no list. {REMEDY}")
     return info_document

@@ -40,7 +40,7 @@ class RunInfo:
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.
         spent: cost of these rounds (`round.budget.BudgetHistory.to_plain_data`); {} for a new run.
-        starts: every start of the run, this one last (`provenance.append_start`).
+        starts: every start of the run, this one last (`provenance.append_start_record`).
     """
 
     folder: Path

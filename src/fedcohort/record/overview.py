@@ -10,10 +10,10 @@ from fedcohort import units
 from fedcohort.record import population
 from fedcohort.record.observer import RunInfo
 
-MAIN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+SHOWN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
 GROUPS_OF_PRESET = ("partition", "label_noise")
 OPTIONS_WITH_ROW = (
-    *(*MAIN_GROUPS, "seed", "rounds"),
+    *(*SHOWN_GROUPS, "seed", "rounds"),
     *("until.virtual_s", "until.bytes", "until.acc", "until.client_flops", "until.joules"),
 )
 MAX_LABELS = 12  # class names that the table lists
@@ -22,38 +22,38 @@ MAX_LABELS = 12  # class names that the table lists
 def describe_choices(info: RunInfo) -> str:
     """Return the main choices of a run with metadata `info` as text, such as `selector=flash  agg=fedavg`."""
     hidden_groups = GROUPS_OF_PRESET if "heterogeneity" in info.choices else ()
-    groups = [group for group in MAIN_GROUPS if group in info.choices and group not in hidden_groups]
-    return "  ".join(f"{group}={info.choices[group]}" for group in groups)
+    shown_groups = [g for g in SHOWN_GROUPS if g in info.choices and g not in hidden_groups]
+    return "  ".join(f"{g}={info.choices[g]}" for g in shown_groups)
 
 
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return label and value of each fact in the start-up table, given a run's metadata `info`."""
-    sizes_text = _describe_range(info.n_train)
+    client_sizes_text = _describe_range(info.n_train)
     classes_text = f"{_describe_range(population.count_classes(info.class_counts))} of {info.class_counts.shape[1]}"
-    typed_options = [f"{name}={value}" for name, value in info.changed.items() if name not in OPTIONS_WITH_ROW]
+    typed_options = [f"{k}={v}" for k, v in info.changed.items() if k not in OPTIONS_WITH_ROW]
     skewed_share = population.find_skewed_clients(info.class_counts).mean() if len(info.n_train) else math.nan
     mean_noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round_text = f", from round {info.start}" if info.start else ""
-    facts = [
+    run_facts = [
         ("run", describe_choices(info)),
         *([("changed", f"{'  '.join(typed_options)}  (the rest as in configs/)")] if typed_options else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round_text}"),
         *([("until", budget_text)] if (budget_text := info.budget.describe_until_limits()) else []),
-        ("clients", f"{len(info.n_train)} with {sizes_text} samples (min / median / max)"),
+        ("clients", f"{len(info.n_train)} with {client_sizes_text} samples (min / median / max)"),
         ("classes", f"{classes_text} per client" if info.class_counts.shape[1] > 1 else "none"),
-        *([("labels", describe_labels(info.labels))] if info.labels else []),
+        *([("labels", describe_class_names(info.labels))] if info.labels else []),
         ("skewed", f"{units.percent(skewed_share)} of clients; mean label noise {units.percent(mean_noise)}"),
         *([("imbalance", describe_imbalance(info.skew))] if info.skew else []),
         *([("clients/*", sampling_text)] if (sampling_text := describe_sampling(info)) else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return facts + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
+    return run_facts + [(k, info.tags[k]) for k in ("hub", "inputs", "engine", "tracking") if info.tags.get(k)]
 
 
 def _describe_range(client_values: np.ndarray) -> str:
-    return " / ".join(f"{value:.0f}" for value in population.min_median_max(client_values))
+    return " / ".join(f"{v:.0f}" for v in population.find_min_median_max(client_values))
 
 
 def describe_sampling(info: RunInfo) -> str:
@@ -68,13 +68,13 @@ def describe_sampling(info: RunInfo) -> str:
     return f"of {n_sampled_clients:,} of the {len(info.n_train):,} clients, the same in every round"
 
 
-def describe_labels(class_names: Mapping[str, str]) -> str:
+def describe_class_names(class_names: Mapping[str, str]) -> str:
     """Return numbers and names of classes as text, such as `0 cat, 1 dog`; long lists are cut.
 
     Args:
         class_names: name of each class by its number.
     """
-    labels = [f"{class_number} {name}" for class_number, name in class_names.items()]
+    labels = [f"{class_number} {k}" for class_number, k in class_names.items()]
     return ", ".join(labels[:MAX_LABELS]) + (f", {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else "")
 
 
@@ -85,9 +85,7 @@ def describe_imbalance(skew: Mapping[str, float]) -> str:
         skew: imbalance metrics by name (`skew.skew_metrics`).
     """
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
-    measured_metrics = [
-        (label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew
-    ]
+    measured_metrics = [(label, f"global_{k}", f"client_{k}") for k, label in metric_names if f"global_{k}" in skew]
     return "; ".join(f"{label} {skew[g]:.3f}, per client {skew[c]:.3f}" for label, g, c in measured_metrics)
 
 
@@ -102,14 +100,14 @@ def name_heterogeneity(info: RunInfo) -> str:
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
     is_clean = info.choices.get("label_noise") == "none"
-    label_noise_text = "no label noise" if is_clean else _describe_choice(info, "label_noise")
-    heterogeneity_text = f"{_describe_choice(info, 'partition')} + {label_noise_text}"
+    label_noise_text = "no label noise" if is_clean else _describe_group_choice(info, "label_noise")
+    heterogeneity_text = f"{_describe_group_choice(info, 'partition')} + {label_noise_text}"
     if info.choices.get("feature_noise", "none") == "none":
         return heterogeneity_text
-    return f"{heterogeneity_text} + {_describe_choice(info, 'feature_noise')} in inputs"
+    return f"{heterogeneity_text} + {_describe_group_choice(info, 'feature_noise')} in inputs"
 
 
-def _describe_choice(info: RunInfo, group: str) -> str:
+def _describe_group_choice(info: RunInfo, group: str) -> str:
     """Return the choice of a config group with its options, such as `beta(a=15)`.
 
     Args:
@@ -117,11 +115,11 @@ def _describe_choice(info: RunInfo, group: str) -> str:
         group: name of the group; nested groups have dotted names, such as `partition.base`.
     """
     config_node: Any = info.config
-    for name in group.split("."):
-        config_node = config_node.get(name, {})
+    for k in group.split("."):
+        config_node = config_node.get(k, {})
     option_texts = [
-        _describe_choice(info, f"{group}.{name}") if isinstance(value, Mapping) else f"{name}={value}"
-        for name, value in config_node.items()
-        if name != "_target_"
+        _describe_group_choice(info, f"{group}.{k}") if isinstance(v, Mapping) else f"{k}={v}"
+        for k, v in config_node.items()
+        if k != "_target_"
     ]
     return info.choices.get(group, "?") + (f"({', '.join(option_texts)})" if option_texts else "")

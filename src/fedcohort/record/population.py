@@ -13,7 +13,7 @@ from fedcohort.types import Values
 FALSE_POSITIVE_RATE = 0.001  # false positives: share of clients of a random partition that count as skewed
 MIN_SKEWED_SHARE = 0.02  # share of skewed clients from which classes count as different
 MIN_VARIANCE = 1e-9  # a smaller variance is rounding
-MIN_RATIO = 1.15  # ratio of the largest to the smallest value from which a difference is visible
+VISIBLE_RATIO = 1.15  # ratio of the largest to the smallest value from which a difference is visible
 MIN_NOISE_GAP = 0.02  # difference of noise rates from which clients count as different
 
 
@@ -51,8 +51,9 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     class_imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
     has_skew = bool(len(class_imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     n_samples = info.class_counts.sum(axis=1).astype(float)
-    n_min, n_max = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
-    size_text = f"{n_min:,}{f' to {n_max:,}' if n_min < n_max else ''} samples per client (training and validation)"
+    min_samples, max_samples = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
+    max_text = f" to {max_samples:,}" if min_samples < max_samples else ""
+    size_text = f"{min_samples:,}{max_text} samples per client (training and validation)"
     is_speed_uneven = _are_values_uneven(local_job_s) and _are_values_uneven(s_per_sample)
     return [
         Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
@@ -78,7 +79,7 @@ def _range(client_values: Values) -> float:
 
 def _are_values_uneven(values: Values) -> bool:
     positives = values[values > 0]
-    return len(positives) > 0 and (len(positives) < len(values) or positives.max() > MIN_RATIO * positives.min())
+    return len(positives) > 0 and (len(positives) < len(values) or positives.max() > VISIBLE_RATIO * positives.min())
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
@@ -126,11 +127,11 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
     statistic_variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
     has_variance = statistic_variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(has_variance, statistic_variance, 1.0)
-    threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
-    return np.asarray(has_variance & (test_statistic > threshold))
+    critical_value = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
+    return np.asarray(has_variance & (test_statistic > critical_value))
 
 
-def min_median_max(values: np.ndarray) -> tuple[float, float, float]:
+def find_min_median_max(values: np.ndarray) -> tuple[float, float, float]:
     """Return minimum, median and maximum of the numbers in `values`; NaN for an empty array."""
     if not len(values):
         return (float("nan"),) * 3

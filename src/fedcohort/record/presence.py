@@ -23,15 +23,15 @@ def encode_available(available_ids: Ids, n_clients: int) -> str:
     """
     if len(available_ids) == n_clients:
         return f"{n_clients}:"
-    is_absent = np.ones(n_clients, dtype=bool)
-    is_absent[available_ids] = False
-    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_absent).tobytes())).decode()}"
+    is_unavailable = np.ones(n_clients, dtype=bool)
+    is_unavailable[available_ids] = False
+    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_unavailable).tobytes())).decode()}"
 
 
 def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:
     """Return whether each client was available, bool [n_clients]; `available_text` is from `encode_available`."""
-    count_text, _, packed_bits = available_text.partition(":")
+    n_clients_text, _, packed_bits = available_text.partition(":")
     if not packed_bits:
-        return np.ones(int(count_text), dtype=bool)
-    absence_bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
-    return np.asarray(np.unpackbits(absence_bits, count=int(count_text)) == 0)
+        return np.ones(int(n_clients_text), dtype=bool)
+    unavailable_bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
+    return np.asarray(np.unpackbits(unavailable_bits, count=int(n_clients_text)) == 0)

@@ -19,7 +19,7 @@ from fedcohort.record.sources import PACKAGE_FOLDER, digest_data, digest_sources
 CODE_PATHS = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # paths that decide results
 RECORDED_PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 BIT_DECIDING_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
-STARTS_FILE = "starts.jsonl"
+START_RECORDS_FILE = "starts.jsonl"
 
 StartRecord = Mapping[str, Any]
 
@@ -78,12 +78,12 @@ def list_start_differences(earlier_start: StartRecord, new_start: StartRecord) -
     for name in BIT_DECIDING_PACKAGES:
         if (old_value := earlier_start["versions"].get(name)) != (new_value := new_start["versions"].get(name)):
             differences.append(f"{name} {new_value} (was {old_value})")
-    for option, value in new_start["options"].items():
-        if (old_value := earlier_start["options"].get(option)) != value:
-            differences.append(f"{option}={value} (was {old_value})")
-    for option, value in new_start["files"].items():
-        if earlier_start.get("files", {}).get(option, value) != value:
-            differences.append(f"the files that {option} names have changed")
+    for option_name, option_value in new_start["options"].items():
+        if (old_value := earlier_start["options"].get(option_name)) != option_value:
+            differences.append(f"{option_name}={option_value} (was {old_value})")
+    for option_name, option_value in new_start["files"].items():
+        if earlier_start.get("files", {}).get(option_name, option_value) != option_value:
+            differences.append(f"the files that {option_name} names have changed")
     if (old_value := earlier_start.get("data", new_start["data"])) != new_start["data"]:  # older starts have none
         differences.append(f"the dataset has other data than before (checksum {new_start['data']}, was {old_value})")
     return differences
@@ -94,37 +94,37 @@ def describe_code(start: StartRecord) -> str:
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
-def append_start(folder: Path, start: StartRecord) -> None:
+def append_start_record(run_path: Path, start: StartRecord) -> None:
     """Append a start of the run to `starts.jsonl` in its folder, which is never rewritten.
 
     Args:
-        folder: the run folder.
+        run_path: the run folder.
         start: the result of `describe_start`, with `round` (rounds completed before), `resume` (the option), and
             `forced`: the differences to the start that wrote the checkpoint; None without `resume=force`.
     """
     start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
-    path = folder / STARTS_FILE
+    path = run_path / START_RECORDS_FILE
     is_last_line_cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as starts_file:
         starts_file.write((b"\n" if is_last_line_cut else b"") + start_line.encode())
         os.fsync(starts_file.fileno())
 
 
-def read_starts(folder: Path) -> list[StartRecord]:
-    """Read every start of the run in `folder`, oldest first, without lines that a kill or a full disk cut.
+def read_start_records(run_path: Path) -> list[StartRecord]:
+    """Read every start of the run in `run_path`, oldest first, without lines that a kill or a full disk cut.
 
     Raises `DamagedFile` for a complete line whose content has changed.
     """
-    starts_path = folder / STARTS_FILE
+    starts_path = run_path / START_RECORDS_FILE
     manifest.check_file(starts_path)
     start_records = []
-    for line in starts_path.read_bytes().split(b"\n") if is_file(starts_path) else []:
+    for line_bytes in starts_path.read_bytes().split(b"\n") if is_file(starts_path) else []:
         try:
-            line_text = line.decode()
+            line_text = line_bytes.decode()
             start_records.append(json.loads(line_text))
             is_line_undamaged = digest.check_digest(line_text)[1] is not False
         except ValueError:
-            is_line_undamaged = not line.endswith(b"}")  # then it was cut
+            is_line_undamaged = not line_bytes.endswith(b"}")  # then it was cut
         if not is_line_undamaged:
             repair_text = "Restore it from a copy, or remove it"
             raise DamagedFile(f"{starts_path} is damaged: the content of a line has changed. {repair_text}")

@@ -76,23 +76,23 @@ class RunLog:
         return int(client_options["epochs"] if client_options["steps"] is None else client_options["steps"])
 
 
-def read_run_log(folder: Path) -> RunLog:
-    """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing or damaged."""
-    info = metadata.load_info(folder)
-    run_history = history.read_history(folder)
+def read_run_log(run_path: Path) -> RunLog:
+    """Read the run in `run_path`. Raises `CheckpointError` if it holds no run, or rounds are missing or damaged."""
+    info = metadata.load_info(run_path)
+    run_history = history.read_history(run_path)
     if list(run_history.steps) != list(range(len(run_history.steps))) or len(run_history.steps) < 2:
         raise CheckpointError(
-            f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some: choose or repeat a run"
+            f"{run_path} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some: choose or repeat a run"
         )
     client_table = run_history.clients()
     signal_columns = find_signal_columns([str(name) for name in client_table.columns]) | {"train_loss": "train_loss"}
     rows_by_step = dict(iter(client_table.groupby("step")))
     missing_step = next((t for t in run_history.steps[1:] if t not in rows_by_step and run_history.cohorts[t]), None)
     if missing_step is not None:
-        raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
+        raise CheckpointError(f"{run_path} lacks the per-client table of round {missing_step}: repeat the run")
     virtual_times_s = run_history.metrics["time/virtual_s"].to_numpy()
     logged_ids = list_logged_clients(info.seed, len(info.n_train))
-    rounds = [
+    logged_rounds = [
         LoggedRound(
             t=step - 1,
             available_ids=read_available_ids(run_history, step, rows_by_step.get(step, client_table[:0])),
@@ -107,7 +107,7 @@ def read_run_log(folder: Path) -> RunLog:
     client_facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
     if 0 in rows_by_step:
         client_facts = select_facts(read_signals(rows_by_step[0], signal_columns, len(info.n_train))) | client_facts
-    return RunLog(info, rounds, client_facts, frozenset(signal_columns))
+    return RunLog(info, logged_rounds, client_facts, frozenset(signal_columns))
 
 
 def read_available_ids(run_history: History, step: int, client_rows: "pd.DataFrame") -> Ids:
@@ -132,12 +132,12 @@ def read_signals(
         signal_columns: column, or columns, of each signal.
         n_clients: number of clients.
     """
-    signals = {}
-    for signal, column_names in signal_columns.items():
+    values_by_signal = {}
+    for signal_name, column_names in signal_columns.items():
         client_values = client_rows[column_names].to_numpy(dtype=np.float64)
-        signals[signal] = np.full((n_clients, *client_values.shape[1:]), np.nan)
-        signals[signal][client_rows["client"].to_numpy()] = client_values
-    return signals
+        values_by_signal[signal_name] = np.full((n_clients, *client_values.shape[1:]), np.nan)
+        values_by_signal[signal_name][client_rows["client"].to_numpy()] = client_values
+    return values_by_signal
 
 
 def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str]]:
@@ -150,21 +150,21 @@ def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str
     for column_name in (column_name for column_name in column_names if column_name.startswith("signal_")):
         signal, _, entry_number = column_name.removeprefix("signal_").rpartition(".")
         if signal and entry_number.isdecimal():
-            n_entries = sum(column.rpartition(".")[0] == f"signal_{signal}" for column in column_names)
+            n_entries = sum(other_column.rpartition(".")[0] == f"signal_{signal}" for other_column in column_names)
             signal_columns[signal] = [f"signal_{signal}.{i}" for i in range(n_entries)]
         else:
             signal_columns[column_name.removeprefix("signal_")] = column_name
     return signal_columns
 
 
-def select_facts(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def select_facts(values_by_signal: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the signals that clients reported at registration; rows of whole numbers become int64.
 
-    `signals` are the values of step 0 by name. Those without any value are left out.
+    `values_by_signal` are the values of step 0 by name. Those without any value are left out.
     """
     registered_facts = {}
-    for signal, signal_values in signals.items():
+    for signal_name, signal_values in values_by_signal.items():
         if not np.isnan(signal_values).all():
             is_integer_vector = signal_values.ndim == 2 and np.array_equal(signal_values, np.rint(signal_values))
-            registered_facts[signal] = signal_values.astype(np.int64) if is_integer_vector else signal_values
+            registered_facts[signal_name] = signal_values.astype(np.int64) if is_integer_vector else signal_values
     return registered_facts

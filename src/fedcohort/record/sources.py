@@ -27,7 +27,7 @@ def read_source_files(package_folder: Path) -> Mapping[str, bytes]:
 
 
 @cache
-def _package_files() -> Mapping[str, bytes]:
+def _read_package_files() -> Mapping[str, bytes]:
     return read_source_files(PACKAGE_FOLDER)  # once: the modules that a process has imported do not change
 
 
@@ -41,20 +41,20 @@ def digest_sources(config: Mapping[str, Any], sources: Mapping[str, bytes] | Non
         config: the composed config.
         sources: the package's files, as `read_source_files` returns them; None for those of this package.
     """
-    target_options = [(name, str(value)) for name, value in flatten_config(config) if name.split(".")[-1] == TARGET_KEY]
-    class_names = frozenset(value for name, value in target_options if not name.startswith(OBSERVER_GROUPS))
+    target_options = [(n, str(v)) for n, v in flatten_config(config) if n.split(".")[-1] == TARGET_KEY]
+    class_names = frozenset(v for n, v in target_options if not n.startswith(OBSERVER_GROUPS))
     return _digest_package(class_names) if sources is None else _digest_files(class_names, sources)
 
 
 @cache
 def _digest_package(class_names: frozenset[str]) -> str:
-    return _digest_files(class_names, _package_files())
+    return _digest_files(class_names, _read_package_files())
 
 
 def _digest_files(class_names: Collection[str], sources: Mapping[str, bytes]) -> str:
     hash_state = hashlib.blake2b(digest_size=6)
-    for name in sorted(list_files_of_classes(class_names, sources), key=lambda name: name.split("/")):
-        for name_or_content in (name.encode(), sources[name]):
+    for n in sorted(list_files_of_classes(class_names, sources), key=lambda n: n.split("/")):
+        for name_or_content in (n.encode(), sources[n]):
             hash_state.update(len(name_or_content).to_bytes(8, "big") + name_or_content)
     return hash_state.hexdigest()
 
@@ -70,15 +70,15 @@ def list_files_of_classes(class_names: Collection[str], sources: Mapping[str, by
         sources: the package's files by relative name.
     """
     parent_by_file = {n: n.rpartition("/")[0] for n in sources}
-    option_files = {"/".join(n.split(".")[1:-1]) + ".py" for n in class_names} & set(sources)
-    group_folders = {parent_by_file[n] for n in option_files} - {""}
+    class_files = {"/".join(n.split(".")[1:-1]) + ".py" for n in class_names} & set(sources)
+    group_folders = {parent_by_file[n] for n in class_files} - {""}
     run_files = {n for n in sources if parent_by_file[n] not in group_folders}
     run_files = {n for n in run_files if n.split("/")[0] not in READER_PACKAGES}
-    queue = option_files | {f"{group}/{n}.py" for group in group_folders for n in ("base", "__init__")} & set(sources)
-    while queue:
-        run_files |= queue
-        imported_files = set().union(*(_list_imports(sources[n]) for n in queue)) & set(sources)
-        queue = {n for n in imported_files if parent_by_file[n] in group_folders} - run_files
+    next_files = class_files | {f"{g}/{n}.py" for g in group_folders for n in ("base", "__init__")} & set(sources)
+    while next_files:
+        run_files |= next_files
+        imported_files = set().union(*(_list_imports(sources[n]) for n in next_files)) & set(sources)
+        next_files = {n for n in imported_files if parent_by_file[n] in group_folders} - run_files
     return run_files
 
 
@@ -91,7 +91,7 @@ def _list_imports(source_code: bytes) -> frozenset[str]:
             module_names |= {syntax_node.module, *(f"{syntax_node.module}.{a.name}" for a in syntax_node.names)}
         elif isinstance(syntax_node, ast.Import):
             module_names |= {a.name for a in syntax_node.names}
-    return frozenset("/".join(name.split(".")[1:]) + ".py" for name in module_names)
+    return frozenset("/".join(n.split(".")[1:]) + ".py" for n in module_names)
 
 
 def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
@@ -100,9 +100,9 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
     Of a large file, only the size and both ends are read; its middle is covered by the checksum of the loaded data. The
     same holds for data from the Hugging Face hub, which no option names.
     """
-    path_options = [(option, v) for option, v in flatten_config(config) if option.split(".")[-1] in PATH_OPTIONS]
-    path_by_option = {option: expand_home(v) for option, v in path_options if isinstance(v, str)}
-    return {option: _digest_path(path) for option, path in path_by_option.items() if path.exists()}
+    path_options = [(k, v) for k, v in flatten_config(config) if k.split(".")[-1] in PATH_OPTIONS]
+    path_by_option = {k: expand_home(v) for k, v in path_options if isinstance(v, str)}
+    return {k: _digest_path(path) for k, path in path_by_option.items() if path.exists()}
 
 
 def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
@@ -110,17 +110,17 @@ def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
 
     Files that such a file imports are not covered. Callbacks and loggers do not change results.
     """
-    options = {option: str(value) for option, value in flatten_config(config) if not option.startswith(OBSERVER_GROUPS)}
+    options = {k: str(v) for k, v in flatten_config(config) if not k.startswith(OBSERVER_GROUPS)}
     digest_by_option = {}
-    for option, value in options.items():
-        component, _, key = option.rpartition(".")
-        is_user_class = key == TARGET_KEY and not value.startswith("fedcohort.")
+    for k, v in options.items():
+        component, _, key = k.rpartition(".")
+        is_user_class = key == TARGET_KEY and not v.startswith("fedcohort.")
         if is_user_class or (key == "path" and options.get(f"{component}.{TARGET_KEY}", "").endswith(".module.Module")):
             module_spec = None
             with suppress(ValueError):  # of a notebook, which is no file
-                module_spec = importlib.util.find_spec(value.rpartition(".")[0])
+                module_spec = importlib.util.find_spec(v.rpartition(".")[0])
             if module_spec and module_spec.origin and Path(module_spec.origin).is_file():
-                digest_by_option[option] = _digest_path(Path(module_spec.origin))
+                digest_by_option[k] = _digest_path(Path(module_spec.origin))
     return digest_by_option
 
 

@@ -55,7 +55,7 @@ class RunStatus(Observer):
             "early": status == "finished" and not reached_options,
             "spent": self.spending.to_plain_data(),
             "callbacks": self.callbacks,
-            **{name: getattr(info, name) for name in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},
+            **{n: getattr(info, n) for n in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},
             "slurm_job": slurm.read_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }

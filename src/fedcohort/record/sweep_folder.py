@@ -21,10 +21,10 @@ from pathlib import Path
 from fedcohort.record.folder import write_atomically
 
 log = logging.getLogger("fedcohort")
-JOBS_FOLDER = "jobs"
-PLAN_FILE = "sweep.json"
-LOCK_FILE = "sweep.lock"  # held by the process that the user started until it ends
-CANCELLED_FILE = "cancelled"
+JOB_RECORDS_FOLDER = "jobs"
+SWEEP_PLAN_FILE = "sweep.json"
+SWEEP_LOCK_FILE = "sweep.lock"  # held by the process that the user started until it ends
+CANCELLED_MARKER_FILE = "cancelled"
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,8 @@ class SweepJob:
 
     def list_sibling_folders(self) -> frozenset[Path]:
         """Return the run folders of the other jobs of the sweep, without jobs that have none."""
-        records = read_job_records(self.sweep).items()
-        return frozenset(r.folder for n, r in records if n != self.job_number and r.folder is not None)
+        job_records = read_job_records(self.sweep).items()
+        return frozenset(r.folder for n, r in job_records if n != self.job_number and r.folder is not None)
 
     def write_record(
         self, state: str, folder: Path | None = None, reason: str = "", error_name: str = "", value: float | None = None
@@ -119,8 +119,8 @@ class SweepJob:
         ended_s = None if state == "running" else now_s
         job_record = asdict(JobRecord(self.words, state, self.folder, reason, self.began, ended_s, error_name, value))
         try:
-            (self.sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
-            record_file = self.sweep / JOBS_FOLDER / f"{self.job_number}.json"
+            (self.sweep / JOB_RECORDS_FOLDER).mkdir(parents=True, exist_ok=True)
+            record_file = self.sweep / JOB_RECORDS_FOLDER / f"{self.job_number}.json"
             write_atomically(record_file, json.dumps(job_record, default=str) + "\n")
         except OSError as error:  # the sweep will count it as failed
             log.warning("the record of job %d in %s cannot be written (%s)", self.job_number, self.sweep, error)
@@ -128,7 +128,7 @@ class SweepJob:
 
 def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
     """Return the records of jobs in the folder `sweep_folder` of a sweep, by job number, in order."""
-    job_numbers = sorted(int(path.stem) for path in (sweep_folder / JOBS_FOLDER).glob("*.json"))
+    job_numbers = sorted(int(record_path.stem) for record_path in (sweep_folder / JOB_RECORDS_FOLDER).glob("*.json"))
     job_records = {job_number: read_job_record(sweep_folder, job_number) for job_number in job_numbers}
     return {job_number: job_record for job_number, job_record in job_records.items() if job_record is not None}
 
@@ -136,22 +136,22 @@ def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
 def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
     """Return the record of the job `job_number` in the folder `sweep_folder` of a sweep; None if it has not begun."""
     try:
-        record_fields = json.loads((sweep_folder / JOBS_FOLDER / f"{job_number}.json").read_text())
+        record_fields = json.loads((sweep_folder / JOB_RECORDS_FOLDER / f"{job_number}.json").read_text())
     except FileNotFoundError:
         return None
-    folder = Path(record_fields["folder"]) if record_fields["folder"] else None
-    return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": folder})
+    run_folder = Path(record_fields["folder"]) if record_fields["folder"] else None
+    return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": run_folder})
 
 
 def save_plan(sweep_folder: Path, plan: Plan) -> None:
     """Write the jobs and the launcher of a sweep, `plan`, to `sweep.json` in the sweep's folder `sweep_folder`."""
     sweep_folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(sweep_folder / PLAN_FILE, json.dumps(asdict(plan)) + "\n")
+    write_atomically(sweep_folder / SWEEP_PLAN_FILE, json.dumps(asdict(plan)) + "\n")
 
 
 def read_plan(sweep_folder: Path) -> Plan | None:
     """Return the plan of the sweep in `sweep_folder`; None if there is none or it cannot be read."""
     try:
-        return Plan(**json.loads((sweep_folder / PLAN_FILE).read_text()))
+        return Plan(**json.loads((sweep_folder / SWEEP_PLAN_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None

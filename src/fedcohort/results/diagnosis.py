@@ -172,7 +172,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
         speeds=speeds,
         speed_gain=speed_gain,
         availability=_read_availability(run_history, client_table, len(info.n_train)),
-        probe_bytes=run_history.final.get("comm/probe_bytes", 0.0),
+        probe_bytes=run_history.last_metrics.get("comm/probe_bytes", 0.0),
         n_forward_passes=sum(len(probe_result.clients) for probe_result in probe_results),
     )
 

@@ -40,7 +40,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         status: how the run ended, such as "finished".
         now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
     """
-    final_metrics = history.final
+    final_metrics = history.last_metrics
     last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
     current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     budget_use = BudgetUse().add_round_metrics(history.steps[-1] if history.steps else 0, final_metrics)
@@ -151,7 +151,7 @@ def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
 def _warn_diverged(history: History) -> list[str]:
     """Return a warning on a last loss in `history` that is not finite, as after divergence; [] if all are finite."""
     for metric in LOSS_METRICS:
-        if not math.isfinite(loss := history.final.get(metric, 0.0)):
+        if not math.isfinite(loss := history.last_metrics.get(metric, 0.0)):
             losses = history.metrics[metric]
             finite_rounds = losses.index[np.isfinite(losses.to_numpy())]
             since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
@@ -162,8 +162,8 @@ def _warn_diverged(history: History) -> list[str]:
 def _warn_loss_rose(history: History) -> list[str]:
     """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
     for metric in LOSS_METRICS:
-        if metric in history.final and (rounds := history.measured[metric])[0] == 0:
-            initial_loss, final_loss = float(history.metrics[metric][0]), history.final[metric]
+        if metric in history.last_metrics and (rounds := history.measured[metric])[0] == 0:
+            initial_loss, final_loss = float(history.metrics[metric][0]), history.last_metrics[metric]
             if final_loss > LOSS_RISE_FACTOR * initial_loss > 0:
                 rise_text = f"{metric} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"

@@ -49,8 +49,8 @@ def fit(
         run_observers: observers and callbacks.
         program_tasks: connects the tasks of the run, one on each of its machines.
         sweep_id: id of the sweep that the run belongs to, or None.
-        run_folder: the run's folder in the first task; None in the tasks of the other machines. These return None if the
-            first task has nothing to train.
+        run_folder: the run's folder in the first task; None in the tasks of the other machines. These return None if
+            the first task has nothing to train.
 
     Raises:
         FedcohortError: training fails.
@@ -141,7 +141,7 @@ def _record_start(
     manifest.remove_manifest(run_folder.path)  # the files change from here on
     folder.write_atomically(run_folder.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
     resume_record = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}
-    provenance.append_start(run_folder.path, {**resume_record, **start_record})
+    provenance.append_start_record(run_folder.path, {**resume_record, **start_record})
     return run_folder.path, run_folder.is_new, resume_point
 
 

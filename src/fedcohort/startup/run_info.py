@@ -41,7 +41,7 @@ def describe_run(
         resume_point: the rounds before this start of the run, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [n_clients].
     """
-    start_records, config = provenance.read_starts(run_path), composition.config
+    start_records, config = provenance.read_start_records(run_path), composition.config
     return RunInfo(
         folder=run_path,
         name=run_path.name,

@@ -60,7 +60,7 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
-    process_facts: Mapping[str, Any] = provenance.read_starts(run_folder)[-1]
+    process_facts: Mapping[str, Any] = provenance.read_start_records(run_folder)[-1]
     run_facts = {
         "commit": process_facts["commit"],
         "dirty": bool(process_facts["dirty"]),
@@ -72,8 +72,11 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
         "yardstick": metadata.load_info(run_folder).tags.get("yardstick", ""),
         "follows": json.dumps(average_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
-        "epsilon": float(history.final.get(PRIVACY_METRIC, math.nan)),
-        **{cost: sum(history.final.get(name, 0.0) for name in cost_metrics) for cost, cost_metrics in COSTS.items()},
+        "epsilon": float(history.last_metrics.get(PRIVACY_METRIC, math.nan)),
+        **{
+            cost: sum(history.last_metrics.get(name, 0.0) for name in cost_metrics)
+            for cost, cost_metrics in COSTS.items()
+        },
     }
     return run_facts, curve
 

@@ -46,7 +46,7 @@ def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401
     buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
     for buffer, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
         parquet.write_table(table, buffer, compression="zstd")
-    manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_missing=True)
+    manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_manifest=True)
 
 
 def has_results(folder: Path) -> bool:

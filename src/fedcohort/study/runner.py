@@ -145,7 +145,7 @@ class StudyRunner:
         # of equal conditions the first has the run
         startable_conditions = [c for c in reversed(resolved_conditions) if not c.awaited_method]
         runs = {_format_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
-        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
+        for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}")):
             sweep = plan_file.parent
             for job in sweep_folder.read_job_records(sweep).values():
                 overrides = [option for option in job.words if option_name(option) not in ("resume", "paths.logs")]

@@ -209,5 +209,5 @@ def _read_folder(run_folder: Path) -> Run:
         started_ms=metadata.read_start_times(run_folder)[0],
         params={**record.list_params(info), "rounds": str(info.rounds)},
         tags={**record.list_tags(info, run_status), **end_tags},
-        metrics=run_history.final,
+        metrics=run_history.last_metrics,
     )

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from fedcohort import units
-from fedcohort.record.tags import COMMITS, ENDED_BY, FORCED, ORACLE, ROUNDS, ROUNDS_DONE, RUN_FOLDER, SEPARATOR, SWEEPS
+from fedcohort.record.tags import (
+    COMMITS,
+    ENDED_BY,
+    FORCED,
+    ORACLE_TAG,
+    ROUNDS,
+    ROUNDS_DONE,
+    RUN_FOLDER,
+    SEPARATOR,
+    SWEEPS,
+)
 from fedcohort.results.compare import Cell
 from fedcohort.roles import OptionEffect, role_of
 
@@ -219,5 +229,5 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
 
 def find_oracles(cells: RunsByCell) -> dict[Cell, str]:
     """Return the cells of oracles in `cells` with the information that they read and no server can know."""
-    tags = {cell: [run.tags.get(ORACLE) for run in run_by_seed.values()] for cell, run_by_seed in cells.items()}
+    tags = {cell: [run.tags.get(ORACLE_TAG) for run in run_by_seed.values()] for cell, run_by_seed in cells.items()}
     return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}
