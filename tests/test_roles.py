@@ -16,9 +16,9 @@ from fedcohort.roles import (
     ROLE_BY_OPTION,
     OptionEffect,
     RunIdentity,
+    find_role,
     flatten_config,
     role_keys_of_option,
-    role_of,
     select_options,
 )
 from fedcohort.startup import options
@@ -56,7 +56,7 @@ def test_an_option_without_a_group_has_one_row(option: str) -> None:
 def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
     rows = {option: role_keys_of_option(option) for option in [*GROUPS, *of_groups()]}
     assert {option: result for option, result in rows.items() if len(result) > 1} == {}
-    assert all(role_of(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
+    assert all(find_role(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_every_row_describes_an_existing_option() -> None:

@@ -68,7 +68,7 @@ class Facts:
             "availability=always": not components.availability.always,
             "deadline=wait_for_all": has_deadline,
         }
-        return tuple(option for option, is_needed in is_option_needed.items() if is_needed)
+        return tuple(k for k, is_needed in is_option_needed.items() if is_needed)
 
     @property
     def full_participation(self) -> bool | None:

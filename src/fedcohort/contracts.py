@@ -218,14 +218,14 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
     return code_line
 
 
-def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
-    """Return `answers` as an array: a number, or a row of d numbers, per client, [n_clients] or [n_clients, d].
+def check_signal_answers(signal_name: str, signal_answers: object, n_clients: int) -> np.ndarray:
+    """Return `signal_answers` as an array: a number, or a row of d numbers, per client, [n_clients] or [n_clients, d].
 
     `signal_name` names the signal in messages.
 
     Raises:
         ComponentError: the answers have another shape, or are no numbers.
     """
-    answer_shape = (n_clients, *getattr(answers, "shape", ())[1:2])
-    check_array(f"the signal {signal_name!r}: the result", answers, answer_shape, "if", allow_nan=True)
-    return np.asarray(answers)
+    answer_shape = (n_clients, *getattr(signal_answers, "shape", ())[1:2])
+    check_array(f"the signal {signal_name!r}: the result", signal_answers, answer_shape, "if", allow_nan=True)
+    return np.asarray(signal_answers)

@@ -82,7 +82,7 @@ def list_logged_clients(seed: int, n_clients: int) -> Ids:
     return np.sort(new_generator(seed, "logged_weights").choice(n_clients, LOGGED_SAMPLE_SIZE, replace=False))
 
 
-def is_random(draw: Draw) -> bool:
+def is_random_draw(draw: Draw) -> bool:
     """Return whether `draw` could have drawn another set of clients."""
     if n_drawn_zero := int(np.count_nonzero(draw.weights == 0)):
         return n_drawn_zero < draw.n_zero_weights
@@ -146,7 +146,7 @@ class LoggedGenerator(np.random.Generator):
             is_dependent=any(np.isin(pool, earlier_pool).any() for earlier_pool in self._pools),
         )
         self._draws.append(draw)
-        if not self._is_query and (self._pools or is_random(draw)):
+        if not self._is_query and (self._pools or is_random_draw(draw)):
             self._pools.append(pool.copy())
 
     def _read_stream_position(self) -> tuple[bytes, int, int, int]:

@@ -100,7 +100,7 @@ def role_keys_of_option(option: str) -> list[str]:
 
 
 @cache
-def role_of(option: str) -> OptionRole:
+def find_role(option: str) -> OptionRole:
     """Return what another value of `option` (dotted) changes, and whether the run then stays the same run."""
     return next((ROLE_BY_OPTION[option_node] for option_node in role_keys_of_option(option)), COMPONENT_OPTION_ROLE)
 
@@ -122,7 +122,7 @@ def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> d
 
     Options that were added in a later version are left out if their value keeps the behaviour of earlier versions.
     """
-    options = {k: v for k, v in flatten_config(config) if role_of(k).identity in run_identities}
+    options = {k: v for k, v in flatten_config(config) if find_role(k).identity in run_identities}
     return {k: v for k, v in options.items() if not _has_earlier_behaviour(k, v)}
 
 

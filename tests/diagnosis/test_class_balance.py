@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.diagnosis.class_balance import balance_cohort, compute_cohort_classes, effective_classes
+from fedcohort.diagnosis.class_balance import balance_cohort, count_cohort_classes, effective_classes
 
 
 def test_effective_classes_by_hand() -> None:
@@ -14,9 +14,9 @@ def test_effective_classes_by_hand() -> None:
 def test_random_cohorts_of_one_class_clients_hold_fewer_classes_than_their_pool() -> None:
     """Ten clients with one class each: every cohort of two holds two classes, and the pool ten."""
     counts = 5.0 * np.eye(10)
-    of_cohorts, of_pool = compute_cohort_classes(counts, np.ones(10, bool), 2, np.random.default_rng(0))
+    of_cohorts, of_pool = count_cohort_classes(counts, np.ones(10, bool), 2, np.random.default_rng(0))
     np.testing.assert_allclose([of_cohorts, of_pool], [2, 10])
-    of_cohorts, of_pool = compute_cohort_classes(counts, np.arange(10) < 1, 2, np.random.default_rng(0))
+    of_cohorts, of_pool = count_cohort_classes(counts, np.arange(10) < 1, 2, np.random.default_rng(0))
     np.testing.assert_allclose([of_cohorts, of_pool], [1, 1])
 
 

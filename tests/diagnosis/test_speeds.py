@@ -3,13 +3,19 @@
 import numpy as np
 import pytest
 
-from fedcohort.diagnosis.speeds import Durations, Speeds, choose_fast_clients, estimate_speeds, predict_slowest_seconds
+from fedcohort.diagnosis.speeds import (
+    JobDurations,
+    Speeds,
+    choose_fast_clients,
+    estimate_speeds,
+    predict_slowest_seconds,
+)
 
 
-def durations_of(table: np.ndarray) -> Durations:
+def durations_of(table: np.ndarray) -> JobDurations:
     """Return the sums of jobs whose log seconds are the rows of `table`, [jobs, K]."""
     n_clients = table.shape[1]
-    durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
+    durations = JobDurations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
     for row in table:
         durations = durations.with_jobs(np.arange(n_clients), np.exp(row))
     return durations

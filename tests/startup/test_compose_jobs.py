@@ -120,9 +120,9 @@ def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.Monkey
     """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
     requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
 
-    def count(words: Sequence[str], configs: Path, *, with_hydra_node: bool = False) -> DictConfig:
+    def count(words: Sequence[str], config_dir: Path, *, with_hydra_node: bool = False) -> DictConfig:
         requested.append(words)
-        return by_hydra(words, configs, with_hydra_node=with_hydra_node)
+        return by_hydra(words, config_dir, with_hydra_node=with_hydra_node)
 
     monkeypatch.setattr(compose, "compose_with_hydra", count)
     compose_jobs._make_job_composer.cache_clear()

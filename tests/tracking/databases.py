@@ -16,7 +16,7 @@ from sqlalchemy.engine import Engine
 
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
-from fedcohort.tracking.follow import Sender
+from fedcohort.tracking.follow import RunSender
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
@@ -43,7 +43,7 @@ class InProcessSender(Observer):
         self.place, self.every_s = place, every_s
 
     def start(self, info: RunInfo) -> None:
-        self.sender = Sender(info, self.place, self.every_s, wait_s=60)
+        self.sender = RunSender(info, self.place, self.every_s, wait_s=60)
         self.sender.start()
 
     def observe(self, report: RoundReport) -> None:

@@ -18,7 +18,7 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
-from fedcohort.tracking.follow import Sender
+from fedcohort.tracking.follow import RunSender
 from fedcohort.tracking.upload import open_upload
 from record.example_run import make_report, replay_run
 from tracking.databases import EXPERIMENT, Logs
@@ -64,7 +64,7 @@ def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch:
 
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
-    sender = Sender(run_info(logs), logs.place(), 1, wait_s=60)
+    sender = RunSender(run_info(logs), logs.place(), 1, wait_s=60)
     assert (sender._choose_pause_s(0.01), sender._choose_pause_s(0.5)) == (
         1,
         10,
@@ -73,7 +73,7 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
     assert sender._choose_pause_s(0.01) == 2
     sender._failures = 60
     assert sender._choose_pause_s(0.01) == 600
-    assert Sender(run_info(logs), logs.place(), 0, wait_s=60)._choose_pause_s(0.5) == 0
+    assert RunSender(run_info(logs), logs.place(), 0, wait_s=60)._choose_pause_s(0.5) == 0
 
 
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,8 +106,8 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
 
 def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal().start(run_info(logs))
-    monkeypatch.setattr(Sender, "_send_rounds", lambda self: threading.Event().wait())
-    Sender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
+    monkeypatch.setattr(RunSender, "_send_rounds", lambda self: threading.Event().wait())
+    RunSender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
     (warning,) = [entry.getMessage() for entry in captured_log.records if entry.levelno >= logging.WARNING]
     assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
     assert "fedcohort sync" in warning
@@ -175,10 +175,10 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
 def test_an_error_is_reported_and_the_follower_continues(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, error: Exception, answer: str
 ) -> None:
-    def fail(self: Sender) -> None:
+    def fail(self: RunSender) -> None:
         raise error
 
-    monkeypatch.setattr(Sender, "start", fail)
+    monkeypatch.setattr(RunSender, "start", fail)
     with running(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
     assert answer in done["error"] + captured_log.text

@@ -16,7 +16,7 @@ from fedcohort.record import history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, record, server, upload
-from fedcohort.tracking.follow import Sender
+from fedcohort.tracking.follow import RunSender
 from process_kills import kill_at_call, run_in_child
 from record.example_run import make_report, make_run_info, replay_run
 from tracking.databases import Logs, database_template
@@ -79,12 +79,12 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_write_entry", 1, "before"),  # nothing is known yet
     (identity, "_create_run", 1, "before"),
     (identity, "_create_run", 1, "after"),  # the run exists, the folder doesn't know it
-    (identity, "describe_run", 1, "before"),
-    (identity, "describe_run", 1, "after"),
+    (identity, "update_mlflow_run", 1, "before"),
+    (identity, "update_mlflow_run", 1, "after"),
     (upload, "log_metrics", 1, "before"),
     (upload, "log_metrics", 4, "before"),
     (upload, "log_metrics", 4, "after"),  # the batch has arrived, but the sender did not learn it
-    (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
+    (upload.RunUpload, "set_status_tags", 1, "before"),  # the files are there, the run is not ended
     (upload.RunUpload, "end_run", 1, "after"),
 ]
 
@@ -144,7 +144,7 @@ def test_after_an_outage_the_missing_rounds_are_sent(
         sent(client, run_id, batch)
 
     monkeypatch.setattr(upload, "log_metrics", gone_from_2_to_4)
-    monkeypatch.setattr(Sender, "_choose_pause_s", lambda self, took: 0.0)
+    monkeypatch.setattr(RunSender, "_choose_pause_s", lambda self, took: 0.0)
     replay_run(make_observers(logs), run_info(logs))
     check_tracked_run(logs, 6)
     texts = [entry.getMessage() for entry in captured_log.records]

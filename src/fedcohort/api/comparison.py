@@ -74,13 +74,13 @@ class Options:
     wait_s: str = "120"
 
     def __post_init__(self) -> None:
-        for option in ("rows", "metric", "experiment", "tracking_uri"):
-            ranges.text(option, getattr(self, option))
-        for option in ("cols", "baseline", "sweep", "filter", "target"):
-            ranges.text(option, getattr(self, option), allow_null=True)
+        for option_name in ("rows", "metric", "experiment", "tracking_uri"):
+            ranges.text(option_name, getattr(self, option_name))
+        for option_name in ("cols", "baseline", "sweep", "filter", "target"):
+            ranges.text(option_name, getattr(self, option_name), allow_null=True)
         choices = {"better": BETTER_CHOICES, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": COST_AXES}
-        for option, choices_of_option in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
-            ranges.choice(option, getattr(self, option), *choices_of_option)
+        for option_name, valid_choices in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
+            ranges.choice(option_name, getattr(self, option_name), *valid_choices)
         if self.cols == self.rows:
             raise ranges.range_error("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         _ = self.question
@@ -90,7 +90,7 @@ class Options:
     @property
     def question(self) -> Question:
         """Return the rows, columns, baseline and metrics of the comparison that these options describe."""
-        metrics = split_metrics(self.metric)
+        metrics = split_metric_names(self.metric)
         level = ranges.parse_number("level", self.level, "(0, 1]")
         horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
         target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)
@@ -103,7 +103,7 @@ class Options:
         return RunQuery(self.tracking_uri, self.experiment, self.sweep, self.filter)
 
 
-def split_metrics(text: str) -> list[str]:
+def split_metric_names(text: str) -> list[str]:
     """Return the names of metrics in `text`, split at commas. Raises `OptionError` for an empty or repeated name."""
     metric_names = text.split(",")
     if not all(metric_names) or len(set(metric_names)) < len(metric_names):
@@ -171,13 +171,13 @@ def compare(
         compared_axes, fixed_options = runs.choose_axes()
         settings = make_options({**compared_axes, **option_texts})
         source_text = f"sweep {runs.folder.name}"
-        folders = runs.folders
+        run_folders = runs.folders
     else:
         settings, fixed_options, source_text = make_options(option_texts), {}, "folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
-        folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
+        run_folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
     question = replace(settings.question, source_text=source_text)
-    return Comparison(comparison.compare_folders(folders, question, fixed_options))
+    return Comparison(comparison.compare_folders(run_folders, question, fixed_options))
 
 
 def make_options(option_texts: Mapping[str, str | None]) -> Options:
@@ -186,7 +186,7 @@ def make_options(option_texts: Mapping[str, str | None]) -> Options:
     Raises `OptionError` for an unknown option, or a value outside its range.
     """
     option_names = [option_field.name for option_field in fields(Options)]
-    if unknown_option := next((option_name for option_name in option_texts if option_name not in option_names), None):
+    if unknown_option := next((k for k in option_texts if k not in option_names), None):
         raise make_unknown_option_error("", unknown_option, option_names)
     option_values: Any = option_texts  # the constructor rejects a null where a text is needed
     return Options(**option_values)

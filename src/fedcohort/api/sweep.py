@@ -57,16 +57,16 @@ class SweepResult:
 
         finished_folders = set(self.folders)
         job_rows = []
-        for job in self.jobs:
-            varying_texts = list_varying_overrides([r.words for r in self.jobs], job.words).split()
-            job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job.how}
-            if job.folder in finished_folders:
-                run_result = RunResult(job.folder)
+        for job_record in self.jobs:
+            varying_texts = varying_overrides([r.words for r in self.jobs], job_record.words).split()
+            job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job_record.how}
+            if job_record.folder in finished_folders:
+                run_result = RunResult(job_record.folder)
                 summary = run_result.summary
                 n_bytes = sum(summary["bytes"][link_direction] or 0.0 for link_direction in ("down", "up"))
                 job_row |= {"accuracy": run_result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
                 job_row |= {"client_flops": summary["client_flops"]}
-            job_rows.append(job_row | {"folder": str(job.folder or ""), "reason": job.reason})
+            job_rows.append(job_row | {"folder": str(job_record.folder or ""), "reason": job_record.reason})
         return pd.DataFrame(job_rows)
 
     @cached_property

@@ -29,10 +29,10 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 
 @dataclass(frozen=True)
 class _MaskCorrection(Correction):
-    is_frozen: Bool[Tensor, "p"]
+    is_frozen_param: Bool[Tensor, "p"]
 
     def correct(self, g: Vector, y: Vector) -> None:
-        g.masked_fill_(self.is_frozen, 0.0)  # a product would keep what is not finite
+        g.masked_fill_(self.is_frozen_param, 0.0)  # a product would keep what is not finite
 
 
 @dataclass(frozen=True)
@@ -48,10 +48,10 @@ class MaskHook(ClientHook):
     def begin(
         self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        is_frozen_number = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        is_frozen_param = np.ones(ctx.layout.n_params, dtype=np.bool_)
         for entry_ids in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
-            is_frozen_number[entry_ids] = False
-        return _MaskCorrection(to_memory_order(is_frozen_number, ctx.layout, w))
+            is_frozen_param[entry_ids] = False
+        return _MaskCorrection(to_memory_order(is_frozen_param, ctx.layout, w))
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
     """Return the options in `arguments` by name; raise `OptionError` for one without = or not in `names`."""
     options = {}
     for argument in arguments:
-        option, equals_sign, option_value = argument.partition("=")
+        option_name, equals_sign, option_value = argument.partition("=")
         if not equals_sign:
             raise OptionError(f"can't read {argument!r}: type name=value, where name is one of {', '.join(names)}")
-        if option not in names:
-            raise make_unknown_option_error("", option, names)
-        options[option] = option_value
+        if option_name not in names:
+            raise make_unknown_option_error("", option_name, names)
+        options[option_name] = option_value
     return options
 
 
@@ -30,8 +30,8 @@ def read_folders_and_options(arguments: Sequence[str], names: Collection[str]) -
     Raises:
         OptionError: an option is not in `names`, or no folder is named.
     """
-    folders = [a for a in arguments if a.partition("=")[0] not in names and ("=" not in a or "/" in a)]
-    options = read_options([argument for argument in arguments if argument not in folders], names)
-    if not folders:
+    run_folders = [a for a in arguments if a.partition("=")[0] not in names and ("=" not in a or "/" in a)]
+    options = read_options([argument for argument in arguments if argument not in run_folders], names)
+    if not run_folders:
         raise OptionError("type the folder of a run, such as logs/runs/NAME")
-    return [Path(folder) for folder in folders], options
+    return [Path(folder) for folder in run_folders], options

@@ -63,7 +63,7 @@ def compare_runs(options: Options) -> tuple[str, list[Path]]:
 def parse_options(arguments: Sequence[str]) -> Options:
     """Return the options of the command in `arguments`; raise `OptionError` for an invalid one."""
     typed_options = read_options(arguments, [f.name for f in fields(Options)])
-    return make_options({option: None if value == "null" else value for option, value in typed_options.items()})
+    return make_options({k: None if v == "null" else v for k, v in typed_options.items()})
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -27,11 +27,11 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
         typed_start: the part of the last argument that was typed.
     """
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
-    groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
+    groups = sorted(p.name for p in configs.glob("*") if p.is_dir())
     if command_name == "new" and not earlier_arguments:
         from fedcohort.command.new import KIND_GROUPS  # noqa: PLC0415
 
-        return [template_kind for template_kind in KIND_GROUPS if template_kind.startswith(typed_start)]
+        return [k for k in KIND_GROUPS if k.startswith(typed_start)]
     if command_name == "methods":
         return [group for group in groups if group.startswith(typed_start)]
     if command_name not in COMMANDS_WITH_RUN_OPTIONS:
@@ -39,16 +39,16 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     group, equals_sign, typed_choice = typed_start.partition("=")
     last_arguments = earlier_arguments[-2:] if earlier_arguments[-1:] == ["="] else earlier_arguments[-1:]
     if not equals_sign and last_arguments and last_arguments[0] in groups:
-        return [choice for choice in _list_choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
-    matching_groups = [name for name in groups if (name == group if equals_sign else name.startswith(group))]
+        return [c for c in _list_group_choices(configs, last_arguments[0]) if c.startswith(typed_start)]
+    matching_groups = [g for g in groups if (g == group if equals_sign else g.startswith(group))]
     if len(matching_groups) > 1:
-        return [f"{name}=" for name in matching_groups]
-    choices = [(name, choice) for name in matching_groups for choice in _list_choices(configs, name)]
-    return [f"{name}={choice}" for name, choice in choices if choice.startswith(typed_choice)]
+        return [f"{g}=" for g in matching_groups]
+    matching_choices = [(g, c) for g in matching_groups for c in _list_group_choices(configs, g)]
+    return [f"{g}={c}" for g, c in matching_choices if c.startswith(typed_choice)]
 
 
-def _list_choices(configs: Path, group: str) -> list[str]:
-    return sorted(path.stem for path in (configs / group).glob("*.yaml"))
+def _list_group_choices(configs: Path, group: str) -> list[str]:
+    return sorted(p.stem for p in (configs / group).glob("*.yaml"))
 
 
 def main(arguments: Sequence[str]) -> int:

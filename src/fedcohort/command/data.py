@@ -47,7 +47,7 @@ LABEL_WIDTH = 12  # of the labels at the left
 MAX_SHOWN_CLIENTS = 20  # in the table
 MAX_NAMED_CLASSES = 3  # of a client that are named
 SHOWN_GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
-FACT_LABELS = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
+SHOWN_FACTS = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     command_line.check_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
-    column_name_width = min(30, max(len(name) for name, _, _ in proposal.column_descriptions)) + 2
+    column_name_width = min(30, max(len(n) for n, _, _ in proposal.column_descriptions)) + 2
     proposal_text = render("proposal.txt.j2", proposal=proposal, width=column_name_width, spell=spell_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
@@ -104,8 +104,8 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_nam
     for notice in federation.notices():
         log.warning("%s", notice)
     labelled_facts = list(list_data_facts(federation, info))
-    for label, value in labelled_facts:
-        terminal.print(f"{label:<{LABEL_WIDTH}}{value}", markup=False, soft_wrap=True)
+    for fact_label, fact_text in labelled_facts:
+        terminal.print(f"{fact_label:<{LABEL_WIDTH}}{fact_text}", markup=False, soft_wrap=True)
     client_table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
     for client_row in list_client_rows(federation, MAX_SHOWN_CLIENTS):
         client_table.add_row(*map(Text, client_row))
@@ -140,7 +140,7 @@ def describe_split(composition: compose.Composition, typed_options: Sequence[str
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed_options),
-        choices={group: choice for group, choice in composition.choices.items() if group in SHOWN_GROUPS},
+        choices={group: c for group, c in composition.choices.items() if group in SHOWN_GROUPS},
         config=composition.config,
         config_hash="",
         seed=find_data_seed(composition.config),
@@ -177,9 +177,9 @@ def list_data_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str
         yield "per class", _format_spread(np.bincount(test_labels, minlength=n_classes), "test samples")
     else:
         yield "target", f"one of {federation.n_classes:,}, at each position of a sample"
-    for label in FACT_LABELS:
-        if label in run_facts:
-            yield label, run_facts[label]
+    for fact_label in SHOWN_FACTS:
+        if fact_label in run_facts:
+            yield fact_label, run_facts[fact_label]
 
 
 def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple[str, ...]]:
@@ -194,8 +194,8 @@ def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple
 
 
 def _format_spread(counts: np.ndarray, counted_noun: str) -> str:
-    min_count, median_count, max_count = counts.min(), np.median(counts), counts.max()
-    return f"{min_count:,} / {median_count:,.0f} / {max_count:,} {counted_noun} (min / median / max)"
+    spread_text = f"{counts.min():,} / {np.median(counts):,.0f} / {counts.max():,}"
+    return f"{spread_text} {counted_noun} (min / median / max)"
 
 
 def is_data_path(argument: str) -> bool:
@@ -220,10 +220,10 @@ def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[OptionPr
     from fedcohort.dataset.user_table.propose import propose_options  # noqa: PLC0415 - imports pyarrow
 
     typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    proposal = propose_options(data_path, {name: value.strip("'\"") for name, value in typed_options.items()})
+    proposal = propose_options(data_path, {k: v.strip("'\"") for k, v in typed_options.items()})
     proposed_values = {"dataset": "folder", "dataset.path": data_path, **proposal.options}
-    new_options = {name: value for name, value in proposed_values.items() if name not in typed_options}
-    return proposal, [*(f"{name}={spell_override_value(name, v)}" for name, v in new_options.items()), *arguments]
+    new_options = {k: v for k, v in proposed_values.items() if k not in typed_options}
+    return proposal, [*(f"{k}={spell_override_value(k, v)}" for k, v in new_options.items()), *arguments]
 
 
 def spell_training_command(arguments: Sequence[str]) -> str:

@@ -91,7 +91,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     # any other option may change the clients, or how many there are
     table_title = f"Where selection pays: {SETTING_TEXT}" if base_options == list(SETTING_OPTIONS) else ""
     terminal.print(make_demo_table(comparison, table_title))
-    for hint in (
+    for closing_line in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page_path}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
@@ -100,5 +100,5 @@ def main(arguments: Sequence[str] = ()) -> int:
         "seed=0,1,2",
         f"See them all: {spell_fedcohort_command('ui')} sweep=null",
     ):
-        terminal.print(hint, soft_wrap=True, markup=False)
+        terminal.print(closing_line, soft_wrap=True, markup=False)
     return 0

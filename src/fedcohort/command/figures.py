@@ -19,9 +19,9 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """
-    folders, options = read_folders_and_options(arguments, ("round", "formats"))
+    run_folders, options = read_folders_and_options(arguments, ("round", "formats"))
     round_text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if round_text is None:
-        return print_for_each(folders, lambda folder: "\n".join(map(str, redraw_run(folder, formats))))
+        return print_for_each(run_folders, lambda folder: "\n".join(map(str, redraw_run(folder, formats))))
     ranges.integer("round", int(round_text) if round_text.isdecimal() else round_text, "[1, inf)")
-    return print_for_each(folders, lambda folder: "\n".join(map(str, draw_round(folder, int(round_text), formats))))
+    return print_for_each(run_folders, lambda folder: "\n".join(map(str, draw_round(folder, int(round_text), formats))))

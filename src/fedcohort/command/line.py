@@ -60,8 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_command(command, command_arguments)
     if command and not command.startswith("-") and command not in (*COMMANDS, *HELP_ARGUMENTS):
         similar_command = next(iter(difflib.get_close_matches(command, COMMANDS, 1)), None)
-        suggestion = f"did you mean {similar_command}? " if similar_command else ""
-        sys.stderr.write(f"there is no command {command!r}: {suggestion}fedcohort --help lists the commands\n")
+        command_hint = f"did you mean {similar_command}? " if similar_command else ""
+        sys.stderr.write(f"there is no command {command!r}: {command_hint}fedcohort --help lists the commands\n")
         return 2
     try:
         _make_typer_app(command)(["--help"] if command in HELP_ARGUMENTS else typed_arguments, prog_name="fedcohort")
@@ -114,11 +114,11 @@ def _make_typer_app(command_name: str) -> "typer.Typer":
     def represent_command(arguments: TypedArguments = None) -> None:
         """Represent a command with its `arguments` in the help; `main` runs it."""
 
-    for name, summary in COMMANDS.items():
+    for listed_name, summary in COMMANDS.items():
         help_text = summary
-        if name == command_name:  # the docstring of its module, without the import, which takes seconds
-            module_path = Path(__file__).with_name(f"{spell_module_name(name)}.py")
+        if listed_name == command_name:  # the docstring of its module, without the import, which takes seconds
+            module_path = Path(__file__).with_name(f"{spell_module_name(listed_name)}.py")
             help_text = ast.get_docstring(ast.parse(module_path.read_text(encoding="utf-8"))) or summary
         preformatted_help = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
-        typer_app.command(name, help=preformatted_help, short_help=summary)(represent_command)
+        typer_app.command(listed_name, help=preformatted_help, short_help=summary)(represent_command)
     return typer_app

@@ -42,12 +42,12 @@ def make_table_rows(group: str, configs: Path = CONFIGS_FOLDER) -> dict[str, str
 
     `configs` is the folder of the config groups.
     """
-    return {yaml_path.stem: _make_row(yaml_path, group) for yaml_path in sorted((configs / group).glob("*.yaml"))}
+    return {yaml_path.stem: _make_table_row(yaml_path, group) for yaml_path in sorted((configs / group).glob("*.yaml"))}
 
 
 def reads_single_updates(signal_names: Iterable[str]) -> bool:
     """Return whether one of the signals `signal_names` is, or is computed from, one client's update or gradient."""
-    signals = [base.find_signal(name) for name in signal_names]
+    signals = [base.find_signal(n) for n in signal_names]
     return any(isinstance(s, base.RawUpdate | base.Derived) or getattr(s, "is_gradient", False) for s in signals)
 
 
@@ -74,18 +74,18 @@ def make_signal_rows() -> list[str]:
     return table_lines
 
 
-def _make_row(path: Path, group: str) -> str:
+def _make_table_row(path: Path, group: str) -> str:
     options = _read_options(path, group)
     if not str(options.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
         choice_module = import_module(str(options["_target_"]).rpartition(".")[0])
         method_summary = " ".join((choice_module.__doc__ or "").split("\n\n")[0].split())
-        if any(str(value).startswith("${") for value in options.values()):  # an option of the run decides its value
+        if any(str(v).startswith("${") for v in options.values()):  # an option of the run decides its value
             options = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
         signals_read = _list_signals_read(options, group, path.stem)
         signal_cells = f"{_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
         return f"| `{path.stem}` | {method_summary} | {signal_cells}"
     default_choices = [d.partition("@")[0] for d in compose.read_yaml(path).get("defaults", ()) if isinstance(d, str)]
-    base_paths = [yaml_path for name in default_choices if (yaml_path := path.with_name(f"{name}.yaml")).is_file()]
+    base_paths = [yaml_path for n in default_choices if (yaml_path := path.with_name(f"{n}.yaml")).is_file()]
     base_path = next((yaml_path for yaml_path in base_paths if "_target_" in _read_options(yaml_path, group)), None)
     if base_path is None:
         return f"| `{path.stem}` | {read_comment(path)} | |"
@@ -111,22 +111,22 @@ def _read_options(yaml_path: Path, group: str) -> dict[str, Any]:
     return options if "_target_" in options else dict(options.get(group, {}))  # it chooses others as well
 
 
-def _list_signals_read(component_options: Mapping[str, Any], group: str, choice: str) -> list[str]:
+def _list_signals_read(component_options: Mapping[str, Any], group: str, component_choice: str) -> list[str]:
     """Return the sorted names of the signals that a component reads.
 
     Args:
         component_options: options of the component, uncomposed.
         group: config group of the component.
-        choice: choice of the component in this group.
+        component_choice: choice of the component in this group.
     """
     module_name, _, class_name = str(component_options["_target_"]).rpartition(".")
     reads_signals = hasattr(getattr(import_module(module_name), class_name), "needs")
-    return sorted(components.build_component(component_options, group, choice).needs) if reads_signals else []
+    return sorted(components.build_component(component_options, group, component_choice).needs) if reads_signals else []
 
 
-def _format_signals(needs: Sequence[str]) -> str:
-    oracle_signals = base.unknowable_signals(needs)
-    signal_texts = [f"`{name}`{' (oracle: no server can know it)' if name in oracle_signals else ''}" for name in needs]
+def _format_signals(signal_names: Sequence[str]) -> str:
+    oracle_signals = base.unknowable_signals(signal_names)
+    signal_texts = [f"`{n}`{' (oracle: no server can know it)' if n in oracle_signals else ''}" for n in signal_names]
     return ", ".join(signal_texts) or "nothing"
 
 
@@ -139,7 +139,7 @@ def read_comment(yaml_path: Path) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables of the groups in `arguments`. Raises `OptionError` for a name that is no group."""
-    groups = sorted(path.name for path in CONFIGS_FOLDER.glob("*") if any(path.glob("*.yaml")))
+    groups = sorted(p.name for p in CONFIGS_FOLDER.glob("*") if any(p.glob("*.yaml")))
     for group in arguments:
         ranges.choice("a group", group, *groups, SIGNALS_TABLE_NAME)
     for group in arguments or ["selector"]:

@@ -22,29 +22,29 @@ from fedcohort.host.commands import program_command
 KIND_GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
 
 
-def make_files(kind: str, name: str) -> dict[Path, str]:
+def make_files(new_kind: str, new_name: str) -> dict[Path, str]:
     """Return the text of each new file by its path.
 
     Args:
-        kind: kind of the new component, a key of `KIND_GROUPS`.
-        name: name of the new component.
+        new_kind: kind of the new component, a key of `KIND_GROUPS`.
+        new_name: name of the new component.
 
     Raises:
         OptionError: the kind is unknown, or the name is invalid.
     """
-    ranges.choice("what is new", kind, *KIND_GROUPS)
-    ranges.identifier("its name", name)
-    if keyword.iskeyword(name) or name != name.lower():
-        raise ranges.range_error("its name", "a lower-case Python name such as my_method", name)
-    group, class_title = KIND_GROUPS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
+    ranges.choice("what is new", new_kind, *KIND_GROUPS)
+    ranges.identifier("its name", new_name)
+    if keyword.iskeyword(new_name) or new_name != new_name.lower():
+        raise ranges.range_error("its name", "a lower-case Python name such as my_method", new_name)
+    group, class_title = KIND_GROUPS[new_kind], "".join(name_part.capitalize() for name_part in new_name.split("_"))
     paths = {
-        f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
-        f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
-        f"{kind}_test.py.txt": f"tests/{group}/test_{name}.py",
+        f"{new_kind}.py.txt": f"src/fedcohort/{group}/{new_name}.py",
+        f"{new_kind}.yaml.txt": f"configs/{group}/{new_name}.yaml",
+        f"{new_kind}_test.py.txt": f"tests/{group}/test_{new_name}.py",
     }
     folder = resources.files("fedcohort.command") / "templates"
     templates = {Path(path): folder / f for f, path in paths.items() if (folder / f).is_file()}
-    return {path: Template(t.read_text()).substitute(name=name, title=class_title) for path, t in templates.items()}
+    return {path: Template(t.read_text()).substitute(name=new_name, title=class_title) for path, t in templates.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -54,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     if len(arguments) != 2:
         raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KIND_GROUPS)}")
-    kind, name = arguments
-    text_by_path = make_files(kind, name)
+    new_kind, new_name = arguments
+    text_by_path = make_files(new_kind, new_name)
     if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
         raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
     if missing_folder := next((path.parent for path in text_by_path if not path.parent.is_dir()), None):
@@ -63,8 +63,8 @@ def main(arguments: Sequence[str]) -> int:
     for path, file_text in text_by_path.items():
         path.write_text(file_text)
         sys.stdout.write(f"wrote {path}\n")
-    group = KIND_GROUPS[kind]
-    if kind != "signal":
-        sys.stdout.write(f"try it: {program_command('python')} train.py {group}={name}\n")
-    sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {name}"\n')
+    group = KIND_GROUPS[new_kind]
+    if new_kind != "signal":
+        sys.stdout.write(f"try it: {program_command('python')} train.py {group}={new_name}\n")
+    sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {new_name}"\n')
     return 0

@@ -123,20 +123,21 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
             "or train with the other selector"
         )
 
-    def make_logged_selector(selector_name: str, options: dict[str, object], *, is_foreign: bool) -> LoggedSelector:
-        selector = components.build_component(options, "selector", f"selector={selector_name}", is_from_run=is_foreign)
+    def make_logged_selector(selector_name: str, options: dict[str, object], *, is_from_run: bool) -> LoggedSelector:
+        selector = components.build_component(options, "selector", f"selector={selector_name}", is_from_run=is_from_run)
         return LoggedSelector(selector, selector_name, run_log, deadline.cohort_size(run_log.cohort))
 
-    logged_selector = make_logged_selector(selector_name, options, is_foreign=True)
+    logged_selector = make_logged_selector(selector_name, options, is_from_run=True)
     if not arguments:
         return logged_selector, logged_selector
     typed_name = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
     overrides = [*([] if typed_name else [f"selector={selector_name}"]), *arguments]
     other_node = compose.compose_group("selector", overrides, configs)
     if typed_name is None:  # the options of the run, where they were not typed
-        typed_options = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
-        other_node |= {option: value for option, value in options.items() if option not in typed_options}
-    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_foreign=typed_name is None)
+        typed_options = {k.partition("=")[0].removeprefix("selector.") for k in arguments}
+        other_node |= {k: v for k, v in options.items() if k not in typed_options}
+    is_own_selector = typed_name is None
+    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_from_run=is_own_selector)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
@@ -149,12 +150,12 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     Raises:
         OptionError: an argument is invalid.
     """
-    folders = [a.removeprefix("run=") for a in arguments if a.startswith("run=") or "=" not in a]
-    options = [option for option in arguments if "=" in option and not option.startswith("run=")]
-    wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
-    if len(folders) != 1 or not folders[0] or wrong_option is not None:
+    run_folders = [a.removeprefix("run=") for a in arguments if a.startswith("run=") or "=" not in a]
+    options = [o for o in arguments if "=" in o and not o.startswith("run=")]
+    wrong_option = next((o for o in options if not o.startswith(("selector=", "selector."))), None)
+    if len(run_folders) != 1 or not run_folders[0] or wrong_option is not None:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE_TEXT}")
-    run_log = read_run_log(Path(folders[0]).absolute())
+    run_log = read_run_log(Path(run_folders[0]).absolute())
     logged_selector, other_selector = make_selectors(run_log, options, configs or Path.cwd() / "configs")
     result = replay_selector(run_log, logged_selector, other_selector)
     if result.first_difference is None:

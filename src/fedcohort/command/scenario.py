@@ -30,7 +30,7 @@ def spell_scenario(typed_options: Sequence[str]) -> str:
     `typed_options` are the options as typed.
     """
     option_pairs = [(argument.split("=")[0], argument) for argument in typed_options]
-    return " ".join(f"{name}=FOLDER" if name in MACHINE_OPTIONS else argument for name, argument in option_pairs)
+    return " ".join(f"{k}=FOLDER" if k in MACHINE_OPTIONS else argument for k, argument in option_pairs)
 
 
 def write_page(

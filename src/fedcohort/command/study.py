@@ -69,28 +69,28 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
     verb, study_name, *typed_options = arguments
     launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
     options = read_options([argument for argument in typed_options if argument not in launcher_options], DEFAULTS)
-    if wrong_option := next((f"{name}={value}" for name, value in options.items() if name not in VERBS[verb]), None):
+    if wrong_option := next((f"{name}={v}" for name, v in options.items() if name not in VERBS[verb]), None):
         raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong_option}")
     ranges.identifier("the name of a study", study_name)
     options = DEFAULTS | options
     if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
         raise ranges.range_error("n_jobs", "an integer in [1, inf)", options["n_jobs"])
-    for option in ("wait", "keep_runs"):
-        ranges.choice(option, options[option], "true", "false")
+    for option_name in ("wait", "keep_runs"):
+        ranges.choice(option_name, options[option_name], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
     launch = LaunchOptions(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
     return verb, study_name, options, launch
 
 
-def _read_list(option: str, list_text: str) -> list[str] | None:
-    """Return the names in `list_text`, the value of `option`, such as "a,b"; None for "null", which means all names.
+def _read_list(option_name: str, list_text: str) -> list[str] | None:
+    """Return the names in `list_text`, the value of an option, such as "a,b"; None for "null", which means all names.
 
     Raises `OptionError` for an empty list.
     """
-    names = [name for name in list_text.strip("[]").split(",") if name]
-    if not names:
-        raise ranges.range_error(option, f"one name or more, as {option}=a,b, or null for all", list_text)
-    return None if list_text == "null" else names
+    listed_names = [name for name in list_text.strip("[]").split(",") if name]
+    if not listed_names:
+        raise ranges.range_error(option_name, f"one name or more, as {option_name}=a,b, or null for all", list_text)
+    return None if list_text == "null" else listed_names
 
 
 def _read_seeds(study: Study, list_text: str) -> Sequence[int]:

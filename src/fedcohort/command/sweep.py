@@ -32,7 +32,7 @@ from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.report.render import render
 from fedcohort.tracking import identity
 
-ACTIONS = ("status", "cancel")
+SWEEP_ACTIONS = ("status", "cancel")
 POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
@@ -42,7 +42,7 @@ def render_status(folder: Path, sweep_plan: Plan) -> str:
     `sweep_plan` has the jobs of the sweep.
     """
     sweep_state = sweep_status.read_sweep_status(folder, sweep_plan)
-    job_overrides = sweep_plan.jobs or [record.words for record in sweep_state.records.values()]
+    job_overrides = sweep_plan.jobs or [r.words for r in sweep_state.records.values()]
     return render(
         "sweep_jobs.txt.j2",
         line=sweep_status.describe_sweep(folder.name, sweep_state),
@@ -120,12 +120,12 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` for an unknown verb or sweep.
     """
     positional_arguments = [argument for argument in arguments if "=" not in argument]
-    options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
-    if len(positional_arguments) != 2 or positional_arguments[0] not in ACTIONS:
+    typed_options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
+    if len(positional_arguments) != 2 or positional_arguments[0] not in SWEEP_ACTIONS:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
     action, sweep_id = positional_arguments
-    wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
-    sweeps_folder = Path(options.get("logs", "logs")) / "sweeps"
+    wait_s = ranges.parse_number("wait_s", typed_options.get("wait_s", "120"), "[0, inf)")
+    sweeps_folder = Path(typed_options.get("logs", "logs")) / "sweeps"
     sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}"))
     folder = sweeps_folder / (sweep_ids[-1] if sweep_id == "last" and sweep_ids else sweep_id)
     sweep_plan = sweep_folder.read_plan(folder)

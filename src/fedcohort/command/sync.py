@@ -89,7 +89,7 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """
-    folders, sync_options = read_folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
+    run_folders, sync_options = read_folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", sync_options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", sync_options.get("wait_s", str(DEFAULT_WAIT_S)), "(0, inf)")
     server_options = sync_options.get("tracking_uri"), sync_options.get("experiment")
@@ -103,4 +103,4 @@ def main(arguments: Sequence[str]) -> int:
         follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing_rounds(folder, wait_s=wait_s)  # what an outage has left
 
-    return print_for_each(folders, send_run)
+    return print_for_each(run_folders, send_run)

@@ -59,8 +59,8 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
     if sweep != "last" and sweep not in sweep_ids:
         sweeps_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else "null: no sweep has a report"
         allowed_text = f"{sweeps_text} (`fedcohort compare sweep={sweep} report=true` makes one)"
-        suggestion = ranges.did_you_mean(sweep, ["last", *sweep_ids])
-        raise OptionError(f"{ranges.range_error('sweep', allowed_text, sweep)}{suggestion}")
+        sweep_hint = ranges.did_you_mean(sweep, ["last", *sweep_ids])
+        raise OptionError(f"{ranges.range_error('sweep', allowed_text, sweep)}{sweep_hint}")
     return view.spell_runs_page(experiment.experiment_id, sweep_ids[-1] if sweep == "last" else sweep)
 
 

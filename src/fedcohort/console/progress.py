@@ -55,7 +55,7 @@ class Progress(Observer):
 
     def observe(self, report: RoundReport) -> None:
         """Show the round of `report`. A metric that this round did not measure keeps its last value."""
-        self._latest_metrics.update({name: report.metrics[name] for name in SHOWN_METRICS if name in report.metrics})
+        self._latest_metrics.update({n: report.metrics[n] for n in SHOWN_METRICS if n in report.metrics})
         if SHOWN_METRICS[0] in report.metrics:
             self._evaluated_round = report.step
         if self._progress_bar is not None:
@@ -93,9 +93,9 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
         metrics: the last value of each metric.
         evaluated_round: the round that measured accuracy and loss; the line names this round if it is an earlier one.
     """
-    origin_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
+    measured_round_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
     fact_texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
-    fact_texts += [f"{name} {metrics[name]:.3g}{origin_text}" for name in ("test/acc", "test/loss") if name in metrics]
+    fact_texts += [f"{n} {metrics[n]:.3g}{measured_round_text}" for n in ("test/acc", "test/loss") if n in metrics]
     if "time/virtual_s" in metrics:
         fact_texts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
     return "  ".join(fact_texts)
@@ -110,21 +110,21 @@ def print_start_table(console: "Console", info: RunInfo) -> None:
     """
     label_value_pairs = list_run_facts(info)
     if not console.is_terminal:  # no padding, no folding: a log file's lines can be copied
-        for label, fact_text in [("", info.name), *label_value_pairs]:
-            console.print(f"{label:<12}{fact_text}".strip(), markup=False)
+        for fact_label, fact_text in [("", info.name), *label_value_pairs]:
+            console.print(f"{fact_label:<12}{fact_text}".strip(), markup=False)
         return
     from rich.table import Table
     from rich.text import Text
 
     fact_table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for label, fact_text in label_value_pairs:
-        if label not in UNFOLDED_FACTS:
-            fact_table.add_row(f"[bold]{label}[/bold]", fact_text)
+    for fact_label, fact_text in label_value_pairs:
+        if fact_label not in UNFOLDED_FACTS:
+            fact_table.add_row(f"[bold]{fact_label}[/bold]", fact_text)
     console.print(info.name, style="italic", soft_wrap=True, markup=False)
     console.print(fact_table)
-    for label, fact_text in label_value_pairs:
-        if label in UNFOLDED_FACTS:
-            console.print(Text.assemble((f"{label:<12}", "bold"), fact_text), soft_wrap=True)
+    for fact_label, fact_text in label_value_pairs:
+        if fact_label in UNFOLDED_FACTS:
+            console.print(Text.assemble((f"{fact_label:<12}", "bold"), fact_text), soft_wrap=True)
 
 
 class TerminalBar:

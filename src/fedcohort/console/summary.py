@@ -48,8 +48,8 @@ class Summary(Observer):
         if self._run_info is None or status == "dropped":
             return
         summary = summarise_run(self._run_info, read_history(self._run_info.folder), status)
-        for warning in summary["warnings"]:
-            log.warning("%s", warning)
+        for run_warning in summary["warnings"]:
+            log.warning("%s", run_warning)
         summary_text = json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
         write_atomically(self._run_info.folder / SUMMARY_FILE, summary_text)
         if summary["rounds"] and not is_progress_only():
@@ -69,12 +69,12 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
     result_table = Table()
     result_table.add_column("result")
     result_table.add_column("value", justify="right")
-    for label, value_text in list_brief_rows(summary):
-        result_table.add_row(label, value_text)
+    for row_label, value_text in list_brief_rows(summary):
+        result_table.add_row(row_label, value_text)
     result_table.add_section()
     further_rows = list_further_rows(summary)
-    for label, value_text in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
-        result_table.add_row(label, value_text)
+    for row_label, value_text in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
+        result_table.add_row(row_label, value_text)
     console = make_console()
     end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
     console.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)

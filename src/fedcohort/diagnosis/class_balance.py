@@ -30,20 +30,20 @@ def effective_classes(class_counts: ClassCounts) -> Values:
     return np.asarray(np.where(share_concentration > 0, 1 / np.maximum(share_concentration, 1e-300), 0.0), np.float64)
 
 
-def compute_cohort_classes(
-    class_counts: ClassCounts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
+def count_cohort_classes(
+    class_counts: ClassCounts, in_pool: Bool[np.ndarray, "_n"], cohort_size: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean effective number of classes of random cohorts of a pool, and that of the whole pool.
 
     Args:
         class_counts: samples by client and class, [n, C].
         in_pool: whether each client is in the pool, from which cohorts are drawn, [n].
-        cohort: number of clients of a cohort; the whole pool if it is smaller.
+        cohort_size: number of clients of a cohort; the whole pool if it is smaller.
         rng: random generator of the cohorts.
     """
     pool_counts = class_counts[in_pool]
-    cohort_size = min(cohort, len(pool_counts))
-    cohort_sums = [pool_counts[rng.permutation(len(pool_counts))[:cohort_size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
+    drawn_size = min(cohort_size, len(pool_counts))
+    cohort_sums = [pool_counts[rng.permutation(len(pool_counts))[:drawn_size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
     return float(effective_classes(np.stack(cohort_sums)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
 
 

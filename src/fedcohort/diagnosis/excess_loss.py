@@ -34,14 +34,14 @@ class ClassLosses:
     """Reports of n clients to `signal=class_loss`, for C classes.
 
     Attributes:
-        counts: number of samples by client and class, [n, C].
+        class_counts: number of samples by client and class, [n, C].
         loss_sums: sum of the samples' losses in nats, by client and class, [n, C].
         squared_loss_sums: sum of the samples' squared losses in nats^2, by client and class, [n, C].
         other_label_loss_sums: sum over each client's samples of the mean loss in nats that their other C - 1 labels
             would have, [n].
     """
 
-    counts: ClassTable
+    class_counts: ClassTable
     loss_sums: ClassTable
     squared_loss_sums: ClassTable
     other_label_loss_sums: Values
@@ -49,13 +49,13 @@ class ClassLosses:
     @classmethod
     def from_rows(cls, report_rows: ClassTable) -> "ClassLosses":
         """Return the reports in `report_rows` [n, 3 C + 1], a row from each client with the fields in their order."""
-        counts, loss_sums, squared_loss_sums = np.split(report_rows[:, :-1], 3, axis=1)
-        return cls(counts, loss_sums, squared_loss_sums, report_rows[:, -1])
+        class_counts, loss_sums, squared_loss_sums = np.split(report_rows[:, :-1], 3, axis=1)
+        return cls(class_counts, loss_sums, squared_loss_sums, report_rows[:, -1])
 
     @property
     def n_samples(self) -> Values:
         """Number of samples of each client, float64 [n]."""
-        return np.asarray(self.counts.sum(1), np.float64)
+        return np.asarray(self.class_counts.sum(1), np.float64)
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
 
     At least one client must have samples.
     """
-    counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
+    class_counts, loss_sums, n_samples = losses.class_counts, losses.loss_sums, losses.n_samples
     v = _estimate_sample_variances(losses)
-    has_samples = counts.sum(0) > 0
-    G, loss_by_class, loss_by_client = counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
+    has_samples = class_counts.sum(0) > 0
+    G, loss_by_class, loss_by_client = class_counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
     for _ in range(MAX_FIXED_POINT_STEPS):
         loss_precision = n_samples / v + 1 / spread_squared
@@ -112,13 +112,13 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
 
     `losses` holds the clients' reports, of which at least one has samples.
     """
-    counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
+    class_counts, loss_sums, n_samples = losses.class_counts, losses.loss_sums, losses.n_samples
     n = np.maximum(n_samples, 1.0)
     b, variance, spread_squared = np.zeros(len(n)), np.zeros(len(n)), 1.0
     for _ in range(N_CLIENT_EXCHANGES):
-        a = (loss_sums - b[:, None] * counts).sum(0) / np.maximum(counts.sum(0), 1.0)
-        mean_residuals = (loss_sums.sum(1) - counts @ a) / n
-        v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + counts @ a**2) / n - mean_residuals**2
+        a = (loss_sums - b[:, None] * class_counts).sum(0) / np.maximum(class_counts.sum(0), 1.0)
+        mean_residuals = (loss_sums.sum(1) - class_counts @ a) / n
+        v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + class_counts @ a**2) / n - mean_residuals**2
         v = np.maximum(v, MIN_LOSS_VARIANCE)
         v = (v * n_samples + PRIOR_DEGREES * np.average(v, weights=n_samples)) / (n_samples + PRIOR_DEGREES)
         spread_squared = 1.0
@@ -136,9 +136,11 @@ def _estimate_sample_variances(losses: ClassLosses) -> Values:
 
     It is estimated from `losses` and shrunk to the common variance, which counts as `PRIOR_DEGREES` degrees of freedom.
     """
-    counts = losses.counts
-    squares = np.where(counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(counts, 1.0), 0.0).sum(1)
-    degrees_of_freedom = np.maximum(counts - 1, 0.0).sum(1)
+    class_counts = losses.class_counts
+    squares = np.where(
+        class_counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(class_counts, 1.0), 0.0
+    ).sum(1)
+    degrees_of_freedom = np.maximum(class_counts - 1, 0.0).sum(1)
     common_variance = max(float(squares.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_LOSS_VARIANCE)
     return np.asarray((squares + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64)
 

@@ -119,13 +119,15 @@ def _is_class_covered(
     return float(class_counts[in_pool].sum()) >= class_cover * n_class_samples * pool_share
 
 
-def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarray, "_n _c"], cover: float) -> bool:
-    """Return whether the pool's share of every class is at least `cover` times its share of all samples.
+def covers_all_classes(
+    in_pool: Bool[np.ndarray, "_n"], class_counts: Float64[np.ndarray, "_n _c"], class_cover: float
+) -> bool:
+    """Return whether the pool's share of every class is at least `class_cover` times its share of all samples.
 
     Args:
         in_pool: whether each client is in the pool, [n].
-        counts: samples by client and class, [n, C].
-        cover: least ratio of the pool's share of a class to its share of all samples.
+        class_counts: samples by client and class, [n, C].
+        class_cover: least ratio of the pool's share of a class to its share of all samples.
     """
-    n_samples = counts.sum(1)
-    return all(_is_class_covered(in_pool, column, n_samples, float(column.sum()), cover) for column in counts.T)
+    n_samples = class_counts.sum(1)
+    return all(_is_class_covered(in_pool, c, n_samples, float(c.sum()), class_cover) for c in class_counts.T)

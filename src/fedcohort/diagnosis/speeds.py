@@ -25,7 +25,7 @@ DROPPED_SHARES = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the pool, the largest first
 
 
 @dataclass(frozen=True)
-class Durations:
+class JobDurations:
     """Sums over each client's jobs so far of the logarithm of a job's virtual seconds.
 
     Attributes:
@@ -38,20 +38,20 @@ class Durations:
     log_sums: Values
     squared_log_sums: Values
 
-    def with_jobs(self, clients: Ids, seconds: Values) -> "Durations":
-        """Return the sums with further jobs of distinct `clients` [n]; durations that are not positive are left out.
+    def with_jobs(self, client_ids: Ids, job_seconds: Values) -> "JobDurations":
+        """Return the sums with further jobs of distinct `client_ids` [n]; durations that are not positive are left out.
 
-        `seconds` [n] are the virtual seconds of these jobs.
+        `job_seconds` [n] are the virtual seconds of these jobs.
         """
-        is_valid_duration = np.isfinite(seconds) & (seconds > 0)
-        clients, log_seconds = clients[is_valid_duration], np.log(seconds[is_valid_duration])
+        is_valid_duration = np.isfinite(job_seconds) & (job_seconds > 0)
+        client_ids, log_seconds = client_ids[is_valid_duration], np.log(job_seconds[is_valid_duration])
         job_counts = self.job_counts.copy()
         log_sums = self.log_sums.copy()
         squared_log_sums = self.squared_log_sums.copy()
-        job_counts[clients] += 1
-        log_sums[clients] += log_seconds
-        squared_log_sums[clients] += log_seconds**2
-        return Durations(job_counts, log_sums, squared_log_sums)
+        job_counts[client_ids] += 1
+        log_sums[client_ids] += log_seconds
+        squared_log_sums[client_ids] += log_seconds**2
+        return JobDurations(job_counts, log_sums, squared_log_sums)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Speeds:
     variance_within: float
 
 
-def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
+def estimate_speeds(durations: JobDurations, n_samples: Values) -> Speeds:
     """Return the persistence of speeds by a random effects model of log seconds per sample.
 
     Args:

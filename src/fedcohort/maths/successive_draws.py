@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort.arrays import Ids, Values
-from fedcohort.draw_log import Draw, DrawLog, is_random
+from fedcohort.draw_log import Draw, DrawLog, is_random_draw
 
 MAX_INTEGRATION_STEP, INTEGRATION_STEP_FACTOR = 0.2, 0.7  # h is the smaller of the first, and the second / sqrt(m)
 MIN_LOG_TIME = -45.0  # of s
@@ -79,9 +79,9 @@ class CohortLaw:
         draws = [draw for draw in draw_log.draws if not draw.is_query]
         if draw_log.has_other_randomness:
             return cls(cohort, (), "it uses random numbers outside of its logged draws")
-        first_random_draw = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
+        first_random_draw = next((i for i, draw in enumerate(draws) if is_random_draw(draw)), len(draws))
         drawn_ids = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first_random_draw:])])
-        random_draws = [draw for draw in draws[first_random_draw:] if is_random(draw)]
+        random_draws = [draw for draw in draws[first_random_draw:] if is_random_draw(draw)]
         if not np.isin(drawn_ids, cohort).all():
             return cls(cohort, (), "it draws candidates at random, of which only some train")
         if any(draw.is_dependent for draw in draws):

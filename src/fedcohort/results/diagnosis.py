@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.diagnosis.class_balance import compute_cohort_classes, effective_classes
+from fedcohort.diagnosis.class_balance import count_cohort_classes, effective_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.noise_watch import NoiseWatch
-from fedcohort.diagnosis.speeds import Durations, Speeds, choose_fast_clients, estimate_speeds
+from fedcohort.diagnosis.speeds import JobDurations, Speeds, choose_fast_clients, estimate_speeds
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -199,7 +199,7 @@ def _read_class_counts(
 
     A client without a report has 0. The result is None if none of the `n_clients` clients reported.
     """
-    class_reports = [(probe_result.clients, probe_result.losses.counts) for probe_result in probe_results]
+    class_reports = [(probe_result.clients, probe_result.losses.class_counts) for probe_result in probe_results]
     class_reports += [
         (rows["client"].to_numpy(np.int64), rows.iloc[:, 2:].to_numpy(np.float64))
         for _, rows in _list_probe_rows(client_table, "label_counts")
@@ -214,16 +214,16 @@ def _read_class_counts(
 
 def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort_size: int) -> ClassSkew:
     has_samples = counts.sum(1) > 0
-    n_cohort_classes, all_classes = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
+    n_cohort_classes, all_classes = count_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
     return ClassSkew(counts, effective_classes(counts[has_samples]), n_cohort_classes, all_classes)
 
 
-def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
+def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> JobDurations:
     """Return the durations in seconds of arrived jobs in `client_table`, of `n_clients` clients.
 
     A run without virtual time has none.
     """
-    durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
+    durations = JobDurations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
     if "finish_s" not in client_table:
         return durations
     arrived_jobs = client_table[client_table["arrived"] & client_table["finish_s"].notna()]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.attack.base import Attack, ReportedValues
-from fedcohort.contracts import check_answers, check_number
+from fedcohort.contracts import check_number, check_signal_answers
 from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import RekeyedGenerator, new_generator
@@ -171,7 +171,7 @@ class Queries:
                 signal_values = signal.measure(self.measurer, probe.clients, probe.options)
             else:
                 signal_values = signal.compute(self.measurer, round, probe.clients, probe.options)
-        signal_values = check_answers(probe.signal, signal_values, len(probe.clients))
+        signal_values = check_signal_answers(probe.signal, signal_values, len(probe.clients))
         answers = self.client_reports.answer_query(probe.signal, probe.clients, signal_values, round, probe.options)
         return ProbeResult(probe.clients, answers)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.contracts import check_answers, check_number
+from fedcohort.contracts import check_number, check_signal_answers
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.components import Components
 from fedcohort.round.finish import ClosedRound
@@ -64,7 +64,7 @@ def derive_signals(
     signals = {k: find_signal(k) for k in sorted(components.needed_signals(is_fedavg))}
     signal_values = {n: s.make(signal_measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
     n_arrived_updates = len(arrivals.clients)
-    return {k: v if callable(v) else check_answers(k, v, n_arrived_updates) for k, v in signal_values.items()}
+    return {k: v if callable(v) else check_signal_answers(k, v, n_arrived_updates) for k, v in signal_values.items()}
 
 
 def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRound, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401

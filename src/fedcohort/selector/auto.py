@@ -28,11 +28,11 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.diagnosis.class_balance import balance_cohort, compute_cohort_classes
+from fedcohort.diagnosis.class_balance import balance_cohort, count_cohort_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
 from fedcohort.diagnosis.noise_watch import NoiseWatch, rounds_between_probes
-from fedcohort.diagnosis.speeds import Durations, choose_fast_clients, estimate_speeds
+from fedcohort.diagnosis.speeds import JobDurations, choose_fast_clients, estimate_speeds
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -71,7 +71,7 @@ class State:
     last_round: Ids
     in_pool: Bool[np.ndarray, "_k"]
     is_fast: Bool[np.ndarray, "_k"]
-    durations: Durations
+    durations: JobDurations
     watch: NoiseWatch = field(default_factory=NoiseWatch)
     is_undecided: bool = False
     is_balanced: bool = False
@@ -141,7 +141,7 @@ class Auto(Selector[State]):
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
-            durations=Durations(np.zeros(K, np.int64), zero_by_client, zero_by_client),
+            durations=JobDurations(np.zeros(K, np.int64), zero_by_client, zero_by_client),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -199,7 +199,7 @@ class Auto(Selector[State]):
         has_label_counts = in_pool & (state.counts.sum(1) > 0)
         if state.watch.is_suspected or not has_label_counts.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        n_cohort_classes, n_pool_classes = compute_cohort_classes(state.counts, has_label_counts, ctx.cohort, ctx.rng)
+        n_cohort_classes, n_pool_classes = count_cohort_classes(state.counts, has_label_counts, ctx.cohort, ctx.rng)
         is_cohort_uneven = n_cohort_classes < self.even * n_pool_classes
         needs_counts = is_cohort_uneven and bool(has_label_counts.sum() < MIN_SHARE_WITH_LABEL_COUNTS * in_pool.sum())
         is_balanced = is_cohort_uneven and not needs_counts
@@ -217,7 +217,7 @@ class Auto(Selector[State]):
         if not losses.n_samples.any():
             return state
         counts = state.counts.copy()
-        counts[clients] = losses.counts
+        counts[clients] = losses.class_counts
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
             return replace(state, watch=NoiseWatch(is_done=True))
@@ -232,7 +232,7 @@ class Auto(Selector[State]):
         if watch.is_released:
             in_pool[:] = True
         elif watch.is_acting and noise_estimate.gap >= self.gap:
-            in_pool[clients] = choose_pool(noise_estimate, losses.counts, MIN_POOL_SHARE, self.cover)
+            in_pool[clients] = choose_pool(noise_estimate, losses.class_counts, MIN_POOL_SHARE, self.cover)
         log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.decision_text)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 

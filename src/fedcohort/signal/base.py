@@ -24,9 +24,9 @@ import numpy as np
 import fedcohort.signal
 from fedcohort.component import Requirement
 from fedcohort.contracts import (
-    check_answers,
     check_integer,
     check_number,
+    check_signal_answers,
     check_tensor,
     check_type,
     contract_error,
@@ -230,7 +230,7 @@ def _check_signal_fields(signal_name: str, signal: Signal) -> Signal:
     if signal.requirement is not None:
         check_type(f"{error_prefix}requirement", signal.requirement, Requirement)
     for field_name in ("per_sample", "compute", "read", "make", "measure"):
-        if not callable(getattr(signal, field_name, check_answers)):
+        if not callable(getattr(signal, field_name, check_signal_answers)):
             raise contract_error(f"{error_prefix}{field_name}", "a function", getattr(signal, field_name))
     return signal
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
-from fedcohort.roles import role_of
+from fedcohort.roles import find_role
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.startup.compose import Composition
 from fedcohort.tracking import sweeps
@@ -89,4 +89,4 @@ def describe_data(federation: "Federation") -> dict[str, Any]:
 def list_typed_options(composition: Composition) -> dict[str, str]:
     """Return the typed choices and options in `composition` that MLflow also records, with their values as typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
-    return {name: value for name, _, value in typed_overrides if role_of(name).is_tracked}
+    return {name: value for name, _, value in typed_overrides if find_role(name).is_tracked}

@@ -41,7 +41,7 @@ EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that st
 StatusWait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
 
-class Sender:
+class RunSender:
     """Sends one run to MLflow: its new rounds at intervals, and its files at the end.
 
     An unreachable server is no error: the missing rounds are sent once it can be reached again.
@@ -154,17 +154,17 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(metadata.load_info(folder), tracked_run.server_place, every_s, wait_s)
-    sender.start()
+    run_sender = RunSender(metadata.load_info(folder), tracked_run.server_place, every_s, wait_s)
+    run_sender.start()
     end_status = None
     while end_status is None:
         min_wait_s, max_wait_s = POLL_RANGE_S
-        end_status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), min_wait_s), max_wait_s))
+        end_status = wait_for_status(min(max(run_sender.next_send_s - time.monotonic(), min_wait_s), max_wait_s))
         if end_status is None and not is_locked(folder / "run.lock"):
             end_status = wait_for_status(0) or read_end_status(folder)
         if end_status is None:
-            sender.observe()
-    sender.finish(end_status)
+            run_sender.observe()
+    run_sender.finish(end_status)
 
 
 class _LogRelay(QueueHandler):

@@ -105,21 +105,22 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
     with exclusive_lock(info.folder / LOCK_FILE):
         # first: a server that is down leaves mlflow.json unchanged
         experiment_id = find_or_create_experiment(mlflow_client, server_place)
-        identity = _find_or_add_entry(info.folder, server_place)
-        run = _find_recorded_run(mlflow_client, identity)
+        tracked_run = _find_or_add_entry(info.folder, server_place)
+        run = _find_recorded_run(mlflow_client, tracked_run)
         if run is None:
             runs_with_key = mlflow_client.search_runs(
-                [experiment_id], f"tags.`{RUN_KEY_TAG}` = '{identity.key}'", max_results=1
+                [experiment_id], f"tags.`{RUN_KEY_TAG}` = '{tracked_run.key}'", max_results=1
             )
-            run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, identity, experiment_id)
+            run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, tracked_run, experiment_id)
         _write_entry(
-            info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
+            info.folder,
+            replace(tracked_run, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False),
         )
-        describe_run(mlflow_client, info, run)
+        update_mlflow_run(mlflow_client, info, run)
         return str(run.info.run_id)
 
 
-def describe_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> None:
+def update_mlflow_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     """Update an MLflow run's tags, and add the parameters and the dataset that it lacks.
 
     MLflow does not change a parameter. The new value of a changed parameter becomes a tag.
@@ -132,10 +133,10 @@ def describe_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> No
     from mlflow.entities import Param, RunTag
 
     params = record.list_params(info)
-    missing_params = [Param(key, value) for key, value in params.items() if key not in run.data.params]
-    change_tags = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
+    missing_params = [Param(k, v) for k, v in params.items() if k not in run.data.params]
+    change_tags = {f"changed.{k}": v for k, v in params.items() if run.data.params.get(k, v) != v}
     tags = {**record.list_tags(info, "running"), **change_tags}
-    new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
+    new_tags = [RunTag(k, v) for k, v in tags.items() if run.data.tags.get(k) != v]
     mlflow_client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
         mlflow_client.log_inputs(run.info.run_id, [record.describe_dataset(info)])

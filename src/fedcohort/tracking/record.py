@@ -10,7 +10,7 @@ from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
 from fedcohort.record.tags import BUDGET_TAGS, COMMITS, FORCED, ROUNDS_DONE, RUN_FOLDER, SEPARATOR
-from fedcohort.roles import flatten_config, role_of
+from fedcohort.roles import find_role, flatten_config
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
@@ -35,17 +35,17 @@ def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
         info: metadata of the run.
         run_status: state of the run, such as "running" or "finished".
     """
-    limit_tags = {name: format_value(value) for name, value in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
+    budget_tags = {k: format_param(v) for k, v in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
-    budget_texts = [f"{name}={value}" for name, value in limit_tags.items() if value != format_value(None)]
+    budget_texts = [f"{k}={v}" for k, v in budget_tags.items() if v != format_param(None)]
     tag_values = {
         **_list_choices(info),
-        **{tag_name: str(value) for tag_name, value in info.tags.items() if tag_name not in UNSENT_TAGS},
-        **({NAME_TAG: str(name)} if (name := info.config.get(NAME_TAG)) else {}),
+        **{tag_name: str(v) for tag_name, v in info.tags.items() if tag_name not in UNSENT_TAGS},
+        **({NAME_TAG: str(k)} if (k := info.config.get(NAME_TAG)) else {}),
         "seed": str(info.seed),
         "status": run_status,
-        **limit_tags,
+        **budget_tags,
         ROUNDS_DONE: str(info.start),
         "config_hash": info.config_hash,
         ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budget_texts]),
@@ -59,7 +59,7 @@ def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
         "mlflow.source.git.commit": info.commit,
         "mlflow.user": _find_user_name(),
     }
-    return {tag_name[:MAX_KEY_LENGTH]: str(value)[:MAX_TAG_LENGTH] for tag_name, value in tag_values.items()}
+    return {tag_name[:MAX_KEY_LENGTH]: str(v)[:MAX_TAG_LENGTH] for tag_name, v in tag_values.items()}
 
 
 def list_params(info: RunInfo) -> dict[str, str]:
@@ -71,12 +71,12 @@ def list_params(info: RunInfo) -> dict[str, str]:
         info: metadata of the run.
     """
     options = {
-        k: value
-        for k, value in flatten_config(info.config)
-        if role_of(k).is_tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
+        k: v
+        for k, v in flatten_config(info.config)
+        if find_role(k).is_tracked and not isinstance(v, Mapping) and not str(v).startswith(PACKAGE_PREFIX)
     }
     parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {k[:MAX_KEY_LENGTH]: format_value(value)[:MAX_PARAM_LENGTH] for k, value in parameter_values.items()}
+    return {k[:MAX_KEY_LENGTH]: format_param(v)[:MAX_PARAM_LENGTH] for k, v in parameter_values.items()}
 
 
 def describe_dataset(info: RunInfo) -> "DatasetInput":
@@ -99,23 +99,23 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
     )
 
 
-def write_note(summary: Mapping[str, Any]) -> str:
+def write_run_note(summary: Mapping[str, Any]) -> str:
     """Return the description on the run's page: how the run ended, its accuracy and its folder.
 
     Args:
         summary: content of the run's `summary.json`.
     """
-    sentences = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
-    sentences += [end_reason] if (end_reason := summary.get("end")) else []
+    note_parts = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    note_parts += [end_reason] if (end_reason := summary.get("end")) else []
     accuracy, best_accuracy = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
-    sentences += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
-    sentences += [f"best {best_accuracy['value']:.2%} at round {best_accuracy['round']}"] if best_accuracy else []
-    return ", ".join(sentences) + f"\n\n`{summary.get('folder', '')}`"
+    note_parts += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
+    note_parts += [f"best {best_accuracy['value']:.2%} at round {best_accuracy['round']}"] if best_accuracy else []
+    return ", ".join(note_parts) + f"\n\n`{summary.get('folder', '')}`"
 
 
 def _list_choices(info: RunInfo) -> dict[str, str]:
-    choices = {group: choice for group, choice in info.choices.items() if role_of(group).is_tracked}
-    return {**choices, "heterogeneity": name_heterogeneity(info)}
+    group_choices = {g: c for g, c in info.choices.items() if find_role(g).is_tracked}
+    return {**group_choices, "heterogeneity": name_heterogeneity(info)}
 
 
 def _list_start_tags(info: RunInfo) -> dict[str, str]:
@@ -129,11 +129,11 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
     return start_tags | ({FORCED: "; ".join(texts)} if (texts := provenance.list_forced_starts(info.starts)) else {})
 
 
-def format_value(value: object) -> str:
+def format_param(param_value: object) -> str:
     """Return the value of an option or parameter in the form of yaml and the command line."""
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
-    return str(value)
+    if param_value is None or isinstance(param_value, bool):
+        return json.dumps(param_value)
+    return str(param_value)
 
 
 def _find_user_name() -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import SWEEPS
-from fedcohort.roles import RunIdentity, role_of
+from fedcohort.roles import RunIdentity, find_role
 from fedcohort.tracking import server, sweeps, view
 from fedcohort.tracking.record import MAX_TAG_LENGTH, REPORT_TAG
 from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
@@ -52,17 +52,17 @@ def publish_report(
         for file_path in files:
             mlflow_client.log_artifact(id, str(file_path))
         swept_options, page_name = _list_swept_options([run.data.params for run in sweep_runs]), files[0].name
-        tags = {
+        report_tags = {
             view.VERDICT_TAG: verdict,
             view.PAGE_TAG: page_name,
             view.SWEEP_TAG: sweep or "",
-            view.OPTIONS_TAG: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
+            view.OPTIONS_TAG: " ".join(f"{o}={','.join(v)}" for o, v in swept_options.items()),
             view.DATE_TAG: time.strftime("%Y-%m-%d %H:%M"),
             view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment_id, id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",
         }
-        for tag_name, tag_value in tags.items():
+        for tag_name, tag_value in report_tags.items():
             mlflow_client.set_tag(id, tag_name, tag_value[:MAX_TAG_LENGTH])
         mlflow_client.set_terminated(id, "FINISHED")
         for run in earlier_reports:
@@ -96,6 +96,6 @@ def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str,
     """
     option_names = dict.fromkeys(n for r in params_by_run for n in r)
     values_by_option = {n: list(dict.fromkeys(r[n] for r in params_by_run if n in r)) for n in option_names}
-    role_by_name = {n: role_of(n) for n in option_names if len(values_by_option[n]) > 1 and n != "n_params"}
+    role_by_name = {n: find_role(n) for n in option_names if len(values_by_option[n]) > 1 and n != "n_params"}
     tracked_names = [n for n, role in role_by_name.items() if role.is_tracked and role.identity is not RunIdentity.SEED]
     return {n: values_by_option[n] for n in tracked_names if "." not in n or n.split(".")[0] not in tracked_names}

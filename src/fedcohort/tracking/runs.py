@@ -99,12 +99,12 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
         raise
     if not selected_runs and query.sweep is not None:
         sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(mlflow_client, experiment_id, ""))
-        sweep_ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
+        sweep_ids = sorted({s for sweep_tag in sweep_tags for s in parse_sweeps(sweep_tag)})
         if query.sweep not in sweep_ids:
-            empty_text = f"null: experiment {query.experiment!r} has no sweep"
-            allowed_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else empty_text
-            suggestion = did_you_mean(query.sweep, [LAST_SWEEP, *sweep_ids])
-            raise OptionError(f"{range_error('sweep', allowed_text, query.sweep)}{suggestion}")
+            no_sweep_text = f"null: experiment {query.experiment!r} has no sweep"
+            allowed_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else no_sweep_text
+            sweep_hint = did_you_mean(query.sweep, [LAST_SWEEP, *sweep_ids])
+            raise OptionError(f"{range_error('sweep', allowed_text, query.sweep)}{sweep_hint}")
     if not selected_runs:
         condition_text = f" with {query.mlflow_filter}" if query.mlflow_filter else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")
@@ -130,7 +130,7 @@ def _convert_run(run: "entities.Run") -> Run:
         started_ms=run.info.start_time or 0,
         params=_update_budget(run.data.params, tags),
         tags=tags,
-        metrics={name: compat.read_metric_value(value) for name, value in run.data.metrics.items()},
+        metrics={n: compat.read_metric_value(v) for n, v in run.data.metrics.items()},
     )
 
 
@@ -142,7 +142,7 @@ def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mappin
         tags: tags of the run, which have the newest budget.
     """
     newest_params = {**dict.fromkeys(BUDGET_TAGS, "null"), **params}
-    newest_params |= {name: tags[name] for name in BUDGET_TAGS if name in tags}
+    newest_params |= {n: tags[n] for n in BUDGET_TAGS if n in tags}
     if newest_params[ROUNDS] == "null":
         del newest_params[ROUNDS]
     return newest_params
@@ -160,9 +160,9 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     """
     import pandas as pd
 
-    cost_metrics = [name for cost in COST_COLUMNS for name in COSTS[cost]]
+    cost_metrics = [n for c in COST_COLUMNS for n in COSTS[c]]
     metric_names = [*dict.fromkeys([*metrics, *cost_metrics])]
-    metric_keys = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
+    metric_keys = [(run.id, n) for run in runs for n in metric_names if n in run.metrics]
 
     def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
         metric_history = server.retry_after_conflicts(lambda: mlflow_client.get_metric_history(*metric_key))
@@ -177,7 +177,7 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     )
     curve_rows = curve_rows.reindex(columns=metric_names).sort_index()
     has_metric = curve_rows[list(metrics)].notna().any(axis=1)
-    costs = {cost: sum(curve_rows[name] for name in COSTS[cost]) for cost in COST_COLUMNS}
+    costs = {c: sum(curve_rows[n] for n in COSTS[c]) for c in COST_COLUMNS}
     return (
         curve_rows[list(metrics)].assign(**costs)[has_metric].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
     )

@@ -115,8 +115,8 @@ def root_cause(error: BaseException) -> str:
 
 def import_mlflow() -> None:
     """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
-    for variable_name, variable_value in MLFLOW_SETTINGS.items():
-        os.environ.setdefault(variable_name, variable_value)
+    for setting_name, setting_value in MLFLOW_SETTINGS.items():
+        os.environ.setdefault(setting_name, setting_value)
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 

@@ -16,7 +16,7 @@ from fedcohort.host.time_limit import limit_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET_TAGS, SEPARATOR, SWEEPS
-from fedcohort.roles import RunIdentity, role_of
+from fedcohort.roles import RunIdentity, find_role
 from fedcohort.tracking import identity, record, server
 
 log = logging.getLogger("fedcohort")
@@ -49,13 +49,13 @@ def add_sweep_to_run(folder: Path, sweep_id: str) -> None:
     metadata.rewrite_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}))
 
 
-def send_sweep_tags(runs: Sequence[RunInfo]) -> None:
+def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow; an unreachable server only causes a message.
 
     Args:
-        runs: metadata of the runs, each with the tag `sweep_id`. Runs without an MLflow run are left out.
+        run_infos: metadata of the runs, each with the tag `sweep_id`. Runs without an MLflow run are left out.
     """
-    for info in runs:
+    for info in run_infos:
         tracked_run = identity.load_tracked_run(info.folder)
         if tracked_run is None or tracked_run.run_id is None:
             continue
@@ -71,34 +71,34 @@ def send_sweep_tags(runs: Sequence[RunInfo]) -> None:
             )
 
 
-def list_compare_options(sweep_id: str, runs: Sequence[SweptRun]) -> dict[str, str]:
+def list_compare_options(sweep_id: str, swept_runs: Sequence[SweptRun]) -> dict[str, str]:
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
     Two of the swept parameters become rows and columns. Of each other swept parameter, one value is selected.
     """
-    comparison_axes, fixed_options = choose_axes(runs)
-    options = {"sweep": sweep_id, **comparison_axes}
+    comparison_axes, fixed_options = choose_axes(swept_runs)
+    compare_options = {"sweep": sweep_id, **comparison_axes}
     if fixed_options:  # the budget (`rounds`) of extended runs is current in tags only
         prefix_by_name = {k: "tags" if k in BUDGET_TAGS else "params" for k in fixed_options}
-        options["filter"] = " and ".join(f'{prefix_by_name[k]}.`{k}` = "{value}"' for k, value in fixed_options.items())
-    tracked_run = identity.load_tracked_run(runs[0][0].folder)
-    return options | (server.list_server_options(tracked_run.server_place) if tracked_run is not None else {})
+        compare_options["filter"] = " and ".join(f'{prefix_by_name[k]}.`{k}` = "{v}"' for k, v in fixed_options.items())
+    tracked_run = identity.load_tracked_run(swept_runs[0][0].folder)
+    return compare_options | (server.list_server_options(tracked_run.server_place) if tracked_run is not None else {})
 
 
-def spell_compare_command(sweep_id: str, runs: Sequence[SweptRun]) -> str:
+def spell_compare_command(sweep_id: str, swept_runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
-    option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, runs).items()]
-    fixed_options = choose_axes(runs)[1]
+    option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, swept_runs).items()]
+    fixed_options = choose_axes(swept_runs)[1]
     runs_text = f"the runs of {', '.join(f'{o}={v}' for o, v in fixed_options.items())}" if fixed_options else "them"
     return f"Compare {runs_text}: {spell_fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
-def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:
+def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the rows, columns and baseline of a comparison, and a value of each further option that varies.
 
     The baseline is the usual one (random selection, FedAvg), if the runs have it.
     """
-    values_by_option, priority = _list_swept_options(runs), list(BASELINES)
+    values_by_option, priority = _list_swept_options(swept_runs), list(BASELINES)
     option_names = sorted(values_by_option, key=lambda n: priority.index(n) if n in priority else len(priority))
     comparison_axes = dict(zip(("rows", "cols"), option_names, strict=False))
     if baseline := next((BASELINES[n] for n in option_names[:2] if BASELINES.get(n) in values_by_option[n]), None):
@@ -106,9 +106,9 @@ def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str
     return comparison_axes, {n: values_by_option[n][0] for n in option_names[2:]}
 
 
-def _list_swept_options(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
+def _list_swept_options(swept_runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     """Return the values of each parameter in which the runs of a sweep differ, by name, without the seed."""
-    option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in runs for t in w)
-    params_by_run = [record.list_params(info) for info, _ in runs]
+    option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in swept_runs for t in w)
+    params_by_run = [record.list_params(info) for info, _ in swept_runs]
     values_by_option = {k: list(dict.fromkeys(p[k] for p in params_by_run if k in p)) for k in option_names}
-    return {k: x for k, x in values_by_option.items() if len(x) > 1 and role_of(k).identity is not RunIdentity.SEED}
+    return {k: x for k, x in values_by_option.items() if len(x) > 1 and find_role(k).identity is not RunIdentity.SEED}

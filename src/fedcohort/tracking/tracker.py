@@ -161,8 +161,8 @@ class MlflowTracker(Observer):
             return False
         is_uploaded = self._read_messages(min(deadline_s - time.monotonic(), MAX_SILENT_WAIT_S))
         if not is_uploaded and MlflowTracker._follower is not None and time.monotonic() < deadline_s:
-            wait_text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
-            log.info(wait_text, self._place.uri, self._wait_s, send_command)
+            wait_message = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
+            log.info(wait_message, self._place.uri, self._wait_s, send_command)
             is_uploaded = self._read_messages(deadline_s - time.monotonic())
         return is_uploaded
 

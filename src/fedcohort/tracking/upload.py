@@ -36,7 +36,7 @@ class RunUpload:
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
         self._unsent_lines: list[JournalLine] = []
-        self._sent_steps = {metric.step for metric in mlflow_client.get_metric_history(run_id, LAST_METRIC)}
+        self._sent_steps = {m.step for m in mlflow_client.get_metric_history(run_id, LAST_METRIC)}
 
     def send_rounds(self) -> int:
         """Send the steps that the journal has committed and MLflow lacks, and return their number."""
@@ -67,11 +67,11 @@ class RunUpload:
         artifact_files = list(list_artifacts(info.folder))
         for file_path, mlflow_folder in artifact_files:
             self.client.log_artifact(self.run_id, str(file_path), mlflow_folder)
-        self.set_status(info, status)
+        self.set_status_tags(info, status)
         self.client.set_terminated(self.run_id, MLFLOW_STATUS[status], history.last_commit_ms(info.folder))
         return len(artifact_files)
 
-    def set_status(self, info: RunInfo, status: str) -> None:
+    def set_status_tags(self, info: RunInfo, status: str) -> None:
         """Set the MLflow tags of the run's status and completed rounds, and the note on its page if it has a summary.
 
         Args:
@@ -80,13 +80,13 @@ class RunUpload:
         """
         from mlflow.entities import RunTag
 
-        tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
+        status_tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.sum_spending(history.read_journal_lines(self._journal)[0])
-            tags[ENDED_BY] = ", ".join(info.budget.list_reached_options(budget_use))
+            status_tags[ENDED_BY] = ", ".join(info.budget.list_reached_options(budget_use))
         if summary := read_summary(info.folder):
-            tags["mlflow.note.content"] = record.write_note(summary)
-        self.client.log_batch(self.run_id, tags=[RunTag(tag_name, value) for tag_name, value in tags.items()])
+            status_tags["mlflow.note.content"] = record.write_run_note(summary)
+        self.client.log_batch(self.run_id, tags=[RunTag(k, v) for k, v in status_tags.items()])
 
 
 def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = True) -> RunUpload:
@@ -116,9 +116,7 @@ def log_metrics(mlflow_client: "MlflowClient", run_id: str, sent_lines: Sequence
         run_id: id of the MLflow run.
         sent_lines: lines of the journal.
     """
-    mlflow_client.log_batch(
-        run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)]
-    )
+    mlflow_client.log_batch(run_id, metrics=[m for journal_line in sent_lines for m in _list_metrics(journal_line)])
 
 
 def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:

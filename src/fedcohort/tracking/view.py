@@ -74,10 +74,10 @@ def make_experiment_tags() -> dict[str, str]:
 
 def write_experiment_note(experiment_id: str) -> str:
     """Return the note of the experiment `experiment_id`, with links to the view of all runs."""
-    link = spell_runs_page(experiment_id)
+    runs_page = spell_runs_page(experiment_id)
     return (
-        f"Client selection in federated learning, one run per row. [Selectors and results]({link}) groups the runs "
-        f"and selects columns; [charts]({link}&compareRunsMode=CHART) shows all metrics by round."
+        f"Client selection in federated learning, one run per row. [Selectors and results]({runs_page}) groups the "
+        f"runs and selects columns; [charts]({runs_page}&compareRunsMode=CHART) shows all metrics by round."
     )
 
 
@@ -90,26 +90,26 @@ def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep_id:
         sweep_id: id of the sweep.
         options: names of the parameters in which its runs differ, except the seed.
     """
-    view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
+    view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{n}`" for n in options), "params.`seed`"]
     view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep_id}%'"}
     mlflow_client.set_experiment_tag(
         experiment_id, f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}{sweep_id}", _make_view(f"Sweep {sweep_id}", view_state)
     )
 
 
-def show_reports(mlflow_client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
+def show_reports(mlflow_client: "MlflowClient", experiment_id: str, report_runs: "Sequence[Run]") -> None:
     """Put links to reports at the start of an experiment's note, and keep its other text.
 
     Args:
         mlflow_client: client of MLflow.
         experiment_id: id of the experiment.
-        reports: MLflow runs of the reports, the newest first.
+        report_runs: MLflow runs of the reports, the newest first.
     """
-    report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
+    report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in report_runs[:MAX_REPORTS]]
     tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
     user_note_text = "\n\n".join(
-        paragraph for paragraph in note_paragraphs if not paragraph.startswith((ANSWER_START, ANSWER_START.strip("*")))
+        p for p in note_paragraphs if not p.startswith((ANSWER_START, ANSWER_START.strip("*")))
     ).strip("\n")
     while report_texts and len(note_text := "\n\n".join([*report_texts, user_note_text])) > MAX_NOTE_LENGTH:
         report_texts.pop()
@@ -126,20 +126,20 @@ def _make_paragraph(experiment_id: str, report_run_id: str, report_tags: Mapping
         report_tags: tags of the report's run.
     """
     page_name, verdict, sweep_id, options_text, report_date = (
-        report_tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
+        report_tags.get(t, "") for t in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
-    answer_text = f"{ANSWER_START}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    answer_link = f"{ANSWER_START}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
     sweep_link = f"[sweep {sweep_id}]({spell_runs_page(experiment_id, sweep_id)})" if sweep_id else ""
-    fact_texts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
-    return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text
+    report_facts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
+    return f"{answer_link} ({', '.join(report_facts)})" if report_facts else answer_link
 
 
-def _make_view(view_name: str, state_changes: Mapping[str, Any]) -> str:
+def _make_view(view_name: str, view_changes: Mapping[str, Any]) -> str:
     """Return a view of runs in MLflow's form.
 
     Args:
         view_name: title of the view.
-        state_changes: differences to the view of all runs.
+        view_changes: differences to the view of all runs.
     """
-    now_ms, view_state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS_FILE.read_text()) | state_changes
+    now_ms, view_state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS_FILE.read_text()) | view_changes
     return json.dumps({"name": view_name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(view_state)})

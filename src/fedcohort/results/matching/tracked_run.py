@@ -19,7 +19,7 @@ from fedcohort.record.tags import (
     SWEEPS,
 )
 from fedcohort.results.compare import Cell
-from fedcohort.roles import OptionEffect, role_of
+from fedcohort.roles import OptionEffect, find_role
 
 SEED_OPTION = "seed"
 OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
@@ -78,7 +78,7 @@ class Run:
 
 def result_options(run: Run) -> OptionValues:
     """Return name and value of each option that decides the result of `run`, without the seed."""
-    option_names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
+    option_names = {name for name in run.params if find_role(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
     return tuple((name, run.params[name]) for name in sorted(option_names))
 
 
