@@ -22,7 +22,11 @@ NO_CLIENT = -1  # the client of a draw of the server or for all clients
 def philox_key(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> int:
     """Return a 128-bit key that depends on the four arguments only, equal on every machine and version of Python.
 
-    `purpose` is a text that names the use of the random numbers.
+    Args:
+        seed: seed of the run or of the data.
+        purpose: text that names the use of the random numbers.
+        round: number of the round, from 0; `NO_ROUND` for draws that are made once per run.
+        client: id of the client; `NO_CLIENT` for draws of the server or for all clients.
     """
     return int.from_bytes(_digest_key_parts(seed, purpose, round, client), "little")
 
@@ -32,12 +36,12 @@ def _digest_key_parts(seed: int, purpose: str, round: int, client: int) -> bytes
 
 
 def new_generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-    """Return a new random generator whose stream depends on the four arguments only (`philox_key`)."""
+    """Return a new random generator. Its stream depends only on the arguments, which are those of `philox_key`."""
     return np.random.Generator(np.random.Philox(key=philox_key(seed, purpose, round, client)))
 
 
 class RekeyedGenerator:
-    """A random generator that is reused for many keys: the draws of `new_generator`, at a tenth of the cost."""
+    """A random generator that is reset for each key. It draws what `new_generator` draws, at a tenth of the cost."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(key=0)
@@ -48,9 +52,9 @@ class RekeyedGenerator:
         self._fresh["state"]["counter"] = self._fresh["state"]["counter"].tolist()
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-        """Return the one generator, at the start of the stream of `new_generator` with the same four arguments.
+        """Return the generator, set to the start of the stream that `new_generator` has for the same arguments.
 
-        `purpose` names the use of the numbers. Each call returns the same object, so that earlier streams end.
+        The arguments are those of `philox_key`. Each call returns the same object, so that the previous stream ends.
         """
         self._fresh["state"]["key"] = struct.unpack("<2Q", _digest_key_parts(seed, purpose, round, client))
         self._bits.state = self._fresh
@@ -61,8 +65,8 @@ class RekeyedGenerator:
 def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Iterator[None]:
     """Seed torch's default generators (CPU, and the GPU in use) inside the context, and restore them after it.
 
-    The arguments give the seed as in `philox_key`. Use it for code that takes no generator: `reset_parameters` of
-    torch.nn and dropout.
+    The seed follows from the arguments, which are those of `philox_key`. Use it for code that takes no generator:
+    `reset_parameters` of torch.nn and dropout.
     """
     import torch  # noqa: PLC0415 - torch is imported once the options are checked
 

@@ -81,7 +81,7 @@ class WireCodec(Codec, Protocol):
         Args:
             delta: the update, float [P].
             layout: names and shapes of the network's tensors.
-            rng: function that returns the generator of the client and round.
+            rng: function that returns the generator of (seed, "codec", round, client).
         """
 
     @abstractmethod

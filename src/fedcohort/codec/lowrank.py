@@ -8,11 +8,11 @@ Konecny, McMahan, Yu, Richtarik, Suresh, Bacon, "Federated Learning: Strategies 
     gradient:  dL/dB = A'g with g = dL/dy, so that a step B <- B - lr A'g moves y by -lr A A'g
     mode=posthoc:  B = A+ H by least squares: A B is H projected on col(A), with k / d1 of ||H||^2 on average
 
-Train-time steps are those of plain training with g <- A A'g, which the hook computes; y - w stays in col(A). Momentum,
-a linear map of past gradients, keeps it there. Adam, which divides each gradient, and weight decay, which pulls on y,
-do not. Both modes send B = A+ H, which after mode=train is the trained B up to rounding. Rows of H are its first
-dimension: outputs, as in the paper; a convolution is outputs x everything else. Tensors with fewer than `min_size`
-numbers, with k >= d1, and vectors are sent unchanged.
+H is the update, and A+ the pseudo-inverse of A. Train-time steps are those of plain training with g <- A A'g, which the
+hook computes; y - w stays in col(A). Momentum, a linear map of past gradients, keeps it there. Adam, which divides each
+gradient, and weight decay, which pulls on y, do not. Both modes send B = A+ H, which after mode=train is the trained B
+up to rounding. Rows of H are its first dimension: outputs, as in the paper; a convolution is outputs x everything else.
+Tensors with fewer than `min_size` numbers, with k >= d1, and vectors are sent unchanged.
 
 Entries of dist=normal have variance 1 / k, so that E[A A'] = I: the mean step is that of plain training. In its k
 directions a step is about d1 / k times as long, which needs a smaller learning rate. Clipping applies to A A'g.

@@ -216,7 +216,7 @@ class Quant(WireCodec):
         return sum(self._sent_length(block) for block in layout.parameters)
 
     def _sketch_of_block(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
-        """Return the rotation and subsample of the tensor at `block`, which follow from a client's seed, uint64 [1]."""
+        """Return the rotation and subsample of the tensor at `block`, which follow from `sketch_seed`, uint64 [1]."""
         n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._uses_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)

@@ -93,5 +93,5 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Se
 
 
 def join_arrays(array_parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return the arrays joined one after the other; an empty float32 array if there are none."""
+    """Return `array_parts` joined one after the other; an empty float32 array if there are none."""
     return np.concatenate(array_parts) if array_parts else np.empty(0, dtype=np.float32)

@@ -47,7 +47,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         metric: metric whose change is the gain.
 
     Raises:
-        CheckpointError: a run lacks the metric, or its own selector departs from the log.
+        CheckpointError: a run lacks the metric, or its own selector does not select the cohorts of its log.
         IncompatibleConfig: the other selector reads what a log does not hold.
         OptionError: two runs have equal weights, so that their rounds would count twice.
     """
@@ -82,7 +82,7 @@ def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> I
         configs: folder of the config groups.
 
     Raises:
-        CheckpointError: the log has no draws, or the run's own selector departs from it.
+        CheckpointError: the log has no draws, or the run's own selector does not select the cohorts of the log.
     """
     logged_selector, other_selector = make_selectors(run_log, selector, configs)
     for logged_or_other in (logged_selector, other_selector):

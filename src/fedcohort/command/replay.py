@@ -55,7 +55,7 @@ def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, other_sele
 
     Raises:
         IncompatibleConfig: `other_selector` queries what the run did not query.
-        CheckpointError: `logged_selector` departs from the log.
+        CheckpointError: `logged_selector` does not select the cohorts of the log.
     """
     is_other_selector = other_selector is not logged_selector
     for selector in (logged_selector, other_selector) if is_other_selector else (logged_selector,):

@@ -117,7 +117,7 @@ def _mark_run_killed(job_record: JobRecord) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Print the status of the sweep that `arguments` name, or cancel it; return the exit code 0.
 
-    Raises `OptionError` for an unknown verb or sweep.
+    Raises `OptionError` for an unknown action or sweep.
     """
     positional_arguments = [argument for argument in arguments if "=" not in argument]
     typed_options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))

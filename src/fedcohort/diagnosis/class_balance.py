@@ -1,10 +1,10 @@
-"""How evenly cohorts hold the classes, and cohorts that hold them evenly.
+"""Measure how evenly cohorts hold the classes, and choose cohorts that hold them evenly.
 
     effective classes of a set of clients:  1 / sum_c (share of class c)^2, between 1 and C
-    greedy cohort:  S_1 the least used client; S + argmin_k QCID(S + k) + penalty (uses of k above the least used)
+    greedy cohort:  begin with the least used client, then add argmin_k QCID(cohort and k) + penalty of k
 
-QCID is the quadratic class imbalance of Fed-CBS (`maths/qcid.py`). The penalty brings in clients by turns among those
-that balance a cohort nearly as well.
+QCID is the quadratic class imbalance of Fed-CBS (`maths/qcid.py`). The penalty of k grows with its earlier selections
+beyond those of the least used client. Clients that balance a cohort nearly as well are therefore selected in turn.
 """
 
 import numpy as np

@@ -8,7 +8,7 @@ the fixed point of the mean of b_k^2 and its prediction variance. `fit_by_sums` 
 and one mean and variance per client, which secure aggregation allows. It is less exact.
 
     excess rate:  r_k = (b_k - b_low) / D, b_low the 10 % quantile of b
-    D:  mean loss of a wrong label less the mean loss of a right one, as far as b tells them apart, in nats
+    D:  mean loss of a wrong label less the mean loss of a right one, as far as b distinguishes them, in nats
 
 r_k is the share of wrong labels in excess of the cleanest tenth of the clients. The absolute rate cannot be identified
 from losses: equal noise at all clients has r = 0. A class that one client alone holds leaves its b at 0.

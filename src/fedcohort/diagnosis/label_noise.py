@@ -2,7 +2,7 @@
 
     groups:  the cut of the sorted excess losses b with the largest variance between groups (Otsu 1979)
     gap:  (mean of b above the cut - mean below it) / D, a rate of wrong labels
-    pool:  the clients below the cut, and for a class of which they have too little the best of the others
+    pool:  the clients below the cut, and for a class of which these have too few samples, others with low excess losses
 
 The gap is the smaller one of two fits (`excess_loss.py`), as each is misled by another kind of class skew.
 """

@@ -1,9 +1,11 @@
-"""Two looks at label noise: whether a gap persists, so that it comes from wrong labels and not from other data.
+"""Decide from several probes whether clients have wrong labels: a gap that persists is not caused by other data.
 
-    acts:  at a look with gap >= threshold and gap >= persistence times the gap of the look before
-    releases:  later, for good, at a look with gap < persistence times the largest gap since
+    exclude clients:  at a probe with gap >= threshold and gap >= persistence times the gap of the previous probe
+    readmit them:  later, for good, at a probe with gap < persistence times the largest gap since the exclusion
 
-A domain is learnt under random selection, and its gap falls; that of wrong labels stays.
+The gap is the difference between the rates of wrong labels of two groups of clients (`label_noise.py`). Under random
+selection the model learns the data of all clients. A gap that comes from different inputs then falls, and a gap that
+comes from wrong labels stays.
 """
 
 import math
@@ -14,7 +16,7 @@ JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 
 @dataclass(frozen=True)
 class NoiseWatch:
-    """The evidence of label noise from the probes so far, and the decision that follows from it.
+    """The results of the probes for label noise so far, and the decision that follows from them.
 
     Attributes:
         n_looks: number of probes at which the trained model distinguished right labels from wrong ones.
@@ -35,11 +37,11 @@ class NoiseWatch:
     is_done: bool = False
 
     def with_invalid_probe(self) -> "NoiseWatch":
-        """Return the evidence after a probe at which the model did not distinguish right labels from wrong ones."""
+        """Return the watch after a probe at which the model did not distinguish right labels from wrong ones."""
         return self if self.is_acting else replace(self, is_suspected=True)
 
     def with_probe(self, rate_gap: float, gap_threshold: float, persistence: float) -> "NoiseWatch":
-        """Return the evidence after a probe at which the model distinguished right labels from wrong ones.
+        """Return the watch after a probe at which the model distinguished right labels from wrong ones.
 
         The first probe ends the watch if its gap is below half of the threshold.
 

@@ -1,4 +1,4 @@
-"""Whether clients' speeds persist from job to job, and what leaving out the slowest would save.
+"""Estimate whether clients' speeds persist from job to job, and what leaving out the slowest clients would save.
 
     model:  log seconds of a job per sample = mu + s_k + e
     n_0:  (N - sum n_k^2 / N) / (a - 1)

@@ -165,7 +165,7 @@ def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[in
 
 
 def _column_sort_key(column_name: str) -> tuple[int, str]:
-    """Return the key by which a column of the per-client table is sorted, the same in all rounds and runs."""
+    """Return the sort key of the column `column_name` of the per-client table, the same in all rounds and runs."""
     column_family = next((p for p in COLUMN_PREFIXES if column_name.startswith(p)), column_name)
     return (COLUMN_ORDER.index(column_family) if column_family in COLUMN_ORDER else len(COLUMN_ORDER)), column_name
 

@@ -36,7 +36,7 @@ def append_digest(object_text: str, previous_digest: str = "") -> str:
 
 
 def read_digest(json_text: str) -> str:
-    """Return the digest that `append_digest` has added to a text."""
+    """Return the digest that `append_digest` has added to `json_text`, the text of a JSON object."""
     return json_text.rpartition('"digest": "')[2][: 2 * DIGEST_BYTES]
 
 

@@ -91,6 +91,10 @@ class Journal(Observer):
         return self._lines_by_step[step].digest if step in self._lines_by_step else None
 
     def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
+        """Warn with `resume=force`, or raise `CheckpointError`: a repeated round differs from its line in the journal.
+
+        `report` has the repeated round; `earlier_fingerprint` is the fingerprint in the line.
+        """
         fingerprints_text = f"fingerprint {report.fingerprint}, was {earlier_fingerprint}"
         journal_position = f"the journal of {self._folder} at round {report.step}"
         difference_text = f"the resumed run differs from {journal_position} ({fingerprints_text})"

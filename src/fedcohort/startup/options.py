@@ -149,7 +149,10 @@ def make_unknown_option_error(node_name: str, bad_option: str, valid_options: Co
 
 @cache
 def list_node_options(node_name: str) -> list[str]:
-    """Return the options of a node that belong to no component: all of `engine`, some of `deadline` and `device`."""
+    """Return the options that belong to no component in the node `node_name` of the config.
+
+    These are all options of `engine` and `trainer`, and some options of `deadline` and `device`.
+    """
     return [option_name.split(".")[1] for option_name in OPTION_CHECKS if option_name.startswith(f"{node_name}.")]
 
 

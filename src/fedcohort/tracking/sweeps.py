@@ -75,6 +75,10 @@ def list_compare_options(sweep_id: str, swept_runs: Sequence[SweptRun]) -> dict[
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
     Two of the swept parameters become rows and columns. Of each other swept parameter, one value is selected.
+
+    Args:
+        sweep_id: id of the sweep.
+        swept_runs: metadata of each run, and the overrides of its job.
     """
     comparison_axes, fixed_options = choose_axes(swept_runs)
     compare_options = {"sweep": sweep_id, **comparison_axes}
@@ -86,7 +90,7 @@ def list_compare_options(sweep_id: str, swept_runs: Sequence[SweptRun]) -> dict[
 
 
 def spell_compare_command(sweep_id: str, swept_runs: Sequence[SweptRun]) -> str:
-    """Return a line with the command that compares the runs of a sweep."""
+    """Return the command that compares the runs of a sweep, as a line; arguments as in `list_compare_options`."""
     option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, swept_runs).items()]
     fixed_options = choose_axes(swept_runs)[1]
     runs_text = f"the runs of {', '.join(f'{o}={v}' for o, v in fixed_options.items())}" if fixed_options else "them"
@@ -96,7 +100,8 @@ def spell_compare_command(sweep_id: str, swept_runs: Sequence[SweptRun]) -> str:
 def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:
     """Return the rows, columns and baseline of a comparison, and a value of each further option that varies.
 
-    The baseline is the usual one (random selection, FedAvg), if the runs have it.
+    The baseline is the usual one (random selection, FedAvg), if the runs have it. `swept_runs` has the metadata of each
+    run, and the overrides of its job.
     """
     values_by_option, priority = _list_swept_options(swept_runs), list(BASELINES)
     option_names = sorted(values_by_option, key=lambda n: priority.index(n) if n in priority else len(priority))
@@ -107,7 +112,7 @@ def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[st
 
 
 def _list_swept_options(swept_runs: Sequence[SweptRun]) -> dict[str, list[str]]:
-    """Return the values of each parameter in which the runs of a sweep differ, by name, without the seed."""
+    """Return the values of each parameter in which `swept_runs` differ, by name, without the seed."""
     option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in swept_runs for t in w)
     params_by_run = [record.list_params(info) for info, _ in swept_runs]
     values_by_option = {k: list(dict.fromkeys(p[k] for p in params_by_run if k in p)) for k in option_names}
