@@ -92,7 +92,7 @@ class History:
     @property
     def last_metrics(self) -> dict[str, float]:
         """Last measured value of each metric, by name, which may be NaN."""
-        return {name: float(self.metrics[name].loc[metric_steps[-1]]) for name, metric_steps in self.measured.items()}
+        return {k: float(self.metrics[k].loc[metric_steps[-1]]) for k, metric_steps in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Return whether each client was available in the round `step`, [n_clients].
@@ -216,8 +216,8 @@ def read_history(folder: Path) -> History:
     lines, _ = read_journal_lines(journal_path)
     measured_steps: dict[str, list[int]] = {}
     for line in lines:
-        for name in line.metrics:
-            measured_steps.setdefault(name, []).append(line.step)
+        for metric_name in line.metrics:
+            measured_steps.setdefault(metric_name, []).append(line.step)
     step_index = pd.Index([line.step for line in lines], name="step", dtype="int64")
     return History(
         folder=folder,

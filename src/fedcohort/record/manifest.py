@@ -27,7 +27,7 @@ EntriesByFile = Mapping[str, list[FileEntry]]
 
 def write_manifest(folder: Path, file_names: Iterable[str]) -> None:
     """Write the manifest of those files in `file_names` that exist in `folder`."""
-    _write_manifest(folder, {name: [_describe_file(folder / name)] for name in file_names if is_file(folder / name)})
+    _write_manifest(folder, {k: [_describe_file(folder / k)] for k in file_names if is_file(folder / k)})
 
 
 def remove_manifest(folder: Path) -> None:

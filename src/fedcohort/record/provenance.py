@@ -27,7 +27,7 @@ StartRecord = Mapping[str, Any]
 @cache
 def package_versions() -> Mapping[str, str]:
     """Return the versions of Python and of the packages that results depend on, by name."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in RECORDED_PACKAGES}}
+    return {"python": platform.python_version(), **{k: metadata.version(k) for k in RECORDED_PACKAGES}}
 
 
 @cache

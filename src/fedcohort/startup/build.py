@@ -109,7 +109,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     from fedcohort.startup import notices
 
     config, components, federation = composition.config, facts.components, facts.federation
-    accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
+    accelerator, devices, num_nodes = (config["trainer"][k] for k in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
     if accelerator == "cpu":
         check_round_memory(facts, keeps_updates=requires_update_matrix(components))

@@ -61,7 +61,7 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
     from fedcohort.round.components import Components
     from fedcohort.startup import requirements
 
-    run_components = Components(**{name: components_by_group[name] for name in Components.__dataclass_fields__})
+    run_components = Components(**{k: components_by_group[k] for k in Components.__dataclass_fields__})
     facts = Facts(run_components, composition.config)
     requirements.check_requirements(composition.choices, facts)
     requirements.check_clock_budgets(composition.choices, facts)
@@ -97,7 +97,7 @@ def check_options(composition: Composition) -> None:
     config_groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
     root_options = {*config_groups, "logger", "callback", "requires"}
     root_options |= {option_name.split(".")[0] for option_name in options.OPTION_CHECKS}
-    if unknown_option := next((name for name in config if name not in root_options), None):
+    if unknown_option := next((k for k in config if k not in root_options), None):
         raise options.make_unknown_option_error("", unknown_option, root_options)
     for group in (*config_groups, "engine", "trainer", "logger", "callback"):
         node, is_optional_group = config.get(group), group in ("logger", "callback")

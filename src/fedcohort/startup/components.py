@@ -69,7 +69,7 @@ def make_component(composition: Composition, group: str, *, is_from_run: bool = 
     node = composition.config.get(group)
     if not node:
         return None
-    arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
+    arguments = {k: v for k, v in node.items() if k not in options.list_node_options(group)}
     option = composition.spell_choice(group)
     return guard_component(
         build_component(arguments, group, option, is_from_run=is_from_run), group, option, find_base_class(group)
@@ -108,10 +108,8 @@ def _instantiate_node(node: object, path: str, option: str) -> ConfiguredObject:
     """
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
-    arguments = {str(name): value for name, value in node.items() if name != TARGET}
-    arguments = {
-        name: _instantiate_node(value, f"{path}.{name}", f"{path}.{name}") for name, value in arguments.items()
-    }
+    arguments = {str(k): v for k, v in node.items() if k != TARGET}
+    arguments = {k: _instantiate_node(v, f"{path}.{k}", f"{path}.{k}") for k, v in arguments.items()}
     node_class = _import_class(node[TARGET], path, option)
     try:
         return node_class(**arguments)
@@ -137,10 +135,10 @@ def _describe_wrong_options(node_class: type, arguments: Mapping[str, object], c
     """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     signature = inspect.signature(node_class).parameters
-    keywords = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
-    required_options = {name for name, parameter in keywords.items() if parameter.default is inspect.Parameter.empty}
-    option_problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(keywords))]
-    option_problems += [f"needs the option {name!r}" for name in sorted(required_options - set(arguments))]
+    keywords = {k: parameter for k, parameter in signature.items() if parameter.kind not in variadic_kinds}
+    required_options = {k for k, parameter in keywords.items() if parameter.default is inspect.Parameter.empty}
+    option_problems = [f"has no option {k!r}" for k in sorted(set(arguments) - set(keywords))]
+    option_problems += [f"needs the option {k!r}" for k in sorted(required_options - set(arguments))]
     return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(keywords)}"
 
 
@@ -166,17 +164,17 @@ def _check_contracts(node: object, path: str, option: str, contract: Contract, *
     if TARGET in node:
         node_class = _import_class(node[TARGET], path, option, is_from_run=is_from_run)
         base_class_names, allowed_text = contract
-        if base_class_names.isdisjoint(f"{base.__module__}.{base.__name__}" for base in node_class.__mro__):
-            is_network = any(base.__module__ == "torch.nn.modules.module" for base in node_class.__mro__)
+        if base_class_names.isdisjoint(f"{b.__module__}.{b.__name__}" for b in node_class.__mro__):
+            is_network = any(b.__module__ == "torch.nn.modules.module" for b in node_class.__mro__)
             advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if is_network else ""
             raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
-    for name in option_names:
-        inner_path = f"{path}.{name}"
+    for option_name in option_names:
+        inner_path = f"{path}.{option_name}"
         _check_contracts(
-            node[name],
+            node[option_name],
             inner_path,
             inner_path,
-            _find_inner_contract(node_class, name, contract),
+            _find_inner_contract(node_class, option_name, contract),
             is_from_run=is_from_run,
         )
 
@@ -197,8 +195,8 @@ def _find_inner_contract(owner_class: type | None, option_name: str, contract: C
         type_hint: object = typing.get_type_hints(owner_class.__init__).get(option_name)  # type: ignore[misc]
     except (NameError, TypeError, AttributeError):
         type_hint = None
-    hint_classes = [hint for hint in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint)]
-    return _make_contract(next((hint for hint in hint_classes if Component in hint.__mro__), Component))
+    hint_classes = [h for h in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(h)]
+    return _make_contract(next((h for h in hint_classes if Component in h.__mro__), Component))
 
 
 def _import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:

@@ -86,7 +86,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def find_config_folder(hydra_node: HydraConf | DictConfig) -> Path:
     """Return the folder of the config groups; `hydra_node` is the node of this name in a composed config."""
-    (config_folder,) = (Path(source.path) for source in hydra_node.runtime.config_sources if source.provider == "main")
+    (config_folder,) = (Path(s.path) for s in hydra_node.runtime.config_sources if s.provider == "main")
     return config_folder
 
 
@@ -138,7 +138,7 @@ def _has_values(config: object, preset: object) -> bool:
     """Return whether each option in `preset`, the options that a preset sets, has the same value in `config`."""
     if not isinstance(preset, Mapping):
         return config == preset
-    return isinstance(config, Mapping) and all(_has_values(config.get(name), value) for name, value in preset.items())
+    return isinstance(config, Mapping) and all(_has_values(config.get(k), v) for k, v in preset.items())
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class JobComposer:
         cfg, choices = self._copy_config_draft(tuple(composed_overrides))
         for group, group_choice in replaced_groups.items():
             # Options of the node that do not belong to the choice
-            run_options = {name: cfg[group][name] for name in options.list_node_options(group)}
+            run_options = {k: cfg[group][k] for k in options.list_node_options(group)}
             cfg[group] = OmegaConf.merge(_read_group_config(self._configs, group, group_choice), run_options)
             choices[group] = group_choice
         for override in option_overrides.values():

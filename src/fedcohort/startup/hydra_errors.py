@@ -97,7 +97,7 @@ def raise_one_line_errors(arguments: Sequence[str], configs: Path) -> Iterator[N
 
 def list_choices(configs: Path, group: str) -> list[str]:
     """Return the sorted choices of `group`: the names of the yamls in its folder below `configs`."""
-    return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
+    return sorted(p.stem for p in (configs / group).glob("*.yaml")) if group else []
 
 
 def make_unknown_choice_message(configs: Path, group_key: str, choice: str, choices: Iterable[str] = ()) -> str:
@@ -113,7 +113,7 @@ def make_unknown_choice_message(configs: Path, group_key: str, choice: str, choi
     error = ranges.unknown_choice_error(group_key, choice, list(choices) or list_choices(configs, group))
     if group in USER_CODE_OPTIONS and re.search(r"[./]", choice):
         return f"{error}. For your own, type {USER_CODE_OPTIONS[group].format(choice)}"
-    other_choices = [f"{path.parent.name}={choice}" for path in sorted(configs.glob(f"*/{glob.escape(choice)}.yaml"))]
+    other_choices = [f"{p.parent.name}={choice}" for p in sorted(configs.glob(f"*/{glob.escape(choice)}.yaml"))]
     return f"{error}. There is {' and '.join(other_choices)}" if other_choices else str(error)
 
 
@@ -157,21 +157,19 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
     """
     group, _, option = str(cause.full_key).rpartition(".")
     node = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})  # seed.x: a number
-    option_names = [str(name) for name in node if name not in ("_target_", "hydra")]
+    option_names = [str(k) for k in node if k not in ("_target_", "hydra")]
     if not group:
         group_names = {o.name for o in configs.iterdir() if o.is_dir()}
-        nested_options = [
-            f"{name}.{o}" for name in option_names if isinstance(node[name], DictConfig) for o in node[name]
-        ]
+        nested_options = [f"{k}.{o}" for k in option_names if isinstance(node[k], DictConfig) for o in node[k]]
         if similar_options := [o for o in nested_options if o.endswith(f".{option}") or o.replace(".", "_") == option]:
             return f"there is no option {option!r}; did you mean {' or '.join(similar_options)}?"
         return str(make_unknown_option_error("", option, {*option_names, *group_names} - {"hydra"}))
     if not node:
         syntax_advice = f"type {group}=VALUE, or '{group}={{{option}: VALUE}}' for a mapping"
         return f"{group} has no option {option!r}; it is a single value: {syntax_advice}"
-    yaml_texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
+    yaml_texts = {c: (configs / group / f"{c}.yaml").read_text() for c in list_choices(configs, group)}
     option_pattern = re.compile(rf"^(  )?{re.escape(option)}:", re.MULTILINE)
-    option_owners = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
+    option_owners = [c for c, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
     choices_hint = f"; {option!r} is an option of {group}={', '.join(option_owners)}" if option_owners else ""
     class_path_parts = str(node.get("_target_", "")).split(".")
     # A choice is its path: fedcohort.selector.ucb_cs.UcbCs

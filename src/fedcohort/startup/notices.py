@@ -69,8 +69,8 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
         message_start = f"attack={choices['attack']} has no effect"
         notices.append(f"{message_start}: neither the selector nor the aggregator reads {falsified_signals}")
     if components.signal_noise.perturbs:
-        signals = {name: find_signal(name) for name in sorted(components.needed_signals())}
-        noiseless_signals = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        signals = {k: find_signal(k) for k in sorted(components.needed_signals())}
+        noiseless_signals = [k for k, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
         if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
             message_start = f"signal_noise={choices['signal_noise']} has no effect"
             notices.append(f"{message_start}: no component reads a reported number")

@@ -71,12 +71,10 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
         needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in RESERVED_WORDS
         return option_text if needs_no_quotes else str(QuotedString(option_text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        key_value_texts = (
-            f"{spell_override_value(name, key)}:{spell_override_value(name, element)}" for key, element in value.items()
-        )
+        key_value_texts = (f"{spell_override_value(name, k)}:{spell_override_value(name, v)}" for k, v in value.items())
         return "{" + ",".join(key_value_texts) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(spell_override_value(name, element) for element in value) + "]"
+        return "[" + ",".join(spell_override_value(name, v) for v in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return spell_override_value(name, value.tolist())
     raise OptionError(f"{name} must be {ALLOWED_TYPES_TEXT}, got {type(value).__name__}")

@@ -40,8 +40,8 @@ def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
             requirements += [(group, r) for r in sort_requirements(component.requirements, choices[group])]
     for group in SIGNAL_READING_GROUPS:
         component = getattr(facts.components, group)
-        with prefix_errors_with_component(component):
-            signals = [find_signal(name) for name in sorted(component.needs)]
+        with name_component_of_errors(component):
+            signals = [find_signal(k) for k in sorted(component.needs)]
         requirements += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in requirements:
         if requirement.holds(facts) is False:
@@ -97,7 +97,7 @@ def check_clock_budgets(choices: Mapping[str, str], facts: Facts) -> None:
             f"until.virtual_s={max_virtual_s:.10g} would never be reached: the virtual clock does not advance with "
             f"device={choices['device']} and deadline.window_s=0. Choose another device, or until.bytes"
         )
-    watts, joules_per_byte = (facts.config["device"][name] for name in ("watts", "joules_per_byte"))
+    watts, joules_per_byte = (facts.config["device"][k] for k in ("watts", "joules_per_byte"))
     if watts is not None and not facts.timed:
         raise IncompatibleConfig(
             f"device.watts={watts:.10g} needs seconds of computation, and device={choices['device']} takes no time: "

@@ -122,19 +122,19 @@ def _reuse_finished_run(run_path: Path, budget: Budget, run_observers: RunObserv
 
 @contextmanager
 def _lock_run_folder(
-    logs_folder: Path, name: str, run_request: claim.RunRequest, is_resuming: bool
+    logs_folder: Path, name_start: str, run_request: claim.RunRequest, is_resuming: bool
 ) -> Iterator[folder.RunFolder]:
     """Lock the run's folder in a block. A new folder is removed if nothing was written into it.
 
     Args:
         logs_folder: folder of all runs.
-        name: first part of a new folder's name.
+        name_start: first part of a new folder's name.
         run_request: hash of the config, seed and budget, by which an earlier folder of the run is found.
         is_resuming: whether the run resumes in an earlier folder.
     """
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.explain_disk_errors(logs_folder):
-        run_folder = claim.claim_folder(logs_folder, name, run_request, is_resuming)
+        run_folder = claim.claim_folder(logs_folder, name_start, run_request, is_resuming)
     try:
         interrupts.raise_if_interrupted()
         with disk.explain_disk_errors(run_folder.path):

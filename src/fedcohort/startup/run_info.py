@@ -57,7 +57,7 @@ def describe_run(
         spent=resume_point.spending.to_plain_data() if resume_point.rounds_done else {},
         starts=start_records,
         changed=list_typed_options(composition),
-        **{name: start_records[-1][name] for name in ("commit", "dirty", "versions")},
+        **{k: start_records[-1][k] for k in ("commit", "dirty", "versions")},
         **describe_data(loop.federation),
     )
 
@@ -75,18 +75,18 @@ def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
         # signals that make the run an oracle
         "yardstick": ", ".join(unknowable_signals(loop.components.needed_signals())),
     }
-    return {name: tag_text for name, tag_text in run_tags.items() if tag_text or name in ("tracking", "engine", "data")}
+    return {k: tag_text for k, tag_text in run_tags.items() if tag_text or k in ("tracking", "engine", "data")}
 
 
 def describe_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data in `federation`, by name."""
     return {
-        **{name: getattr(federation, name) for name in RUN_INFO_DATA_FIELDS},
-        "labels": {str(class_number): name for class_number, name in enumerate(federation.class_names)},
+        **{k: getattr(federation, k) for k in RUN_INFO_DATA_FIELDS},
+        "labels": {str(i): k for i, k in enumerate(federation.class_names)},
     }
 
 
 def list_typed_options(composition: Composition) -> dict[str, str]:
     """Return the typed choices and options in `composition` that MLflow also records, with their values as typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
-    return {name: value for name, _, value in typed_overrides if find_role(name).is_tracked}
+    return {k: v for k, _, v in typed_overrides if find_role(k).is_tracked}
