@@ -81,7 +81,7 @@ def test_few_clients_and_an_empty_class_are_no_error(fit: Fit, n_clients: int) -
     rows = slice(0, n_clients)
     few = replace(
         LOSSES,
-        counts=np.hstack([COUNTS, np.zeros((6, 1))])[rows],
+        class_counts=np.hstack([COUNTS, np.zeros((6, 1))])[rows],
         loss_sums=np.hstack([LOSSES.loss_sums, np.zeros((6, 1))])[rows],
         squared_loss_sums=np.hstack([LOSSES.squared_loss_sums, np.zeros((6, 1))])[rows],
         other_label_loss_sums=LOSSES.other_label_loss_sums[rows],

@@ -24,7 +24,7 @@ def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> ProbeResult:
 
 @pytest.fixture
 def diagnosis(tmp_path: Path) -> Diagnosis:
-    counts = LOSSES.counts
+    counts = LOSSES.class_counts
     skew = ClassSkew(counts, effective_classes(counts), 1.9, 2.0)
     return Diagnosis(
         make_run_info(tmp_path, clients=6, noise_rate=np.zeros(6)),
