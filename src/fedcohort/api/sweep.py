@@ -12,7 +12,6 @@ from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
 from fedcohort.jobs.launch import LaunchOptions
-from fedcohort.jobs.status import list_varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
@@ -58,7 +57,7 @@ class SweepResult:
         finished_folders = set(self.folders)
         job_rows = []
         for job_record in self.jobs:
-            varying_texts = varying_overrides([r.words for r in self.jobs], job_record.words).split()
+            varying_texts = list_varying_overrides([r.words for r in self.jobs], job_record.words).split()
             job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job_record.how}
             if job_record.folder in finished_folders:
                 run_result = RunResult(job_record.folder)

@@ -116,7 +116,9 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_hardware_notices(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
+        *processes.list_hardware_notices(
+            accelerator, processes.count_training_processes(accelerator, devices), num_nodes
+        ),
         *notices.list_evaluation_notices(config),
     ):
         log.warning("%s", notice)

@@ -40,7 +40,7 @@ def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
             requirements += [(group, r) for r in sort_requirements(component.requirements, choices[group])]
     for group in SIGNAL_READING_GROUPS:
         component = getattr(facts.components, group)
-        with name_component_of_errors(component):
+        with prefix_errors_with_component(component):
             signals = [find_signal(k) for k in sorted(component.needs)]
         requirements += [(group, signal.requirement) for signal in signals if signal.requirement is not None]
     for group, requirement in requirements:
