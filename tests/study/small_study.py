@@ -49,7 +49,7 @@ def run_study(study: Study, logs: Path, seeds: Sequence[int] | None = None, log:
     """Run the study like `fedcohort study run`; append its messages to `log`."""
     lines = [] if log is None else log
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
-    work.run(list_conditions(study), seeds or study.seeds)
+    work.run_conditions(list_conditions(study), seeds or study.seeds)
     return load_results(study)
 
 

@@ -37,7 +37,7 @@ class Bench:
         return StudyRunner(self.study, load_results(self.study), CONFIGS, self.logs, False, self.lines.append, repeat)
 
     def run(self, repeat: str = "false") -> Results:
-        self.work(repeat).run(list_conditions(self.study), self.study.seeds)
+        self.work(repeat).run_conditions(list_conditions(self.study), self.study.seeds)
         return load_results(self.study)
 
     def compare(self) -> dict[str, str]:
@@ -93,7 +93,7 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
     assert "from round" in changes["ucb_cs"]
     assert "differs  2: computed by code that behaves differently" in bench.status()
     assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in bench.status()
-    report.write_report(bench.study, load_results(bench.study))
+    report.write_study_report(bench.study, load_results(bench.study))
     page = (bench.folder / "README.md").read_text()
     assert "(n=2, 2§)" in page
     assert "§ marks numbers of 2 runs whose code behaves differently from commit planted000" in page

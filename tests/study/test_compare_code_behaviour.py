@@ -11,7 +11,7 @@ import pytest
 from fedcohort.record.history import History
 from fedcohort.results.run import Evaluations
 from fedcohort.study.compare_code import name_differences
-from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS, compute_fingerprint
+from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS, compute_run_fingerprint
 from study.small_study import make_curve
 
 STEPS = list(range(N_COMPARED_ROUNDS + 3))
@@ -38,23 +38,25 @@ def curve(
 def test_the_fingerprint_covers_only_the_first_rounds() -> None:
     """Rounding of the last digits is no change; a client more, or another one that arrives, is one."""
     first = history()
-    digest, _, losses = compute_fingerprint(first).partition(":")
+    digest, _, losses = compute_run_fingerprint(first).partition(":")
     assert len(digest) == 12
     assert losses.split(",")[:2] == ["2", "1"]
     assert len(losses.split(",")) == N_COMPARED_ROUNDS + 1
     longer = [*first.cohorts[: N_COMPARED_ROUNDS + 1], [90, 91], [92]]
-    assert compute_fingerprint(history(longer)) == compute_fingerprint(first)
+    assert compute_run_fingerprint(history(longer)) == compute_run_fingerprint(first)
     altered = [*first.cohorts[:N_COMPARED_ROUNDS], [90, 91], *first.cohorts[N_COMPARED_ROUNDS + 1 :]]
-    assert compute_fingerprint(history(altered)) != compute_fingerprint(first)
-    assert compute_fingerprint(replace(first, arrived=altered)) != compute_fingerprint(first)
+    assert compute_run_fingerprint(history(altered)) != compute_run_fingerprint(first)
+    assert compute_run_fingerprint(replace(first, arrived=altered)) != compute_run_fingerprint(first)
 
 
 def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
-    assert name_differences((compute_fingerprint(history()), curve()), (compute_fingerprint(rounded), near)) == ""
+    assert (
+        name_differences((compute_run_fingerprint(history()), curve()), (compute_run_fingerprint(rounded), near)) == ""
+    )
     shorter = curve().cut_at_horizon(N_COMPARED_ROUNDS, float("nan"))
-    assert name_differences(("", curve()), (compute_fingerprint(history()), shorter)) == ""
+    assert name_differences(("", curve()), (compute_run_fingerprint(history()), shorter)) == ""
 
 
 @pytest.mark.parametrize(
@@ -68,14 +70,14 @@ def test_rounding_errors_are_no_difference() -> None:
     ],
 )
 def test_differences_are_named(now: Evaluations, expected: str) -> None:
-    assert name_differences(("", curve()), (compute_fingerprint(history()), now)) == expected
+    assert name_differences(("", curve()), (compute_run_fingerprint(history()), now)) == expected
 
 
 def test_different_cohorts_and_losses_are_reported() -> None:
-    then = compute_fingerprint(history())
-    cohorts = compute_fingerprint(history([[], *([0] for _ in STEPS[1:])]))
-    losses = compute_fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
-    diverged = compute_fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
+    then = compute_run_fingerprint(history())
+    cohorts = compute_run_fingerprint(history([[], *([0] for _ in STEPS[1:])]))
+    losses = compute_run_fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
+    diverged = compute_run_fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
     assert name_differences((then, curve()), (cohorts, curve())) == "cohorts"
     assert name_differences((then, curve()), (losses, curve())) == LOSS_METRIC
     assert name_differences((then, curve()), (diverged, curve())) == LOSS_METRIC

@@ -65,7 +65,7 @@ def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path)
     cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
     study = write_study(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
-    work.run(list_conditions(study), [0])
+    work.run_conditions(list_conditions(study), [0])
     results = load_results(study)
     correlations = json.loads(results.rows["noisy", "flash", 0]["follows"])
     assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(correlations)

@@ -11,5 +11,5 @@ def test_numbers_have_sign_unit_and_interval() -> None:
     assert show.format_mean(Mean(0.5, 0.01, 5, 0.02)) == "50.0 [48.0, 52.0]"
     assert show.format_diff(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
     assert show.format_diff(Mean(math.nan, math.nan, 0, math.nan)) == "–"
-    assert (show.format_size(0.01), show.format_size(0.025)) == ("1 point", "2.5 points")
+    assert (show.format_difference_size(0.01), show.format_difference_size(0.025)) == ("1 point", "2.5 points")
     assert (format_range([3, 5, 4]), format_range([5, 5]), format_range([])) == ("3 to 5", "5", "no")

@@ -41,16 +41,16 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
-    assert flash.is_compared
+    assert flash.has_difference
     # mean .02, deviation .01: t = .02 sqrt(3) / .01
     assert flash.difference.mean == pytest.approx(0.02)
     assert flash.difference.std == pytest.approx(0.01)
     assert flash.difference.p == pytest.approx(p_of(2 * math.sqrt(3)))
     # of the two methods of a setting flash has the smaller p, times 2; of flash's two settings this one has the larger
     expected_p = p_of(0.1 * math.sqrt(3) / 1e-4)
-    assert flash.p_values.within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
-    assert flash.p_values.within_method == pytest.approx(p_of(2 * math.sqrt(3)))
-    assert noisy.methods["flash"].p_values.within_setting == pytest.approx(2 * expected_p, rel=1e-3)
+    assert flash.p_values.p_within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
+    assert flash.p_values.p_within_method == pytest.approx(p_of(2 * math.sqrt(3)))
+    assert noisy.methods["flash"].p_values.p_within_setting == pytest.approx(2 * expected_p, rel=1e-3)
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best oracle is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no oracle
     assert equal.headroom.oracle == "oracle_clean"
@@ -75,12 +75,12 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.n_tests == 4
-    assert verdict.settings["noisy"].methods["flash"].p_values.in_study == pytest.approx(
+    assert verdict.settings["noisy"].methods["flash"].p_values.p_in_study == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
-    assert flash.p_values.in_study == pytest.approx(3 * p_of(2 * math.sqrt(3)))
-    assert powd.p_values.in_study == pytest.approx(2 * p_of(2.0))
-    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.in_study)
+    assert flash.p_values.p_in_study == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert powd.p_values.p_in_study == pytest.approx(2 * p_of(2.0))
+    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.p_in_study)
     assert verdict.settings["noisy"].has_sure_winner(0.05)
     assert not verdict.settings["noisy"].has_sure_winner(1e-6)
 
@@ -106,7 +106,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
     late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
     make_results(study, {"equal": late_means}).save()
     flash = judge_study(study, load_results(study)).settings["equal"].methods["flash"]
-    assert flash.is_compared
+    assert flash.has_difference
     assert flash.difference.mean == pytest.approx(1 / 60)
     assert (math.isnan(flash.difference.p), flash.sign) == (True, 0)
 
@@ -132,7 +132,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
     assert verdict.missing_seed_counts["noisy", "bound:clean"] == 2
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
-    assert math.isnan(flash.p_values.within_setting)
+    assert math.isnan(flash.p_values.p_within_setting)
     assert verdict.settings["equal"].power.seeds_needed is None
     assert verdict.ranks is None
 
@@ -140,7 +140,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
 def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     cell = judge_study(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
-    assert cell.methods["flash"].is_compared is False
+    assert cell.methods["flash"].has_difference is False
     assert cell.headroom.difference is None
     assert not cell.find_better_methods()
 
@@ -165,11 +165,11 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     cells = judge_study(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
-            assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.in_study
-    assert cells["equal"].methods["flash"].p_values.within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+            assert cell.methods[row].p_values.p_within_method == cell.methods[row].p_values.p_in_study
+    assert cells["equal"].methods["flash"].p_values.p_within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
     oracle = cells["equal"].methods["oracle_clean"]
-    assert oracle.p_values.within_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
+    assert oracle.p_values.p_within_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:

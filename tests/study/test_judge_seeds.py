@@ -116,5 +116,5 @@ def test_a_method_with_too_few_seeds_is_in_no_family(tmp_path: Path) -> None:
     late_means = {"equal": {"random": BASE, "flash": LATE_MEANS["equal"]["flash"], "powd": [0.7, 0.72]}}
     verdict = judge_study(study, make_results(study, late_means))
     flash = verdict.settings["equal"].methods["flash"]
-    assert (flash.p_values.within_setting, flash.p_values.in_study) == (flash.difference.p, flash.difference.p)
+    assert (flash.p_values.p_within_setting, flash.p_values.p_in_study) == (flash.difference.p, flash.difference.p)
     assert verdict.n_tests == 1

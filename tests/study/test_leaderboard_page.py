@@ -51,7 +51,7 @@ def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
 def board(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Path]]:
     """The folder of a leaderboard that was written, and the files."""
     folder = studies(tmp_path_factory.mktemp("studies"))
-    return folder, leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    return folder, leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
 
 
 def test_the_page_ranks_over_all_settings(board: tuple[Path, list[Path]]) -> None:
@@ -84,7 +84,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
     make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save()
-    leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
     with (folder / "tables" / "overall.csv").open() as file:
@@ -101,7 +101,7 @@ def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -
         write_study(tmp_path / "second", **rows),
         {**WITHOUT_POWD, "equal": LATE_MEANS["equal"] | {"oort": [0.8, 0.8, 0.8]}},
     ).save()
-    leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         ranked = {row["method"]: row for row in csv.DictReader(file)}
     assert [ranked["2. flash"][name] for name in ("rank: digits (2)", "rank: more digits (2)")] == ["2", "2"]
@@ -120,11 +120,11 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
         results = make_results(write_study(tmp_path / name, **ROWS), WITHOUT_POWD)
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}" if cell == "equal" else f"{name}/{cell}/{row}"
-        results.save()
+        results.save_files()
     entries = leaderboard.load_leaderboard(folder)
     assert entries.duplicate_settings == {"second/equal": "first/equal"}
     assert list(entries.study.settings) == list(entries.study_names) == ["first/equal", "first/noisy", "second/noisy"]
-    leaderboard_page.write_page(entries)
+    leaderboard_page.write_leaderboard_page(entries)
     text = (folder / "README.md").read_text()
     assert "Ranked are 3 selectors in 3 settings, on 3 seeds in each." in text
     assert "- Settings of second left out, since first has the same: equal\n" in text
@@ -135,7 +135,7 @@ def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     equal = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
     make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE_MEANS["equal"], "noisy": equal}).save()
-    leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
 
@@ -145,13 +145,13 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     entries = leaderboard.load_leaderboard(folder)
     entries.results.rows["first/equal", "random", 0]["wall_s"] = 3600.0
-    leaderboard_page.write_page(entries)
+    leaderboard_page.write_leaderboard_page(entries)
     text = (folder / "README.md").read_text()
     assert ", 1.0 hours of one process, of commit c0ffee" in text
     assert "second (21)" in text
     source = entries.results.rows["first/equal", "random", 0]  # an oracle whose runs are those of the other setting
     entries.results.rows["first/noisy", "bound:clean", 0] = {**source, "cell": "first/noisy", "selector": "bound:clean"}
-    leaderboard_page.write_page(entries)
+    leaderboard_page.write_leaderboard_page(entries)
     assert (folder / "README.md").read_text().split("## Origin of the numbers")[1] == text.split(
         "## Origin of the numbers"
     )[1]
@@ -160,7 +160,7 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
     write_study(tmp_path / "third", **ROWS)
-    leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "- 2 settings of third without runs: `fedcohort study run third`" in text
     assert not (folder / "tables" / "differences_third.csv").exists()
@@ -178,7 +178,7 @@ def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
     write_study(tmp_path / "first")
     (tmp_path / "board").mkdir()
     (tmp_path / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {first: digits}\n")
-    leaderboard_page.write_page(leaderboard.load_leaderboard(tmp_path / "board"))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(tmp_path / "board"))
     assert "There is nothing to rank yet" in (tmp_path / "board" / "README.md").read_text()
 
 
@@ -215,7 +215,7 @@ def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
         path.write_text(path.read_text().replace("selectors:", "selectors:\n- oort") + f"variants: {{tries: {rows}}}\n")
     entries = leaderboard.load_leaderboard(folder)
     assert dict(entries.study.variants) == {"tries": ["flash", "powd", "oort"]}
-    leaderboard_page.write_page(entries)
+    leaderboard_page.write_leaderboard_page(entries)
     assert "- tries: flash, powd, oort are variants of one idea." in (folder / "README.md").read_text()
 
 
@@ -224,7 +224,7 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
     make_results(second, LATE_MEANS).save()
-    leaderboard_page.write_page(leaderboard.load_leaderboard(folder))
+    leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "numbers.csv").open() as file:
         metrics = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}
     assert {metric for _, metric in metrics} == {"test/acc", "test/acc_worst_group"}

@@ -19,7 +19,7 @@ def above_base(*points: float) -> list[float]:
 
 def report_of(folder: Path, late_means: dict[str, dict[str, list[float]]]) -> None:
     study = write_study(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late_means}, **SEEDS)
-    report.write_report(study, make_results(study, late_means))
+    report.write_study_report(study, make_results(study, late_means))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def studies(tmp_path: Path) -> Path:
 
 
 def test_settings_are_counted_and_sorted_by_their_outcome(studies: Path) -> None:
-    text = overview.write_page(studies).read_text()
+    text = overview.write_overview_page(studies).read_text()
     assert text == overview.render_page(studies)
     assert "Of 5 settings" in text
     assert (
@@ -80,7 +80,7 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
         results = make_results(study, {"here": shared, folder: late_means})
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
-        report.write_report(study, results)
+        report.write_study_report(study, results)
     text = overview.render_page(tmp_path)
     assert "Of 4 settings, 3 different ones" in text
     assert "1 setting is in two studies or more. The study with the most seeds counts; among studies with " in text
@@ -101,7 +101,7 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
         results = make_results(study, {"here": late_means})
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
-        report.write_report(study, results)
+        report.write_study_report(study, results)
     text = overview.render_page(tmp_path)
     assert "In 1 of them another study gives a different kind of result" in text
     assert "In 1 of these 1, no headroom is shown" in text

@@ -44,7 +44,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
     assert classify_setting(study, judge_study(study, results).settings[cell]) == kind
-    report.write_report(study, results)
+    report.write_study_report(study, results)
     page = (tmp_path / "README.md").read_text()
     assert text in page
     if "bound:clean" in rows:

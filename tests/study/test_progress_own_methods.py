@@ -41,5 +41,5 @@ def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
         "noisy": {"random": [0.5, 0.5], "round_robin": [0.5, 0.6], "mine": [0.7, 0.8], "powd": [0.9]},
     }
     late_means["equal"]["oracle_clean"] = late_means["noisy"]["oracle_clean"] = [0.99, 0.99]
-    lines = progress.describe_ranks(study, make_results(study, late_means))
+    lines = progress.describe_user_method_ranks(study, make_results(study, late_means))
     assert lines == ["mine: mean rank 1.5 of 3 methods by test/acc, 2 settings, 2 seeds"]

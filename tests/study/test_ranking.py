@@ -12,7 +12,7 @@ from fedcohort.results.verdict import adjust_holm
 from fedcohort.study import report
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge_study
-from fedcohort.study.ranking import collect_ranked_results, find_shared_settings, rank_and_compare, split_methods
+from fedcohort.study.ranking import collect_ranked_results, find_shared_settings, rank_and_compare, split_ranked_methods
 from fedcohort.study.results import Results
 from study.small_study import make_results, write_study
 
@@ -26,7 +26,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     results = make_results(study, late_means)
-    rows, few = split_methods(study, collect_ranked_results(study, results))
+    rows, few = split_ranked_methods(study, collect_ranked_results(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge_study(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
@@ -37,14 +37,14 @@ def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Pa
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
     ranked = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
-    rows, few = split_methods(study, ranked)
+    rows, few = split_ranked_methods(study, ranked)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank_and_compare(study, ranked, rows)
     assert ranks is not None
     assert dict(ranks.mean_ranks) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
     less = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
-    assert split_methods(study, less)[1] == ["mine"]
+    assert split_ranked_methods(study, less)[1] == ["mine"]
 
 
 def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
         for cell, values in collect_ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
     }
-    assert split_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
+    assert split_ranked_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
 
 
 def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
     )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
     ranked = collect_ranked_results(study, results)
-    assert split_methods(study, ranked) == (["random", "flash"], ["powd"])
+    assert split_ranked_methods(study, ranked) == (["random", "flash"], ["powd"])
     assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank_and_compare(study, ranked, ["random"]) is None
     assert judge_study(study, results).ranks is None
@@ -77,16 +77,16 @@ def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
     ranked = collect_ranked_results(study, make_results(study, late_means))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
-    assert split_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
+    assert split_ranked_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
     assert list(find_shared_settings(ranked, ["random", "flash", "powd"])) == ["a", "b"]
     with_both = collect_ranked_results(
         study, make_results(study, {"a": late_means["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
-    assert split_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
+    assert split_ranked_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
     apart = collect_ranked_results(
         study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
-    assert split_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
+    assert split_ranked_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by setting and seed
@@ -112,14 +112,14 @@ def list_claims(study: Study, results: Results) -> dict[str, Any]:
     """Return which methods are better or worse over all settings, in the order of the page."""
     ranks = judge_study(study, results).ranks
     assert ranks is not None
-    signs = {name: result.sign(study.rules) for name, result in ranks.overall_results.items()}
+    signs = {name: result.find_verdict_sign(study.rules) for name, result in ranks.overall_results.items()}
     return {
         "settings": len(ranks.rank_table),
         "first": next(iter(ranks.overall_results.values())),
         "better": [name for name, sign in signs.items() if sign > 0],
         "worse": [name for name, sign in signs.items() if sign < 0],
         "elsewhere": [
-            name for name, result in ranks.overall_results.items() if result.sign_in_families(study.rules) > 0
+            name for name, result in ranks.overall_results.items() if result.find_family_verdict_sign(study.rules) > 0
         ],
     }
 
@@ -180,7 +180,7 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     results = make_results(study, late_means)
     overall = list_claims(study, results)
     assert (overall["first"].seeds.n, overall["better"], overall["worse"]) == (2, [], [])
-    report.write_report(study, results)
+    report.write_study_report(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
@@ -205,4 +205,4 @@ def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
     judgement = judge_study(study, make_results(study, {"a": first, "b": second}))
     assert judgement.ranks is not None
-    assert judgement.ranks.rank_positions() == {"flash": 1, "powd": 1, "random": 3}
+    assert judgement.ranks.find_rank_positions() == {"flash": 1, "powd": 1, "random": 3}

@@ -27,7 +27,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
     cells["noisy"] = {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}}
     study = write_study(folder, title="a < b & c", cells=cells, notes=["flash is blind here"], **ROWS)
     results = make_results(study, LATE_MEANS)
-    return folder, results, report.write_report(study, results)
+    return folder, results, report.write_study_report(study, results)
 
 
 def test_the_page_starts_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
@@ -87,12 +87,12 @@ def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[
 
 def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    report.write_report(study, make_results(study, LATE_MEANS))
+    report.write_study_report(study, make_results(study, LATE_MEANS))
     user_file = tmp_path / "tables" / "mine.csv"
     user_file.write_text("a,b\n")
     outdated = tmp_path / "tables" / "setting_noisy.csv"
     assert outdated.exists()
-    report.write_report(study, make_results(study, {"equal": LATE_MEANS["equal"]}))
+    report.write_study_report(study, make_results(study, {"equal": LATE_MEANS["equal"]}))
     assert not outdated.exists()
     assert not outdated.with_suffix(".tex").exists()
     assert user_file.exists()
@@ -116,7 +116,7 @@ def test_diverged_seeds_are_named(tmp_path: Path) -> None:
     """They have no difference and no test; where the baseline diverged, no row has one."""
     study = write_study(tmp_path, **ROWS)
     method_values = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
-    report.write_report(
+    report.write_study_report(
         study,
         make_results(study, {"equal": method_values, "noisy": {**method_values, "random": [0.8, math.nan, 0.82]}}),
     )
@@ -131,7 +131,7 @@ def test_diverged_seeds_are_named(tmp_path: Path) -> None:
 def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS, seeds=[0, 1, 2, 3])
     half = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4], "powd": [0.4, 0.7]}
-    report.write_report(study, make_results(study, {"equal": half}))
+    report.write_study_report(study, make_results(study, {"equal": half}))
     text = page_of(tmp_path)
     assert "| powd | -5.0 (n=2) |" in text
     assert "| powd | 55.0 (n=2) | -5.0 |" in text
@@ -141,7 +141,7 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     first_seeds = {
         cell: {row: values[:1] for row, values in method_values.items()} for cell, method_values in LATE_MEANS.items()
     }
-    report.write_report(study, make_results(study, first_seeds))
+    report.write_study_report(study, make_results(study, first_seeds))
     assert "**No test was possible: no method has the seeds for it.** In 2, headroom is neither" in page_of(tmp_path)
 
 
@@ -150,12 +150,12 @@ def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None
     cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
     study = write_study(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
     late_means = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
-    report.write_report(study, make_results(study, {"equal": late_means, "noisy": late_means}))
+    report.write_study_report(study, make_results(study, {"equal": late_means, "noisy": late_means}))
     text = page_of(tmp_path)
     assert "- all of 3 seeds in all requested settings: powd\n" in text
     assert "- Settings that ask for some of the methods only, and have dashes for the others: equal.\n" in text
     per_setting = {"equal": late_means | {"powd": [0.8, 0.76]}, "noisy": late_means | {"powd": [0.8, 0.76, 0.81]}}
-    report.write_report(study, make_results(study, per_setting))
+    report.write_study_report(study, make_results(study, per_setting))
     assert "| powd | -2.5 (n=2) | -2.0 |" in page_of(tmp_path)
 
 
@@ -165,7 +165,7 @@ def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
     base_rows = {"random": [0.8] * 7, "oracle_clean": [0.801, *[0.8] * 6], "oracle_diverse": [0.86, 0.85, 0.87]}
     other_rows = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
-    report.write_report(
+    report.write_study_report(
         study,
         make_results(
             study,
@@ -193,11 +193,11 @@ def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
         study_results.store_run(
             {**study_results.rows[source], "cell": "noisy", "selector": "bound:clean"}, study_results.curves[source]
         )
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     assert "- 6 runs, 3.0 hours of one process, of commit c0ffee (6).\n" in page_of(tmp_path)
     # the same configuration once more, at another time, is a run of its own
     study_results.rows["noisy", "bound:clean", 0]["when"] = "later"
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     assert "- 7 runs, 3.5 hours of one process, of commit c0ffee (7).\n" in page_of(tmp_path)
 
 
@@ -207,7 +207,7 @@ def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
         tmp_path, **{**ROWS, "metric": "clients/jain", "common": ["eval.clients_every=1"], "win": {"worth": 0.01}}
     )
     method_values = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
-    report.write_report(study, make_results(study, {"equal": method_values}))
+    report.write_study_report(study, make_results(study, {"equal": method_values}))
     text = page_of(tmp_path)
     assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
     assert "A difference of 1 hundredth needs " in text
@@ -218,7 +218,7 @@ def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
     study_results = make_results(study, LATE_MEANS)
     for (_, row, _), facts in study_results.rows.items():
         facts["bytes"] = 3.07e6 if row == "flash" else 1e6
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     text = page_of(tmp_path)
     assert "**flash +10.0 [10.0, 10.0]** at 3.07 times the bytes" in text
     assert "| 3.07 MB (×3.07) |" in text
@@ -231,7 +231,7 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     for (cell, row, seed), facts in study_results.rows.items():
         clock_s = 100 if row == "flash" and seed < 2 else 60
         facts["budget"] = f"Budget(rounds=9, virtual_s={clock_s})" if cell == "noisy" else "Budget(rounds=9)"
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     text = page_of(tmp_path)
     assert "60 s (×1.00), rounds ended 2 of 3" in text
     assert text.count(", rounds ended") == 1
@@ -246,7 +246,7 @@ def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None
         facts["follows"] = f'{{"score_noise": {score}, "reward_noise": {reward}, "explore_noise": 0.9}}'
     study_results.rows["equal", "powd", 0]["follows"] = '{"score_noise": 0.7}'  # it has no reward
     study_results.rows["noisy", "flash", 0]["follows"] = '{"reward_seconds": 0.25}'
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     text = page_of(tmp_path)
     assert "| setting | method | score: label noise | reward: label noise | reward: seconds |" in text
     assert "| equal | flash | +0.20 | -0.40 | – |" in text
@@ -259,7 +259,7 @@ def test_epsilons_are_reported(tmp_path: Path) -> None:
     study_results = make_results(study, LATE_MEANS)
     for seed, epsilon in enumerate((120.0, 125.0, float("nan"))):
         study_results.rows["noisy", "flash", seed]["epsilon"] = epsilon
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     assert "| flash | 122.5 |" in page_of(tmp_path).split("## Differential privacy of the reports")[1]
 
 
@@ -268,7 +268,7 @@ def test_shares_of_attackers_are_reported(tmp_path: Path) -> None:
     study_results = make_results(study, LATE_MEANS)
     for seed, share in enumerate((0.25, 0.3, float("nan"))):
         study_results.rows["noisy", "flash", seed]["attack_share"] = share
-    report.write_report(study, study_results)
+    report.write_study_report(study, study_results)
     text = page_of(tmp_path)
     assert "| method | noisy |\n" in text
     assert "| flash | 27.5 |" in text
@@ -276,7 +276,7 @@ def test_shares_of_attackers_are_reported(tmp_path: Path) -> None:
 
 def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
     study = write_study(tmp_path)
-    report.write_report(study, load_results(study))
+    report.write_study_report(study, load_results(study))
     assert "Nothing has been run yet: `fedcohort study run" in page_of(tmp_path)
     assert not (tmp_path / "map.png").exists()
 
@@ -287,7 +287,7 @@ def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     results = make_results(study, LATE_MEANS)
     for (cell, method, _), row in results.rows.items():
         row["joules"] = 0.0 if cell == "equal" else 6.0 if method == "flash" else 4.0
-    report.write_report(study, results)
+    report.write_study_report(study, results)
     text = page_of(tmp_path)
     assert "**flash +10.0 [10.0, 10.0]** at 1.50 times the energy" in text
     with_energy, without = ((tmp_path / "tables" / f"setting_{cell}.csv").read_text() for cell in ("noisy", "equal"))

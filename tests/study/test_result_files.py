@@ -17,7 +17,7 @@ from study.test_judge import LATE_MEANS, ROWS
 
 def saved(folder: Path) -> Results:
     results = make_results(write_study(folder, **ROWS), LATE_MEANS)
-    results.save()
+    results.save_files()
     return results
 
 

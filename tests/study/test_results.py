@@ -19,14 +19,14 @@ from study.test_judge import LATE_MEANS, ROWS
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     results = make_results(study, LATE_MEANS)
-    results.save()
+    results.save_files()
     first = (tmp_path / RESULTS_FILE).read_bytes(), (tmp_path / CURVES_FILE).read_bytes()
     repeat = load_results(study)
     assert list(repeat.rows) == sorted(results.rows)
     assert repeat.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
     repeat.save()
     assert (tmp_path / CURVES_FILE).read_bytes() == first[1]
-    report.write_report(study, load_results(study))  # from the files as from the runs
+    report.write_study_report(study, load_results(study))  # from the files as from the runs
 
 
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
         seconds, n_bytes = curve.costs.values()
         results.curves[key] = replace(curve, costs={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})
     results.measure_setting(study, "equal")
-    results.save()
+    results.save_files()
     repeat = load_results(study)
     for key, row in results.rows.items():
         np.testing.assert_equal(repeat.rows[key], row)
@@ -74,7 +74,7 @@ def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> Non
     results = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
     results.store_run({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
-    results.save()
+    results.save_files()
     assert list(load_results(study).rows) == [("equal", "random", 0)]
     assert not load_results(write_study(tmp_path, **ROWS)).rows
 

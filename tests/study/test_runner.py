@@ -21,7 +21,7 @@ from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import COMPOSITION_NOTE, StudyRunner
-from fedcohort.study.tasks import RunOutcome, Task, identify_runs
+from fedcohort.study.tasks import RunOutcome, Task, identify_run_config
 from image_tables import encode_image, random_images
 from image_tables import write_image_table as save
 from study.small_study import run_study, run_task, write_study
@@ -63,10 +63,10 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     words = ("dataset=mnist", "clients=12", "cohort=4", "rounds=1", "model=logreg")
 
     def identity(*overrides: str) -> dict[str, str]:
-        identify_runs.cache_clear()
+        identify_run_config.cache_clear()
         compose_jobs._draft_config.cache_clear()
         compose_jobs._make_job_composer.cache_clear()
-        return identify_runs((*words, *overrides), CONFIGS)
+        return identify_run_config((*words, *overrides), CONFIGS)
 
     monkeypatch.setenv("DATA", "here")
     original = identity("dataset.path=${oc.env:DATA,null}")
@@ -175,7 +175,7 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
         average_over_time(results.curves[key].costs["virtual_s"], results.curves[key].values, 1000.0)
     )
     assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].values[-3:].mean()))
-    report.write_report(study, results)
+    report.write_study_report(study, results)
     assert "where virtual time ends it, over the last sixth of that time" in (study.folder / "README.md").read_text()
 
 
@@ -189,12 +189,12 @@ def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     monkeypatch.setattr(Results, "save", broken)
     with pytest.raises(KeyboardInterrupt):
-        work.run(list_conditions(study), [0])
+        work.run_conditions(list_conditions(study), [0])
     (folder,) = (logs / "runs").iterdir()
     trained = (folder / "weights.pt").stat().st_mtime_ns
     monkeypatch.setattr(Results, "save", save)
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
-    work.run(list_conditions(study), [0])
+    work.run_conditions(list_conditions(study), [0])
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first
     assert (folder / "weights.pt").stat().st_mtime_ns == trained
     assert [row["status"] for row in load_results(study).rows.values()] == [DONE, DONE]
@@ -218,7 +218,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 
         monkeypatch.setattr(runner, "run_tasks", played_by(counted))
         work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append, "true")
-        work.run(list_conditions(study), [0])
+        work.run_conditions(list_conditions(study), [0])
         return load_results(study)
 
     with pytest.raises(KeyboardInterrupt):
@@ -270,7 +270,7 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     monkeypatch.setattr(runner, "run_tasks", forbid)
     with pytest.raises(OptionError, match=r"sweep a: 1 done, 1 left.*\n  fedcohort sweep cancel a logs="):
-        work.run(places, [0])
+        work.run_conditions(places, [0])
     assert [key[1] for key, _ in load_results(study).done_runs()] == ["random"]
     assert not list((logs / "runs").iterdir())
     (tmp_path / "squeue").write_text("#!/bin/sh\necho\n")

@@ -60,7 +60,7 @@ def test_a_reference_spends_what_the_other_method_spent(tmp_path: Path, monkeypa
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append)
     assert work.find_progress(list_conditions(study), study.seeds).count_runs(DONE) == 12
     assert not work.mark_changed_runs().changed
-    page = report.write_report(study, work.results)[1].read_text()
+    page = report.write_study_report(study, work.results)[1].read_text()
     assert "equal: powd minus same_bytes, at equal bytes on each seed: " in page
     assert "equal: round_robin minus same_robin, at equal bytes" in page
     assert "On 2 of these seeds random itself costs the same up to one round" in page
@@ -91,7 +91,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     named = list_conditions(study, methods=["same_bytes"])
     assert [condition.method for condition in named] == ["random", "powd", "same_bytes"]
     only = [condition for condition in named if condition.method == "same_bytes"]
-    work.run(only, [1])
+    work.run_conditions(only, [1])
     waits = "references of same_cost wait for runs of powd, whose cost they have"
     assert lines[-2:] == ["0 of 1 runs are done, 0 to do", waits]
 

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import COST_LABELS, format_cost_ratios, format_speed, measure_speeds
+from fedcohort.study.speed import COST_LABELS, format_cost_ratios, format_speed_up, measure_speed_ups
 from study.small_study import make_results, write_study
 
 NEVER = math.nan
@@ -56,9 +56,9 @@ def timed(
 def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], method: Sequence[float], text: str) -> None:
     study = write_study(tmp_path, **SIX)
     ends = {"random": 100.0, "flash": 100.0}
-    speeds = measure_speeds(study, timed(study, {"equal": {"random": base, "flash": method}}, ends=ends))
+    speeds = measure_speed_ups(study, timed(study, {"equal": {"random": base, "flash": method}}, ends=ends))
     speed = speeds["virtual_s"]["equal", "flash"]
-    assert format_speed(speed) == text
+    assert format_speed_up(speed) == text
     assert (speed.verdict == UNREACHED) == (text == "not reached")
 
 
@@ -68,7 +68,7 @@ def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
     results = timed(study, took, ends={"random": 4e9, "flash": 6e9})
     for (_, row, seed), facts in results.rows.items():
         facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
-    speed = measure_speeds(study, results)["virtual_s"]["equal", "flash"]
+    speed = measure_speed_ups(study, results)["virtual_s"]["equal", "flash"]
     assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
     assert format_cost_ratios(speed) == "(1.5, 1.5)"
 
@@ -77,7 +77,7 @@ def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Pa
     study = write_study(tmp_path, **{**SIX, "yardsticks": ["oracle_clean"]})
     values_by_method = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**values_by_method, "powd": [51.0] * 6}, "noisy": {**values_by_method, "bound:clean": [1.0] * 6}}
-    speeds = measure_speeds(study, timed(study, took, ["bytes"]))
+    speeds = measure_speed_ups(study, timed(study, took, ["bytes"]))
     assert [unit for unit in COST_LABELS if speeds[unit]["equal", "flash"].speed_up.ratio > 1] == ["bytes"]
     byte_speed = speeds["bytes"]["noisy", "flash"]
     assert byte_speed.p == byte_speed.speed_up.p
@@ -89,11 +89,11 @@ def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Pa
 def test_a_target_that_no_run_met_has_no_speed_ups(tmp_path: Path) -> None:
     study = write_study(tmp_path, **SIX)
     never = {"random": [NEVER] * 6, "flash": [NEVER] * 6}
-    assert measure_speeds(study, timed(study, {"equal": never})) == {unit: {} for unit in COST_LABELS}
+    assert measure_speed_ups(study, timed(study, {"equal": never})) == {unit: {} for unit in COST_LABELS}
 
 
 def test_seeds_are_paired_and_few_seeds_are_not_marked(tmp_path: Path) -> None:
     study = write_study(tmp_path, **SIX)
     took = {"random": [10.0, 20, 30, 1, 1, 1], "powd": [5.0, 10.1, 15]}
-    speed = measure_speeds(study, timed(study, {"equal": took}))["virtual_s"]["equal", "powd"]
+    speed = measure_speed_ups(study, timed(study, {"equal": took}))["virtual_s"]["equal", "powd"]
     assert (speed.speed_up.n, speed.sign) == (3, 0)

@@ -22,7 +22,7 @@ def study(tmp_path: Path) -> Study:
 
 
 def test_the_page_has_a_table_per_axis(study: Study) -> None:
-    files = report.write_report(study, timed(study, TOOK))
+    files = report.write_study_report(study, timed(study, TOOK))
     text = (study.folder / "README.md").read_text()
     assert (
         "**To the target**: a run met it in 1 setting. A method is significantly faster than random in 1 of these by "
@@ -42,7 +42,7 @@ def test_the_page_has_a_table_per_axis(study: Study) -> None:
 
 def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
     study = write_study(tmp_path / "one", **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
-    report.write_report(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
+    report.write_study_report(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
     text = (study.folder / "README.md").read_text()
     assert "To the target" not in text
     assert "Speed-up" not in text
@@ -58,8 +58,8 @@ def test_the_page_of_all_studies_names_faster_methods(study: Study) -> None:
     )
     base = [8.0, 8.1, 7.9, 8, 8, 8]
     took = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}
-    report.write_report(extended, timed(extended, {"equal": took}, ["bytes"]))
-    text = overview.write_page(study.folder.parent).read_text()
+    report.write_study_report(extended, timed(extended, {"equal": took}, ["bytes"]))
+    text = overview.write_overview_page(study.folder.parent).read_text()
     assert "| bytes: powd 7.98 (1.0, 1.0), flash 3.99 (1.0, 1.0) and 1 more |" in text
 
 

@@ -12,7 +12,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record import provenance
 from fedcohort.results.verdict import Rules
 from fedcohort.study import leaderboard, report, tune
-from fedcohort.study.checks import read_rules
+from fedcohort.study.checks import read_verdict_rules
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import RunOutcome, Task
@@ -61,7 +61,7 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
     tune_methods(tmp_path, 1)
     study = load_study(tmp_path)
     late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
-    report.write_report(study, make_results(study, late_means))
+    report.write_study_report(study, make_results(study, late_means))
     text = (tmp_path / "README.md").read_text()
     assert (
         "- ucb_cs_tuned: `selector.discount=0.7 selector.tie=random`, the best of 1 trial (seeds 7, 8 in equal;" in text
@@ -123,7 +123,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
+            tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
         assert lines == complete[:stop]
         assert file.read_bytes() == written
     assert tune_methods(tmp_path) == complete
@@ -164,7 +164,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     study = write_study(tmp_path, tune=TUNING)
     assert study.search_space is not None
     with pytest.raises(KeyboardInterrupt):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
     remaining = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
     assert remaining["value"] < 0.95
@@ -182,7 +182,7 @@ def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.Monke
 
     def commits() -> str:
         study = load_study(tmp_path)
-        report.write_report(study, make_results(study, late_means))
+        report.write_study_report(study, make_results(study, late_means))
         return (tmp_path / "README.md").read_text()
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
@@ -215,7 +215,7 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
     study = write_study(tmp_path, tune={**TUNING, "space": spaces})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(["ucb_cs", "round_robin"])
 
 
 def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,7 +227,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     study = write_study(tmp_path, tune={**TUNING, "trials": 20, "space": {"ucb_cs": space}})
     assert study.search_space is not None
     search = tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", lines.append)
-    search.run(["ucb_cs"])
+    search.tune_methods(["ucb_cs"])
     assert [line.split("]")[0] for line in lines] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
     assert len({line.split(":")[0].split("] ")[1] for line in lines}) == 6
     assert len(player.tasks) == 6 * 2
@@ -236,12 +236,12 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     repeat = list[str]()
-    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).run(["ucb_cs"])
+    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).tune_methods(["ucb_cs"])
     assert repeat == lines
 
 
 def test_the_rules_of_a_verdict_have_defaults() -> None:
-    assert read_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)
+    assert read_verdict_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)
 
 
 def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
@@ -257,7 +257,7 @@ def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
         changes = {"common": [*SMALL_STUDY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
         study = write_study(tmp_path, tune={**TUNING, "trials": 1}, **changes)
         assert study.search_space is not None
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).run(["ucb_cs"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).tune_methods(["ucb_cs"])
         assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"
         values[horizon] = load_study(tmp_path).tunings["ucb_cs_tuned"].value
     assert values == {None: pytest.approx(0.9), 3: pytest.approx(0.3)}

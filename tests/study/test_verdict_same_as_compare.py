@@ -15,7 +15,7 @@ from fedcohort.study.definition import BASELINE, METHOD, ORACLE, Study
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load_results as load_results
-from fedcohort.study.speed import measure_speeds
+from fedcohort.study.speed import measure_speed_ups
 from study.committed_frames import read_study
 
 
@@ -51,11 +51,11 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
         assert entry.difference is not None
         assert entry.verdict == method.verdict, pair
         assert entry.difference.mean == pytest.approx(method.difference.mean, abs=1e-6)
-        assert entry.p == pytest.approx(method.p_values.within_setting, abs=1e-6) or math.isnan(entry.p), pair
+        assert entry.p == pytest.approx(method.p_values.p_within_setting, abs=1e-6) or math.isnan(entry.p), pair
     for key, row in results.done_runs():
         if key[:2] in methods:
             assert row["target"] == pytest.approx(times.targets[key[0]][key[2]])
-    speeds = measure_speeds(study, results)
+    speeds = measure_speed_ups(study, results)
     assert any(pair in methods for pair in speeds["rounds"])
     for axis, by_pair in speeds.items():
         for pair in set(by_pair) & set(methods):

@@ -45,5 +45,5 @@ def tune_methods(folder: Path, trials: int = 4, rows: Sequence[str] = ("ucb_cs",
     """Tune the methods, and return the output."""
     study, lines = write_study(folder, tune={**TUNING, "trials": trials}), list[str]()
     assert study.search_space is not None
-    tune.Tuning(study, study.search_space, CONFIGS, folder / "logs", lines.append).run(rows)
+    tune.Tuning(study, study.search_space, CONFIGS, folder / "logs", lines.append).tune_methods(rows)
     return lines

@@ -134,12 +134,12 @@ def main(arguments: Sequence[str]) -> int:
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
         runner = StudyRunner(study, stored_results, configs, study_logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
-            runner.run(requested_conditions, seeds)
+            runner.run_conditions(requested_conditions, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
         running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store else []
         study_progress = runner.find_progress(requested_conditions, seeds)
-    rank_lines = progress.describe_ranks(study, stored_results)
+    rank_lines = progress.describe_user_method_ranks(study, stored_results)
     _print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
     return 1 if verb == "run" and study_progress.count_runs(FAILED) else 0
 
@@ -156,7 +156,7 @@ def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path,
     study_logs = (LOGS / study.name).absolute()
     with session.lock_study(study_logs, _print_line):
         study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch)
-        study_tuning.run(method_names or list(study.search_space.methods))
+        study_tuning.tune_methods(method_names or list(study.search_space.methods))
     return 0
 
 
@@ -168,12 +168,12 @@ def _report_study(study: Study, configs: Path) -> int:
     """
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-    written_paths = report.write_report(study, _read_results(study, None, configs))
+    written_paths = report.write_study_report(study, _read_results(study, None, configs))
     joint_results = _read_results(study, LOGS / study.name, configs)
     if joint_results.user_run_keys:  # git ignores this page
-        written_paths += report.write_report(replace(study, folder=LOGS / study.name), joint_results)
-    rank_lines = progress.describe_ranks(study, joint_results)
-    _print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_page(STUDIES))]))
+        written_paths += report.write_study_report(replace(study, folder=LOGS / study.name), joint_results)
+    rank_lines = progress.describe_user_method_ranks(study, joint_results)
+    _print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_overview_page(STUDIES))]))
     return 0
 
 
@@ -196,11 +196,11 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
     main_board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
-    report_files = leaderboard_page.write_page(main_board)
+    report_files = leaderboard_page.write_leaderboard_page(main_board)
     if any((LOGS / study / RESULTS_FILE).exists() for study in main_board.studies):
         merged_board = leaderboard.load_leaderboard(STUDIES / name, lambda s: _read_results(s, LOGS / s.name, configs))
         merged_study = replace(merged_board.study, folder=LOGS / name)
-        report_files += leaderboard_page.write_page(replace(merged_board, study=merged_study))
+        report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))
     _print_line("\n".join(map(str, report_files)))
     return 0
 

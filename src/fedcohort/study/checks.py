@@ -18,70 +18,70 @@ RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "see
 
 
 @contextmanager
-def name_file_in_errors(path: Path, required_names: Sequence[str]) -> Iterator[None]:
-    """Convert an error in the `with` block into an `OptionError` that names the file `path`.
+def name_file_in_errors(yaml_file: Path, required_options: Sequence[str]) -> Iterator[None]:
+    """Convert an error in the `with` block into an `OptionError` that names the file `yaml_file`.
 
     Errors of an option and errors of reading the file are converted.
 
     Args:
-        path: the yaml file that the block reads.
-        required_names: options that the file must have; the message names them if the file holds no options at all.
+        yaml_file: the yaml file that the block reads.
+        required_options: options that the file must have; the message names them if the file holds no options at all.
     """
     try:
         yield
     except OptionError as error:
-        raise OptionError(f"{path}: {error}") from error
+        raise OptionError(f"{yaml_file}: {error}") from error
     except (OSError, TypeError, ValueError) as error:  # it holds a list, or a single value
-        names_text = f": {', '.join(required_names)}" if required_names else ", and not a list or a single value"
-        raise OptionError(f"{path} must hold options by name{names_text}") from error
+        options_text = f": {', '.join(required_options)}" if required_options else ", and not a list or a single value"
+        raise OptionError(f"{yaml_file} must hold options by name{options_text}") from error
 
 
 def check_option_names(
-    yaml_path: str, options: Mapping[str, Any], allowed_names: Sequence[str], required_names: Sequence[str] = ()
+    option_path: str, options: Mapping[str, Any], allowed_options: Sequence[str], required_options: Sequence[str] = ()
 ) -> None:
     """Raise `OptionError` for an unknown or a missing option of a yaml node.
 
     Args:
-        yaml_path: dotted path of the node in the file, as "cells.a"; "" for the whole file.
+        option_path: dotted path of the node in the file, as "cells.a"; "" for the whole file.
         options: the options of the node, by name.
-        allowed_names: names that the node may have.
-        required_names: names that the node must have.
+        allowed_options: names that the node may have.
+        required_options: names that the node must have.
     """
-    for option_key in options:
-        if option_key not in allowed_names:
-            raise make_unknown_option_error(yaml_path, str(option_key), allowed_names)
-    for option_key in required_names:
-        if option_key not in options:
-            raise OptionError(f"{yaml_path}.{option_key} is missing: add it".removeprefix("."))
+    for option_name in options:
+        if option_name not in allowed_options:
+            raise make_unknown_option_error(option_path, str(option_name), allowed_options)
+    for option_name in required_options:
+        if option_name not in options:
+            raise OptionError(f"{option_path}.{option_name} is missing: add it".removeprefix("."))
 
 
-def read_mapping(option: str, yaml_value: object) -> dict[str, Any]:
-    """Return `yaml_value`, the content of the yaml node `option`, as a dictionary.
+def read_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
+    """Return `yaml_value`, the content of the yaml node `option_path`, as a dictionary.
 
     Raises `OptionError` for other types.
     """
     if not isinstance(yaml_value, Mapping):
-        raise ranges.range_error(option, "options by name", yaml_value)
-    return {str(option_key): option_value for option_key, option_value in yaml_value.items()}
+        raise ranges.range_error(option_path, "options by name", yaml_value)
+    return {str(option_name): option_value for option_name, option_value in yaml_value.items()}
 
 
-def read_named_mapping(option: str, yaml_value: object) -> dict[str, Any]:
-    """Return the yaml node `option`, a mapping, whose keys can be parts of file names.
+def read_named_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
+    """Return the yaml node `option_path`, a mapping, whose keys can be parts of file names.
 
     Args:
-        option: dotted path of the node, for messages.
+        option_path: dotted path of the node, for messages.
         yaml_value: content of the node.
 
     Raises:
         OptionError: the node is not a mapping, or a key is not an identifier.
     """
-    node_values = read_mapping(option, yaml_value)
+    node_values = read_mapping(option_path, yaml_value)
     for node_key in node_values:
-        ranges.identifier(f"{option}: the name", node_key)
+        ranges.identifier(f"{option_path}: the name", node_key)
     return node_values
 
 
-def read_rules(yaml_value: object) -> Rules:
+def read_verdict_rules(yaml_value: object) -> Rules:
     """Return the rules of significance, minimum effect and equivalence.
 
     `yaml_value` is the content of the option `win`. Raises `OptionError` for an unknown rule, or for a value outside
@@ -94,11 +94,11 @@ def read_rules(yaml_value: object) -> Rules:
     return Rules(**{{"equal": "margin"}.get(rule, rule): rule_value for rule, rule_value in rule_values.items()})
 
 
-def read_target(option: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
+def read_target(option_path: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
     """Return the target that a setting's option names; None for null. Raises `OptionError` for other values.
 
     Args:
-        option: dotted path of the option, for messages.
+        option_path: dotted path of the option, for messages.
         yaml_value: a number, in the metric's unit, or `baseline`, or None.
         metric: the study's metric; a target of a share must be in [0, 1].
         baseline_target: the target that `baseline` stands for.
@@ -106,20 +106,20 @@ def read_target(option: str, yaml_value: object, metric: str, baseline_target: T
     if yaml_value is None or yaml_value == BASELINE:
         return baseline_target if yaml_value else None
     if isinstance(yaml_value, bool) or not isinstance(yaml_value, int | float):
-        raise ranges.range_error(option, f"a number, {BASELINE} or null", yaml_value)
-    ranges.number(option, yaml_value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
+        raise ranges.range_error(option_path, f"a number, {BASELINE} or null", yaml_value)
+    ranges.number(option_path, yaml_value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
     return replace(baseline_target, value=float(yaml_value))
 
 
-def read_seeds(option: str, yaml_value: object) -> tuple[int, ...]:
-    """Return `yaml_value`, the content of the yaml node `option`, as seeds.
+def read_seeds(option_path: str, yaml_value: object) -> tuple[int, ...]:
+    """Return `yaml_value`, the content of the yaml node `option_path`, as seeds.
 
     Raises `OptionError` unless it is a list of one or more distinct integers of 0 or more.
     """
-    ranges.integers(option, yaml_value, "[0, inf)")
+    ranges.integers(option_path, yaml_value, "[0, inf)")
     seeds: Any = yaml_value
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ranges.range_error(option, "a list of one or more different seeds", yaml_value)
+        raise ranges.range_error(option_path, "a list of one or more different seeds", yaml_value)
     return tuple(seeds)
 
 
@@ -163,23 +163,23 @@ def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple
     return {group: tuple(group_methods) for group, group_methods in variants.items()}
 
 
-def read_overrides(option: str, yaml_value: object) -> tuple[str, ...]:
-    """Return `yaml_value`, the content of the yaml node `option`, as overrides `name=value`.
+def read_overrides(option_path: str, yaml_value: object) -> tuple[str, ...]:
+    """Return `yaml_value`, the content of the yaml node `option_path`, as overrides `name=value`.
 
     Raises `OptionError` for other texts, for overrides that name code, and for the options that the study sets itself:
     the seed, `resume` and `paths.logs`.
     """
-    ranges.texts(option, yaml_value)
+    ranges.texts(option_path, yaml_value)
     overrides: Any = yaml_value
     for override in overrides:
-        option_key, equals_sign, _ = override.partition("=")
-        if not equals_sign or not option_key:
-            raise ranges.range_error(option, "a list of overrides name=value, typed as for train.py", override)
+        option_name, equals_sign, _ = override.partition("=")
+        if not equals_sign or not option_name:
+            raise ranges.range_error(option_path, "a list of overrides name=value, typed as for train.py", override)
         if TARGET in override:
             raise OptionError(
-                f"{option}: {override} names code, and a study is data: write the class into "
+                f"{option_path}: {override} names code, and a study is data: write the class into "
                 "configs/<group>/<name>.yaml, and choose it with <group>=<name>"
             )
-        if option_key in ("seed", "resume", "paths.logs"):
-            raise OptionError(f"{option}: {option_key} is set by the study itself: leave {override} out")
+        if option_name in ("seed", "resume", "paths.logs"):
+            raise OptionError(f"{option_path}: {option_name} is set by the study itself: leave {override} out")
     return tuple(overrides)

@@ -3,7 +3,7 @@
 A reference run repeats the first 8 rounds of a run: a budget only extends a run, so it has the same rounds. It is made
 with today's code, once for each condition and each commit, and is compared with the stored run in two things.
 
-    fingerprint   of the cohorts, arrivals and losses of these rounds (`measure.fingerprint_of`)
+    fingerprint   of the cohorts, arrivals and losses of these rounds (`measure.compute_run_fingerprint`)
     curve         the study's metric, virtual seconds and bytes of these rounds, from `curves.parquet`
 
 Names, comments, the order or spelling of options, and measured time do not count. Digits are compared with a tolerance,
@@ -51,17 +51,17 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     runner.print_line(f"{len(run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
     reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in run_groups]
     try:
-        with closing(run_tasks(reference_tasks, runner.launch)) as outcomes:
-            for run_number, (group_number, outcome) in enumerate(outcomes, 1):
+        with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
+            for run_number, (group_number, outcome) in enumerate(run_outcomes, 1):
                 condition, seed = run_groups[group_number][0]
                 run_keys = [group_condition.key(group_seed) for group_condition, group_seed in run_groups[group_number]]
                 result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
                 run_name = f"{condition.setting} {condition.method} seed {seed}"
                 runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")
                 if run_number % RUNS_PER_SAVE == 0:
-                    runner.results.save()
+                    runner.results.save_files()
     finally:
-        runner.results.save()
+        runner.results.save_files()
 
 
 def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
@@ -74,19 +74,19 @@ def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], s
         conditions: conditions of the runs.
         seeds: seeds of the runs.
     """
-    rows, progress = runner.results.rows, runner.find_progress(conditions, seeds)
+    rows, study_progress = runner.results.rows, runner.find_progress(conditions, seeds)
     commit, is_dirty = provenance.current_commit()
     runs_by_version: dict[tuple[object, ...], list[Run]] = {}
-    for condition, seed in progress.runs:
+    for condition, seed in study_progress.runs:
         key = condition.key(seed)
-        if progress.states[key] == DONE and (is_dirty or rows[key]["compared"] != commit):
+        if study_progress.states[key] == DONE and (is_dirty or rows[key]["compared"] != commit):
             runs_by_version.setdefault(tuple(rows[key][field] for field in GROUP_COLUMNS), []).append((condition, seed))
     return list(runs_by_version.values())
 
 
 def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> Task:
-    rounds = min(N_COMPARED_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
-    overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
+    n_rounds = min(N_COMPARED_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
+    overrides = merge_overrides(condition.overrides, (f"rounds={n_rounds}",))
     return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keeps_run=False, resume=False)
 
 
@@ -117,10 +117,10 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tupl
     """
     differing_columns = _compare_curves(earlier_result[1], rerun_result[1])
     if earlier_result[0] and rerun_result[0]:
-        (digest, losses), (new_digest, new_losses) = (text.split(":") for text in (earlier_result[0], rerun_result[0]))
-        differing_columns = ["cohorts"] * (digest != new_digest) + differing_columns
-        loss_lists = ([float(loss) for loss in text.split(",") if loss] for text in (losses, new_losses))
-        a, b = map(np.array, loss_lists)
+        cohort_digest, losses = earlier_result[0].split(":")
+        rerun_digest, rerun_losses = rerun_result[0].split(":")
+        differing_columns = ["cohorts"] * (cohort_digest != rerun_digest) + differing_columns
+        a, b = (np.array([float(loss) for loss in text.split(",") if loss]) for text in (losses, rerun_losses))
         if a.shape != b.shape or not np.isclose(a, b, rtol=LOSS_TOLERANCE, equal_nan=True).all():
             differing_columns.append(LOSS_METRIC)
     return ", ".join(differing_columns)
@@ -135,16 +135,16 @@ def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> lis
         earlier_curve: evaluations of the stored run.
         rerun_curve: evaluations of its repetition with the current code.
     """
-    curves = (earlier_curve, rerun_curve)
-    masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in curves]
-    old_steps, rerun_steps = (curve.steps[mask] for curve, mask in zip(curves, masks, strict=True))
-    if not np.array_equal(old_steps, rerun_steps):
+    metric_curves = (earlier_curve, rerun_curve)
+    masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in metric_curves]
+    earlier_rounds, rerun_rounds = (curve.steps[mask] for curve, mask in zip(metric_curves, masks, strict=True))
+    if not np.array_equal(earlier_rounds, rerun_rounds):
         return ["evaluated rounds"]
-    columns_by_run = [{"value": curve.values, **curve.costs} for curve in curves]
+    columns_by_run = [{"value": curve.values, **curve.costs} for curve in metric_curves]
     differing_columns = []
     for column, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
         old_values, rerun_values = (columns[column][mask] for columns, mask in zip(columns_by_run, masks, strict=True))
         is_same = np.isclose(old_values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
         if not is_same.all():
-            differing_columns.append(f"{column} from round {old_steps[~is_same][0]:.0f}")
+            differing_columns.append(f"{column} from round {earlier_rounds[~is_same][0]:.0f}")
     return differing_columns

@@ -17,7 +17,7 @@ import yaml
 YAML_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # ten times as fast, where libyaml is installed
 PRIMARY_CONFIG = "train"
 FILE_NAME_PATTERN = re.compile(r"\w+")  # a file with another name, such as `my-method.yaml`, counts for all runs
-PACKAGE_COMMENT = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
+PACKAGE_COMMENT_PATTERN = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
 
 
 def read_yaml_content(path: Path) -> str:
@@ -27,54 +27,54 @@ def read_yaml_content(path: Path) -> str:
     """
     yaml_text = path.read_text(encoding="utf-8", errors="replace")
     try:
-        options = yaml.load(yaml_text, YAML_LOADER)
+        yaml_options = yaml.load(yaml_text, YAML_LOADER)
     except yaml.YAMLError:
         return yaml_text
-    if isinstance(options, dict):
-        options.pop("hydra", None)
-    return "\n".join([*PACKAGE_COMMENT.findall(yaml_text), json.dumps(options, default=str)])
+    if isinstance(yaml_options, dict):
+        yaml_options.pop("hydra", None)
+    return "\n".join([*PACKAGE_COMMENT_PATTERN.findall(yaml_text), json.dumps(yaml_options, default=str)])
 
 
 @cache
-def find_words(searched_text: str) -> frozenset[str]:
+def find_words_in_text(searched_text: str) -> frozenset[str]:
     """Return all words in `searched_text`, each of which may name a configuration file."""
     return frozenset(FILE_NAME_PATTERN.findall(searched_text))
 
 
 class ConfigDigests:
-    """Digests of overrides together with the yaml files that their composition can read, below the folder `configs`."""
+    """Digests of overrides together with the yaml files that their composition can read, below `configs_folder`."""
 
-    def __init__(self, configs: Path) -> None:
+    def __init__(self, configs_folder: Path) -> None:
         # content by path; by their names without `.yaml`, which several groups may use
         self._files: dict[str, dict[str, str]] = {}
         self._primary_names = {PRIMARY_CONFIG}
         self._digests: dict[frozenset[str], str] = {}
-        for path in sorted(configs.rglob("*.yaml")):
-            self._files.setdefault(path.stem, {})[path.relative_to(configs).as_posix()] = read_yaml_content(path)
+        for path in sorted(configs_folder.rglob("*.yaml")):
+            self._files.setdefault(path.stem, {})[path.relative_to(configs_folder).as_posix()] = read_yaml_content(path)
             if not FILE_NAME_PATTERN.fullmatch(path.stem):
                 self._primary_names.add(path.stem)
 
     def find_digest(self, overrides: Sequence[str]) -> str:
         """Return the digest of `overrides` and of the yaml files that their composition can read, 12 hex digits."""
-        file_names = self._list_file_names(overrides)
-        if file_names not in self._digests:
-            files_digest = hashlib.blake2b(digest_size=8)
-            for path, yaml_content in self._find_reachable_files(file_names).items():
-                files_digest.update(f"{path}\0{yaml_content}\0".encode())
-            self._digests[file_names] = files_digest.hexdigest()
-        return hashlib.blake2b("\0".join([*overrides, self._digests[file_names]]).encode(), digest_size=6).hexdigest()
+        yaml_stems = self._list_yaml_stems(overrides)
+        if yaml_stems not in self._digests:
+            yaml_digest = hashlib.blake2b(digest_size=8)
+            for path, yaml_content in self._find_reachable_files(yaml_stems).items():
+                yaml_digest.update(f"{path}\0{yaml_content}\0".encode())
+            self._digests[yaml_stems] = yaml_digest.hexdigest()
+        return hashlib.blake2b("\0".join([*overrides, self._digests[yaml_stems]]).encode(), digest_size=6).hexdigest()
 
-    def _list_file_names(self, overrides: Sequence[str]) -> frozenset[str]:
-        return find_words(" ".join(overrides)).intersection(self._files)
+    def _list_yaml_stems(self, overrides: Sequence[str]) -> frozenset[str]:
+        return find_words_in_text(" ".join(overrides)).intersection(self._files)
 
-    def _find_reachable_files(self, file_names: frozenset[str]) -> dict[str, str]:
-        """Return the content by path of the yaml files that `file_names` reach.
+    def _find_reachable_files(self, yaml_stems: frozenset[str]) -> dict[str, str]:
+        """Return the content by path of the yaml files that `yaml_stems` reach.
 
-        A file is reached if it is named, without `.yaml`, in `file_names` or anywhere in a reached file.
+        A file is reached if it is named, without `.yaml`, in `yaml_stems` or anywhere in a reached file.
         """
-        reached_stems, new_stems = frozenset[str](), file_names | self._primary_names
+        reached_stems, new_stems = frozenset[str](), yaml_stems | self._primary_names
         while new_stems := new_stems.intersection(self._files) - reached_stems:
             reached_stems |= new_stems
             yaml_contents = [yaml_text for stem in new_stems for yaml_text in self._files[stem].values()]
-            new_stems = frozenset().union(*map(find_words, yaml_contents))
+            new_stems = frozenset().union(*map(find_words_in_text, yaml_contents))
         return {path: yaml_text for stem in sorted(reached_stems) for path, yaml_text in self._files[stem].items()}

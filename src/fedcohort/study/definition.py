@@ -64,12 +64,12 @@ class CostReference:
 
     Attributes:
         method: the other method, option `of`.
-        cost: the option of `until` that ends the runs, and the column of the results: `bytes` or `client_flops`.
+        cost_name: the option of `until` that ends the runs, and the column of the results: `bytes` or `client_flops`.
         overrides: overrides of the reference's runs, without the limit.
     """
 
     method: str
-    cost: str
+    cost_name: str
     overrides: Overrides
 
 
@@ -84,12 +84,12 @@ class Study:
         common: overrides of all runs.
         baseline: the method to which differences are taken.
         overrides: overrides of each method, by name. Those of the bounds are in their settings.
-        roles: role of each method that `study.yaml` names.
+        role_by_method: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
         seeds: seeds on which methods are run.
         metric: name of the compared metric, of which larger values are better.
         rules: what counts as a difference, in the metric's own unit.
-        result: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
+        result_kind: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
         horizon: last round whose evaluations count; None for the end of each run.
         search_space: options to tune with their ranges; None for no tuning.
         tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
@@ -105,12 +105,12 @@ class Study:
     common: Overrides
     baseline: str
     overrides: Mapping[str, Overrides]
-    roles: Mapping[str, str]
+    role_by_method: Mapping[str, str]
     settings: Mapping[str, Setting]
     seeds: Sequence[int]
     metric: str
     rules: Rules
-    result: ResultKind = "late"
+    result_kind: ResultKind = "late"
     horizon: int | None = None
     search_space: SearchSpace | None = None
     tunings: Mapping[str, TuningResult] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Study:
     @property
     def comparison_options(self) -> Options:
         """The options with which `results.compare` gives the results and verdicts of the study."""
-        return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
+        return Options(self.metric, self.baseline, result=self.result_kind, horizon=self.horizon, rules=self.rules)
 
     def find_cost_source(self, method: str) -> str:
         """Return the method whose cost limits the runs of `method` if that is in `same_cost`, else `method` itself."""
@@ -141,7 +141,7 @@ class Study:
         methods = self.settings[setting].methods
         if method in self.same_cost and not self.requests_method(setting, self.find_cost_source(method)):
             return False
-        return methods is None or method in methods or method == self.baseline or method not in self.roles
+        return methods is None or method in methods or method == self.baseline or method not in self.role_by_method
 
     def list_overrides(self, setting: str, *overrides: Iterable[str]) -> Overrides:
         """Return the overrides of runs in `setting`, of which the lists `overrides` replace those of equal options."""
@@ -149,14 +149,14 @@ class Study:
 
     def find_role(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
-        return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
+        return BOUND if method.startswith(BOUND_PREFIX) else self.role_by_method.get(method, METHOD)
 
     def is_user_method(self, method: str) -> bool:
         """Return whether `method` was added by a user: `study.yaml` does not name it, and it is no bound."""
-        return self.find_role(method) == METHOD and method not in self.roles
+        return self.find_role(method) == METHOD and method not in self.role_by_method
 
 
-def display_name(method: str) -> str:
+def format_method(method: str) -> str:
     """Return the name of `method` for texts: `bound iid` for `bound:iid`, and other names unchanged."""
     return method.replace(BOUND_PREFIX, "bound ")
 
@@ -184,15 +184,15 @@ class Condition:
         return self.setting, self.method, seed
 
 
-def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
+def add_user_methods(study: Study, selectors: Sequence[str] | None, configs_folder: Path) -> Study:
     """Return `study` with the `selectors` that it lacks; raise `OptionError` for one that `configs/selector` lacks."""
-    bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
-    selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
-    user_methods = [method for method in selectors or () if method not in study.overrides and method not in bounds]
+    bound_names = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
+    selector_names = sorted(selector_file.stem for selector_file in (configs_folder / "selector").glob("*.yaml"))
+    user_methods = [method for method in selectors or () if method not in study.overrides and method not in bound_names]
     for method in user_methods:
         if method not in selector_names:
-            known_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
-            raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {method!r}")
+            known_methods = dict.fromkeys((*study.overrides, *bound_names, *selector_names))
+            raise OptionError(f"selectors must be some of {', '.join(known_methods)}, got {method!r}")
     return replace(study, overrides={**study.overrides, **{method: (f"selector={method}",) for method in user_methods}})
 
 
@@ -225,12 +225,12 @@ def list_conditions(
                 seeds = tuple(study.list_seeds(method)) if has_few_seeds else None
                 conditions.append(Condition(setting_name, method, study.list_overrides(setting_name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
-            merged_overrides = merge_overrides(RUN_OVERRIDES, study.common, study.overrides[study.baseline], overrides)
-            conditions.append(Condition(setting_name, BOUND_PREFIX + bound, merged_overrides))
+            bound_overrides = merge_overrides(RUN_OVERRIDES, study.common, study.overrides[study.baseline], overrides)
+            conditions.append(Condition(setting_name, BOUND_PREFIX + bound, bound_overrides))
     return conditions
 
 
-def option_name(override: str) -> str:
+def find_option(override: str) -> str:
     """Return the option that an override sets: `label_noise.a` of `+label_noise.a=30`."""
     return override.lstrip("+~").partition("=")[0]
 
@@ -239,8 +239,8 @@ def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
     """Return the joined `override_lists`; of several overrides of one option, the last one is kept."""
     override_by_option: dict[str, str] = {}
     for override in (override for overrides in override_lists for override in overrides):
-        override_by_option.pop(option_name(override), None)
-        override_by_option[option_name(override)] = override
+        override_by_option.pop(find_option(override), None)
+        override_by_option[find_option(override)] = override
     return tuple(override_by_option.values())
 
 

@@ -52,8 +52,8 @@ def load_study(folder: Path) -> Study:
 def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
     checks.check_option_names("", study_options, (*REQUIRED_OPTIONS, *DEFAULT_OPTIONS), REQUIRED_OPTIONS)
     options = {**DEFAULT_OPTIONS, **study_options}
-    for option in ("title", "question", "metric"):
-        ranges.text(option, options[option])
+    for option_name in ("title", "question", "metric"):
+        ranges.text(option_name, options[option_name])
     ranges.texts("notes", options["notes"])
     ranges.choice("result", options["result"], *RESULT_KINDS)
     ranges.integer("horizon", options["horizon"], "[1, inf)", allow_null=True)
@@ -61,32 +61,33 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
     _check_metric(options["metric"], common_overrides)
     overrides, roles = _read_methods(options)
     settings, seeds = _read_settings(options), checks.read_seeds("seeds", options["seeds"])
-    tunings = load_tunings(folder)
-    for method_name, tuning_result in tunings.items():
+    tuning_results = load_tunings(folder)
+    for method_name, tuning_result in tuning_results.items():
         tuned_overrides = overrides.get(tuning_result.method, (f"selector={tuning_result.method}",))
         overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.words), METHOD
     seed_counts = checks.read_seed_counts(options["few"], [m for m in overrides if roles[m] != BASELINE], len(seeds))
-    same_cost = _read_same_cost(options, overrides, settings)
+    same_cost = _read_cost_references(options, overrides, settings)
     overrides |= {method_name: reference.overrides for method_name, reference in same_cost.items()}
     roles |= dict.fromkeys(same_cost, REFERENCE)
     methods = [method for method in overrides if roles[method] != BASELINE]
-    _check_methods(settings, methods, [method for method in methods if roles[method] == ORACLE])
+    _check_method_names(settings, methods, [method for method in methods if roles[method] == ORACLE])
     _check_override_effects(settings, overrides.values())
     return Study(
         folder,
         common=common_overrides,
         baseline=next(iter(overrides)),
         overrides=overrides,
-        roles=roles,
+        role_by_method=roles,
         settings=settings,
         seeds=seeds,
-        rules=checks.read_rules(options["win"]),
+        rules=checks.read_verdict_rules(options["win"]),
         search_space=None if options["tune"] is None else read_search_space(options["tune"], settings, seeds),
-        tunings=tunings,
+        tunings=tuning_results,
         seed_counts=seed_counts,
         same_cost=same_cost,
         variants=checks.read_variants(options["variants"], [method for method in methods if roles[method] == METHOD]),
-        **{option: options[option] for option in ("title", "question", "metric", "result", "horizon")},
+        result_kind=options["result"],
+        **{option_name: options[option_name] for option_name in ("title", "question", "metric", "horizon")},
         notes=tuple(options["notes"]),
     )
 
@@ -100,7 +101,7 @@ def _check_metric(metric: str, common_overrides: Overrides) -> None:
         )
 
 
-def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], oracles: Sequence[str]) -> None:
+def _check_method_names(settings: Mapping[str, Setting], methods: Sequence[str], oracles: Sequence[str]) -> None:
     for setting_name, setting in settings.items():
         if setting.methods is not None:
             ranges.words(f"cells.{setting_name}.rows", setting.methods, *methods)
@@ -108,7 +109,7 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
             ranges.choice(f"cells.{setting_name}.oracle", setting.oracle, *oracles)
 
 
-def _read_same_cost(
+def _read_cost_references(
     options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
 ) -> dict[str, definition.CostReference]:
     """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
@@ -141,10 +142,10 @@ def _check_override_effects(settings: Mapping[str, Setting], override_lists: Ite
         settings: the settings by name.
         override_lists: overrides of each method.
     """
-    replaced_options = set.intersection(*(set(map(definition.option_name, overrides)) for overrides in override_lists))
+    replaced_options = set.intersection(*(set(map(definition.find_option, overrides)) for overrides in override_lists))
     for setting_name, setting in settings.items():
         for override in setting.overrides:
-            if definition.option_name(override) in replaced_options:
+            if definition.find_option(override) in replaced_options:
                 cure_text = "has no effect: all methods set this option. Leave it out"
                 raise OptionError(f"cells.{setting_name}.words: {override} {cure_text}")
 
@@ -153,56 +154,61 @@ def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dic
     """Return the overrides and the roles by method from the `options` of `study.yaml`; the baseline is the first."""
     name, baseline_overrides = _read_method("baseline", options["baseline"], "a selector, or `name: [overrides]`")
     overrides, roles = {name: baseline_overrides}, {name: BASELINE}
-    for option, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
-        methods = options[option]
+    for option_name, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
+        methods = options[option_name]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
-            raise ranges.range_error(option, METHOD_LIST_FORMAT, methods)
+            raise ranges.range_error(option_name, METHOD_LIST_FORMAT, methods)
         for method in methods:
-            name, method_overrides = _read_method(option, method, METHOD_LIST_FORMAT)
+            name, method_overrides = _read_method(option_name, method, METHOD_LIST_FORMAT)
             if name in overrides:
-                raise OptionError(f"{option}: {name} is listed twice: remove one of the two")
+                raise OptionError(f"{option_name}: {name} is listed twice: remove one of the two")
             overrides[name], roles[name] = method_overrides, role
     return overrides, roles
 
 
-def _read_method(option: str, yaml_value: object, allowed_text: str) -> tuple[str, Overrides]:
+def _read_method(option_path: str, yaml_value: object, allowed_text: str) -> tuple[str, Overrides]:
     if isinstance(yaml_value, str) and yaml_value:
         yaml_value = {yaml_value: [f"selector={yaml_value}"]}
     if not isinstance(yaml_value, Mapping) or len(yaml_value) != 1:
-        raise ranges.range_error(option, allowed_text, yaml_value)
-    ((method_name, overrides),) = checks.read_named_mapping(option, yaml_value).items()
-    return method_name, checks.read_overrides(f"{option}.{method_name}", overrides)
+        raise ranges.range_error(option_path, allowed_text, yaml_value)
+    ((method_name, overrides),) = checks.read_named_mapping(option_path, yaml_value).items()
+    return method_name, checks.read_overrides(f"{option_path}.{method_name}", overrides)
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     baseline_target = Target(level=DEFAULT_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], baseline_target=baseline_target)
     target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
-    settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
+    settings = {
+        name: _read_setting(name, yaml_value, target, read_target) for name, yaml_value in setting_nodes.items()
+    }
     if not settings:
         raise ranges.range_error("cells", "one setting or more, such as {a: {words: []}}", setting_nodes)
     if node["level"] is not None and not any(setting.target == baseline_target for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
-    label_counts = Counter(setting.label for setting in settings.values())
+    setting_label_counts = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
-        if label_counts[setting.label] > 1:
+        if setting_label_counts[setting.label] > 1:
             raise ranges.range_error(f"cells.{name}.label", "a label that differs from all others", setting.label)
     return settings
 
 
 def _read_setting(name: str, yaml_value: object, target: Target | None, read_target: TargetReader) -> Setting:
-    yaml_path, options = f"cells.{name}", checks.read_mapping(f"cells.{name}", yaml_value)
-    checks.check_option_names(yaml_path, options, SETTING_OPTIONS, ("words",))
-    for option in ("label", "axis", "family"):
-        ranges.text(f"{yaml_path}.{option}", options.get(option), allow_null=True)
-    bounds = checks.read_named_mapping(f"{yaml_path}.bounds", options.get("bounds") or {})
+    option_path, options = f"cells.{name}", checks.read_mapping(f"cells.{name}", yaml_value)
+    checks.check_option_names(option_path, options, SETTING_OPTIONS, ("words",))
+    for option_name in ("label", "axis", "family"):
+        ranges.text(f"{option_path}.{option_name}", options.get(option_name), allow_null=True)
+    bound_values = checks.read_named_mapping(f"{option_path}.bounds", options.get("bounds") or {})
     return Setting(
         name,
         options.get("label") or name,
         options.get("axis") or "",
-        checks.read_overrides(f"{yaml_path}.words", options["words"]),
-        {bound: checks.read_overrides(f"{yaml_path}.bounds.{bound}", overrides) for bound, overrides in bounds.items()},
-        read_target(f"{yaml_path}.target", options["target"]) if "target" in options else target,
+        checks.read_overrides(f"{option_path}.words", options["words"]),
+        {
+            bound_name: checks.read_overrides(f"{option_path}.bounds.{bound_name}", overrides)
+            for bound_name, overrides in bound_values.items()
+        },
+        read_target(f"{option_path}.target", options["target"]) if "target" in options else target,
         options.get("rows"),
         options.get("family") or name,
         options.get("oracle"),

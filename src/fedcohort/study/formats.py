@@ -41,11 +41,11 @@ class Format:
         """Format the difference `estimate` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
         return self._format_interval(estimate, "+.1f")
 
-    def format_with_sign(self, metric_value: float) -> str:
+    def format_signed_value(self, metric_value: float) -> str:
         """Format `metric_value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
         return f"{self._scale_and_round(metric_value):+.1f}" if math.isfinite(metric_value) else EMPTY_CELL
 
-    def format_size(self, metric_value: float) -> str:
+    def format_difference_size(self, metric_value: float) -> str:
         """Format the size `metric_value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
         scaled_size = round(metric_value * self.factor, 6)
         return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
@@ -84,15 +84,15 @@ def format_count(n: int, singular_noun: str) -> str:
     return f"{n} {singular_noun}{'s' * (n != 1)}"
 
 
-def join_first_texts(item_texts: Sequence[str], n: int) -> str:
+def join_first_texts(listed_texts: Sequence[str], n: int) -> str:
     """Return the first n texts and the number of further texts: `a, b and 3 more`."""
-    return ", ".join(item_texts[:n]) + (f" and {len(item_texts) - n} more" if len(item_texts) > n else "")
+    return ", ".join(listed_texts[:n]) + (f" and {len(listed_texts) - n} more" if len(listed_texts) > n else "")
 
 
 def format_range(integers: Iterable[int]) -> str:
     """Format the smallest and the largest of `integers`: `3 to 5`, `5` if all are equal, or `no` for none."""
-    sorted_numbers = sorted(set(integers))
-    return " to ".join(dict.fromkeys((str(sorted_numbers[0]), str(sorted_numbers[-1])))) if sorted_numbers else "no"
+    sorted_integers = sorted(set(integers))
+    return " to ".join(dict.fromkeys((str(sorted_integers[0]), str(sorted_integers[-1])))) if sorted_integers else "no"
 
 
 def find_cost_ratios(method: MethodVerdict, baseline: MethodVerdict | None) -> list[tuple[str, str]]:
@@ -104,9 +104,9 @@ def find_cost_ratios(method: MethodVerdict, baseline: MethodVerdict | None) -> l
     """
     if baseline is None:
         return []
-    costs = [cost for cost in COST_NAMES if baseline.costs[cost] > 0]
-    ratio_texts = {COST_NAMES[cost]: f"{method.costs[cost] / baseline.costs[cost]:.2f}" for cost in costs}
-    return [(ratio_text, cost_label) for cost_label, ratio_text in ratio_texts.items() if ratio_text != "1.00"]
+    cost_names = [cost for cost in COST_NAMES if baseline.costs[cost] > 0]
+    cost_ratio_texts = {COST_NAMES[cost]: f"{method.costs[cost] / baseline.costs[cost]:.2f}" for cost in cost_names}
+    return [(ratio_text, cost_label) for cost_label, ratio_text in cost_ratio_texts.items() if ratio_text != "1.00"]
 
 
 def summarise_power(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:

@@ -39,7 +39,7 @@ def judge_study(study: Study, results: Results) -> Verdict:
         results: the study's stored results.
     """
     result_values = ranking.collect_ranked_results(study, results)
-    ranks = ranking.rank_and_compare(study, result_values, ranking.split_methods(study, result_values)[0])
+    ranks = ranking.rank_and_compare(study, result_values, ranking.split_ranked_methods(study, result_values)[0])
     has_ranks = ranks is not None and len(ranks.mean_ranks) > 2 and len(ranks.rank_table) > 1
     return replace(judge_settings(study, results), ranks=ranks if has_ranks else None)
 
@@ -52,7 +52,7 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         results: the study's stored results.
     """
     runs = ranking.group_runs(study, results)
-    result_values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
+    result_values = {condition: ranking.collect_results_by_seed(rows) for condition, rows in runs.items()}
     untested_conditions = [condition for condition in result_values if study.find_role(condition[1]) != METHOD]
     cell_results = compare_results(result_values, untested_conditions, study.comparison_options)
     p_values = adjust_p_values(study, cell_results)
@@ -62,7 +62,7 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         compared_methods = {method: (cell_results[setting, method], p_values[setting, method]) for method in run_rows}
         settings[setting] = _judge_setting(study, setting, run_rows, compared_methods)
         for method, verdict in settings[setting].methods.items():
-            if verdict.role == METHOD and verdict.is_compared:
+            if verdict.role == METHOD and verdict.has_difference:
                 differences_by_method.setdefault(method, []).append(verdict.difference)
     collapsing_methods = frozenset(name for name, gains in differences_by_method.items() if is_collapsing(gains))
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
@@ -79,25 +79,28 @@ def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult
         study: the study, which has the variants and the rules.
         cell_results: differences to the baseline, by condition (setting and method).
     """
-    p_values = {key: result.difference.p if result.difference else math.nan for key, result in cell_results.items()}
+    p_values = {cell: result.difference.p if result.difference else math.nan for cell, result in cell_results.items()}
     tested_p_values = {
-        key: result.difference.p
-        for key, result in cell_results.items()
+        cell: result.difference.p
+        for cell, result in cell_results.items()
         if not result.is_untested and result.difference and result.difference.n >= study.rules.seeds
     }
     variant_by_method = {method: group_name for group_name, methods in study.variants.items() for method in methods}
-    method_p = p_values | adjust_families(tested_p_values, lambda key: variant_by_method.get(key[1], key[1]))
-    study_p = adjust_families(tested_p_values, lambda _: "")
-    return {key: PValues(result.p, method_p[key], study_p.get(key, math.nan)) for key, result in cell_results.items()}
+    p_within_method = p_values | adjust_families(tested_p_values, lambda cell: variant_by_method.get(cell[1], cell[1]))
+    p_in_study = adjust_families(tested_p_values, lambda _: "")
+    return {
+        cell: PValues(result.p, p_within_method[cell], p_in_study.get(cell, math.nan))
+        for cell, result in cell_results.items()
+    }
 
 
 def _judge_setting(
     study: Study, setting: str, runs: ranking.RowsByMethod, compared_methods: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
     differences = {method: d for method, (result, _) in compared_methods.items() if (d := result.difference) and d.n}
-    min_seeds = max(study.rules.seeds, ranking.halve_seed_count(study, runs))
+    min_seeds = max(study.rules.seeds, ranking.halve_baseline_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
-    ranks = _rank_in_setting(study, runs)
+    ranks = _rank_methods_in_setting(study, runs)
     methods = {}
     for method, rows_by_seed in runs.items():
         rows, (result, p_values) = list(rows_by_seed.values()), compared_methods[method]
@@ -107,31 +110,31 @@ def _judge_setting(
             method=method,
             role=study.find_role(method),
             value=result.mean,
-            mean_last_value=float(np.mean([row["last"] for row in rows])),
-            n_diverged=sum(not math.isfinite(row["late"]) for row in rows),
+            mean_last_value=float(np.mean([run["last"] for run in rows])),
+            n_diverged=sum(not math.isfinite(run["late"]) for run in rows),
             difference=difference,
             p_values=p_values,
             verdict=result.verdict if difference.n else "",
-            headroom_share=_measure_share_closed(study, difference, headroom),
+            headroom_share=_estimate_closed_headroom(study, difference, headroom),
             rank=ranks.get(method, math.nan),
-            costs={name: float(np.mean([row.get(name) or 0.0 for row in rows])) for name in COST_NAMES},
-            target={cost: find_median_cost([target_cost(row, cost) for row in rows]).value for cost in TARGET_COSTS},
-            n_reached_seeds=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-            ended_by_rounds=sum(row["virtual_s"] < read_clock_limit(row["budget"]) for row in rows),
-            n_other_code_seeds=sum(bool(row["differs"]) for row in rows),
+            costs={name: float(np.mean([run.get(name) or 0.0 for run in rows])) for name in COST_NAMES},
+            target={cost: find_median_cost([target_cost(run, cost) for run in rows]).value for cost in TARGET_COSTS},
+            n_reached_seeds=sum(math.isfinite(run["rounds_to_target"]) for run in rows),
+            n_early_ends=sum(run["virtual_s"] < read_clock_limit(run["budget"]) for run in rows),
+            n_other_code_seeds=sum(bool(run["differs"]) for run in rows),
         )
     tested_gains = [d for method, d in differences.items() if study.find_role(method) == METHOD and d.n >= min_seeds]
     power = measure_power(tested_gains, study.rules)
-    return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, min_seeds))
+    return SettingVerdict(setting, methods, headroom, power, _find_best_method(methods, min_seeds))
 
 
-def target_cost(row: Row, cost_name: str) -> Cost:
-    """Return the cost of the run of `row` until it met the target, or until the horizon if it never did.
+def target_cost(run: Row, cost_name: str) -> Cost:
+    """Return the cost of the run of `run` until it met the target, or until the horizon if it never did.
 
     `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
     """
-    value = row[f"{cost_name}_to_target"]
-    return Cost(row[f"{cost_name}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
+    target_cost = run[f"{cost_name}_to_target"]
+    return Cost(run[f"{cost_name}_spent"], met=False) if math.isnan(target_cost) else Cost(target_cost, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod, min_seeds: float) -> Headroom:
@@ -173,7 +176,7 @@ def _stack_differences(differences: DifferencesByMethod) -> tuple[list[int], np.
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
 
 
-def _measure_share_closed(study: Study, difference: Difference, headroom: Headroom) -> HeadroomShare | None:
+def _estimate_closed_headroom(study: Study, difference: Difference, headroom: Headroom) -> HeadroomShare | None:
     """Return the share of the headroom that a method closes; None without headroom, or with too few common seeds.
 
     Args:
@@ -189,7 +192,7 @@ def _measure_share_closed(study: Study, difference: Difference, headroom: Headro
     return estimate_headroom_share(method_values, oracle_values, study.rules.least)
 
 
-def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
+def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
     """Return the best method of a setting with its cross-fitted difference; None if no method is better.
 
     Args:
@@ -211,7 +214,7 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
     return (method_name, winner) if methods[method_name].sign > 0 else None
 
 
-def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:
+def _rank_methods_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:
     """Return the ranks of a setting's methods by mean result, 1 for the best, over their common seeds.
 
     Methods with less than half of the baseline's seeds are left out.
@@ -220,7 +223,7 @@ def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, floa
         study: the study's definition.
         runs: rows of the setting by method and seed.
     """
-    min_seeds = ranking.halve_seed_count(study, runs)
+    min_seeds = ranking.halve_baseline_seed_count(study, runs)
     methods = [name for name in runs if study.find_role(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
     common_seeds = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common_seeds:
@@ -237,5 +240,5 @@ def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, 
         runs: rows of done runs by condition (setting and method) and seed.
     """
     condition_keys = sorted((condition.setting, condition.method) for condition in list_conditions(study))
-    n_missing_seeds = {key: len(set(study.list_seeds(key[1])) - set(runs.get(key, {}))) for key in condition_keys}
-    return {key: n for key, n in n_missing_seeds.items() if n}
+    n_missing_seeds = {cell: len(set(study.list_seeds(cell[1])) - set(runs.get(cell, {}))) for cell in condition_keys}
+    return {cell: n for cell, n in n_missing_seeds.items() if n}

@@ -18,7 +18,7 @@ from fedcohort.errors import OptionError
 from fedcohort.results.metric import find_metric_unit
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
-from fedcohort.study.checks import check_option_names, name_file_in_errors, read_named_mapping, read_rules
+from fedcohort.study.checks import check_option_names, name_file_in_errors, read_named_mapping, read_verdict_rules
 from fedcohort.study.definition import STUDY_FILE, Study
 from fedcohort.study.results import Results
 
@@ -67,15 +67,15 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         OptionError: a wrong option, or studies that can't be compared.
         DataError: damaged results.
     """
-    options = _read_options(folder)
+    options = _read_leaderboard_options(folder)
     studies = {name: definition_file.load_study(folder.parent / name) for name in options["of"]}
     first_study = next(iter(studies.values()))
     for name, study in studies.items():
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
-            _check_comparable(f"of.{name}", study, first_study)
+            _check_comparable_study(f"of.{name}", study, first_study)
     all_results = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
-    duplicates = _find_duplicate_settings(studies, all_results)
+    left_out_settings = _find_duplicate_settings(studies, all_results)
     settings = {
         f"{name}/{setting.name}": replace(
             setting,
@@ -85,7 +85,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         )
         for name, study in studies.items()
         for setting in study.settings.values()
-        if f"{name}/{setting.name}" not in duplicates
+        if f"{name}/{setting.name}" not in left_out_settings
     }
     joint_study = Study(
         folder=folder,
@@ -94,50 +94,50 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         common=(),
         baseline=first_study.baseline,
         overrides={method: overrides for study in studies.values() for method, overrides in study.overrides.items()},
-        roles={method: role for study in studies.values() for method, role in study.roles.items()},
+        role_by_method={method: role for study in studies.values() for method, role in study.role_by_method.items()},
         settings=settings,
         seeds=sorted({seed for study in studies.values() for seed in study.seeds}),
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
-        result=first_study.result,
+        result_kind=first_study.result_kind,
         horizon=first_study.horizon,
         rules=options["win"],
         variants=_join_variant_groups(list(studies.values())),
         tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
     study_names, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, all_results)
-    return Leaderboard(joint_study, joint_results, study_names, duplicates, options["of"], studies, all_results)
+    return Leaderboard(joint_study, joint_results, study_names, left_out_settings, options["of"], studies, all_results)
 
 
-def _check_comparable(option: str, study: Study, first_study: Study) -> None:
+def _check_comparable_study(option_path: str, study: Study, first_study: Study) -> None:
     """Raise `OptionError` if a study can't be compared with the first study of the leaderboard.
 
     Args:
-        option: option that names the study, for messages.
+        option_path: option that names the study, for messages.
         study: the study.
         first_study: the leaderboard's first study.
     """
     for field in ("baseline", "result", "horizon"):
         if getattr(study, field) != getattr(first_study, field):
-            condition_text = f"with {field}={getattr(first_study, field)}, as {first_study.name} is"
-            raise ranges.range_error(option, f"a study {condition_text}", f"{field}={getattr(study, field)}")
+            requirement_text = f"with {field}={getattr(first_study, field)}, as {first_study.name} is"
+            raise ranges.range_error(option_path, f"a study {requirement_text}", f"{field}={getattr(study, field)}")
     if find_metric_unit(study.metric) != find_metric_unit(first_study.metric):
         allowed_text = f"a study with the unit of {first_study.metric}, like {first_study.name}"
-        raise ranges.range_error(option, allowed_text, study.metric)
+        raise ranges.range_error(option_path, allowed_text, study.metric)
 
 
-def _read_options(folder: Path) -> dict[str, Any]:
+def _read_leaderboard_options(folder: Path) -> dict[str, Any]:
     """Return the options of the leaderboard in `folder`, with `win` converted to `Rules`. Raises `OptionError`."""
     with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
         options = read_yaml(folder / STUDY_FILE)
         check_option_names("", options, (*REQUIRED_OPTIONS, "win"), REQUIRED_OPTIONS)
-        for option in ("title", "question"):
-            ranges.text(option, options[option])
+        for option_name in ("title", "question"):
+            ranges.text(option_name, options[option_name])
         label_prefixes = read_named_mapping("of", options["of"])
         for study_name, label_prefix in label_prefixes.items():
             ranges.text(f"of.{study_name}", label_prefix)
         if not label_prefixes:
             raise ranges.range_error("of", "one study or more, as {regimes_digits: digits}", options["of"])
-        return {**options, "of": label_prefixes, "win": read_rules(options.get("win") or {})}
+        return {**options, "of": label_prefixes, "win": read_verdict_rules(options.get("win") or {})}
 
 
 def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
@@ -152,8 +152,8 @@ def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Map
     first_settings: dict[tuple[str, str], str] = {}
     duplicate_settings = {}
     for name, study in studies.items():
-        for setting, federation in results.list_federations(study, results_by_study[name]).items():
-            earlier_setting = first_settings.setdefault((federation, study.metric), f"{name}/{setting}")
+        for setting, federation_text in results.list_federations(study, results_by_study[name]).items():
+            earlier_setting = first_settings.setdefault((federation_text, study.metric), f"{name}/{setting}")
             if earlier_setting.partition("/")[0] != name:
                 duplicate_settings[f"{name}/{setting}"] = earlier_setting
     return duplicate_settings
@@ -161,8 +161,8 @@ def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Map
 
 def _join_variant_groups(studies: Sequence[Study]) -> dict[str, list[str]]:
     """Return the variants of all studies: the methods of each group, by the name of the group."""
-    variant_names = dict.fromkeys(name for study in studies for name in study.variants)
-    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in variant_names}
+    group_names = dict.fromkeys(name for study in studies for name in study.variants)
+    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in group_names}
 
 
 def _join_results(folder: Path, results_by_study: Mapping[str, Results]) -> Results:
@@ -174,7 +174,7 @@ def _join_results(folder: Path, results_by_study: Mapping[str, Results]) -> Resu
     """
     joint_results = Results(folder)
     for name, study_results in results_by_study.items():
-        for (setting, method, seed), row in study_results.rows.items():
-            joint_results.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
+        for (setting, method, seed), run_row in study_results.rows.items():
+            joint_results.rows[f"{name}/{setting}", method, seed] = {**run_row, "cell": f"{name}/{setting}"}
         joint_results.changed |= {(f"{name}/{run_key[0]}", *run_key[1:]) for run_key in study_results.changed}
     return joint_results

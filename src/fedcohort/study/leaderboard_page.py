@@ -18,11 +18,11 @@ from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
 
-def write_page(board: Leaderboard) -> list[Path]:
+def write_leaderboard_page(board: Leaderboard) -> list[Path]:
     """Write the page, tables and figures of `board` into its folder; return their paths, the page first."""
     study, results = board.study, board.results
     result_values = ranking.collect_ranked_results(study, results)
-    methods, unranked_methods = ranking.split_methods(study, result_values)
+    methods, unranked_methods = ranking.split_ranked_methods(study, result_values)
     ranks = ranking.rank_and_compare(study, result_values, methods, board.study_names)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     fmt = choose_format(study, next(iter(board.studies.values())).metric)
@@ -31,7 +31,7 @@ def write_page(board: Leaderboard) -> list[Path]:
         all_ranks[name] = ranking.rank_and_compare(study, result_values, [*methods, name], board.study_names)
     tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
-        tables["overall"] = _make_ranked_table(board, ranks, verdict, fmt)
+        tables["overall"] = _make_ranked_methods_table(board, ranks, verdict, fmt)
     if valid_ranks := {method: method_ranks for method, method_ranks in all_ranks.items() if method_ranks is not None}:
         tables["others"] = _make_partial_table(board, valid_ranks, verdict, fmt)
     differences = []
@@ -49,14 +49,14 @@ def write_page(board: Leaderboard) -> list[Path]:
         "differences": differences,
         "missing": _find_missing_results(board, verdict, [name for name in all_ranks if name not in valid_ranks]),
         "runs_by_study": Counter(board.study_names[row["cell"]] for row in runs),
-        "origin": page_data.describe_origin(runs),
+        "origin": page_data.summarise_runs_by_commit(runs),
     }
     metric_by_setting = {setting: board.studies[name].metric for setting, name in board.study_names.items()}
     numbers_csv = report.make_numbers_frame(study, verdict, metric_by_setting).to_csv(index=False, lineterminator="\n")
     return report.save_report(study, "leaderboard.md.j2", template_data, tables, {"numbers": numbers_csv})
 
 
-def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
+def _make_ranked_methods_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
     """Return the table of ranked methods, with the mean rank in each study if there are several.
 
     Args:
@@ -68,7 +68,7 @@ def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: 
     settings_by_study: dict[str, list[str]] = {}
     for setting in ranks.rank_table:
         settings_by_study.setdefault(board.study_names[setting], []).append(setting)
-    table_rows, rank_positions = [], ranks.rank_positions()
+    table_rows, rank_positions = [], ranks.find_rank_positions()
     for method in ranks.mean_ranks:
         table_row = make_overall_row(board.study, ranks, method, verdict, fmt)
         table_row["method"] = f"{rank_positions[method]}. {method}"
@@ -91,8 +91,8 @@ def _make_partial_table(board: Leaderboard, all_ranks: Mapping[str, Ranks], verd
     """
     table_rows = []
     relative_ranks = {name: ranks.mean_ranks[name] / len(ranks.mean_ranks) for name, ranks in all_ranks.items()}
-    for method, ranks in sorted(all_ranks.items(), key=lambda item: relative_ranks[item[0]]):
-        position_text = f"{ranks.rank_positions()[method]} of {len(ranks.mean_ranks)}"
+    for method, ranks in sorted(all_ranks.items(), key=lambda method_and_ranks: relative_ranks[method_and_ranks[0]]):
+        position_text = f"{ranks.find_rank_positions()[method]} of {len(ranks.mean_ranks)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
         table_row = {"method": method, "place": position_text, "settings": len(ranks.rank_table), "seeds": n_seeds}
         table_rows.append({**table_row, **make_overall_row(board.study, ranks, method, verdict, fmt)})

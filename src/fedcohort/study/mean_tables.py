@@ -6,7 +6,7 @@ import math
 from fedcohort.report.table import Table
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import Study
-from fedcohort.study.page_tables import label_method, make_table
+from fedcohort.study.page_tables import format_method_label, make_table
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
 
@@ -31,7 +31,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
 
     means_by_condition = {}
     for condition, rows in group_runs(study, results).items():
-        runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
+        runs = [json.loads(run["follows"] or "{}") for run in rows.values()]
         if runs := [means for means in runs if any(measure.startswith("reward_") for measure in means)]:
             means_by_condition[condition] = pd.DataFrame(runs).mean()
     row_names = {
@@ -40,7 +40,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     correlation_frame = pd.DataFrame(means_by_condition).reindex([*row_names]).dropna(how="all").rename(index=row_names)
     cell_texts = correlation_frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
     table_rows = [
-        {"setting": study.settings[key[0]].label, "method": key[1], **cell_texts[key]} for key in means_by_condition
+        {"setting": study.settings[cell[0]].label, "method": cell[1], **cell_texts[cell]} for cell in means_by_condition
     ]
     caption = "Rank correlation of scores and rewards with facts of the clients"
     return {"correlations": make_table(table_rows, caption)} if table_rows else {}
@@ -57,10 +57,11 @@ def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
     for table_name, (column, scale_factor, caption) in MEAN_TABLES.items():
         texts_by_method: dict[str, dict[str, str]] = {}
         for (setting, method), rows in group_runs(study, results).items():
-            run_values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
+            run_values = [run[column] for run in rows.values() if math.isfinite(run.get(column, math.nan))]
             if run_values:
                 mean_text = f"{scale_factor * sum(run_values) / len(run_values):.1f}"
                 texts_by_method.setdefault(method, {})[study.settings[setting].label] = mean_text
-        if lines := [{"method": label_method(study, method), **texts} for method, texts in texts_by_method.items()]:
-            tables[table_name] = make_table(lines, caption)
+        table_rows = [{"method": format_method_label(study, m), **texts_by_method[m]} for m in texts_by_method]
+        if table_rows:
+            tables[table_name] = make_table(table_rows, caption)
     return tables

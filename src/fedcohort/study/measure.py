@@ -35,10 +35,10 @@ def make_row(curve: Evaluations, options: Options, target: Target | None = None,
         target: the setting's target; None for no target.
         target_value: value of the target in the metric's unit; NaN if it is not known.
     """
-    later_values = curve.values[curve.steps > 0]
+    trained_values = curve.values[curve.steps > 0]
     row = {
         "late": measure_run(curve, options.result, options.horizon),
-        "last": float((later_values if len(later_values) else curve.values)[-1]) if len(curve.values) else math.nan,
+        "last": float((trained_values if len(trained_values) else curve.values)[-1]) if len(curve.values) else math.nan,
         "best": float(curve.values.max()) if len(curve.values) else math.nan,
         "target": target_value,
     }
@@ -68,15 +68,12 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
         "versions": json.dumps(process_facts["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
-        "behaviour": compute_fingerprint(history),
+        "behaviour": compute_run_fingerprint(history),
         "yardstick": metadata.load_info(run_folder).tags.get("yardstick", ""),
         "follows": json.dumps(average_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
         "epsilon": float(history.last_metrics.get(PRIVACY_METRIC, math.nan)),
-        **{
-            cost: sum(history.last_metrics.get(name, 0.0) for name in cost_metrics)
-            for cost, cost_metrics in COSTS.items()
-        },
+        **{cost_name: sum(history.last_metrics.get(m, 0.0) for m in metrics) for cost_name, metrics in COSTS.items()},
     }
     return run_facts, curve
 
@@ -92,7 +89,7 @@ def average_correlations(history: History) -> dict[str, float]:
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
 
 
-def compute_fingerprint(history: History) -> str:
+def compute_run_fingerprint(history: History) -> str:
     """Return the fingerprint of a run's first 8 rounds, by which versions of the code are compared.
 
     It is `<digest of cohorts and arrivals>:<losses>`: four digits of `server_val/loss` at each evaluation, that of

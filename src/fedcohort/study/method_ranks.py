@@ -15,30 +15,30 @@ class OverallResult:
 
     Attributes:
         seeds: mean difference over these settings, with seeds as units.
-        families: mean difference with families of settings as units, which generalises to similar settings; None for
+        family_mean: mean difference with families of settings as units, which generalises to similar settings; None for
             fewer than six families.
         worst_decile: mean of the lowest tenth of the settings' mean differences, in the metric's unit.
         worst_setting: name of the setting with the lowest mean difference.
     """
 
     seeds: Difference
-    families: Difference | None
+    family_mean: Difference | None
     worst_decile: float
     worst_setting: str
 
-    def sign(self, rules: Rules) -> int:
+    def find_verdict_sign(self, rules: Rules) -> int:
         """Return 1 for a method that is significantly better over these settings, -1 for a worse one, else 0.
 
         `rules` has the level of significance and the minimum effect.
         """
         return sign_of_verdict(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
-    def sign_in_families(self, rules: Rules) -> int:
+    def find_family_verdict_sign(self, rules: Rules) -> int:
         """Return 1 for a method that is significantly better with families as units, -1 for a worse one, else 0.
 
         `rules` has the level of significance and the minimum effect.
         """
-        families = self.families
+        families = self.family_mean
         return sign_of_verdict(name_verdict(families.mean, families.p, math.nan, rules.seeds, rules)) if families else 0
 
 
@@ -64,7 +64,7 @@ class Ranks:
         """Mean rank of each method, the best (1) first."""
         return {method: rank.mean for method, rank in self.rank_by_method.items()}
 
-    def rank_positions(self) -> dict[str, int]:
+    def find_rank_positions(self) -> dict[str, int]:
         """Return the position of each method by mean rank; methods with equal means share the smallest one."""
-        mean_ranks = list(self.mean_ranks.values())
-        return {method: 1 + sum(rank < mean for rank in mean_ranks) for method, mean in self.mean_ranks.items()}
+        mean_ranks = self.mean_ranks
+        return {method: 1 + sum(mean_ranks[m] < mean_ranks[method] for m in mean_ranks) for method in mean_ranks}

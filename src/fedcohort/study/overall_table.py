@@ -30,16 +30,16 @@ def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, 
         verdicts = [verdict.settings[setting].methods[method] for setting in ranks.rank_table]
         # "better in some settings" is a claim on the method, whose family is its settings
         verdict_signs = [
-            sign_of_verdict(judge_difference(v.difference, v.p_values.within_method, study.rules)) for v in verdicts
+            sign_of_verdict(judge_difference(v.difference, v.p_values.p_within_method, study.rules)) for v in verdicts
         ]
-        worst_label = study.settings[result.worst_setting].label if result.worst_setting else EMPTY_CELL
-        family_difference = result.families
+        worst_setting_label = study.settings[result.worst_setting].label if result.worst_setting else EMPTY_CELL
+        family_difference = result.family_mean
         table_row |= {
-            "over these settings": fmt.format_diff(result.seeds) + SIGN_MARKS[result.sign(study.rules)],
+            "over these settings": fmt.format_diff(result.seeds) + SIGN_MARKS[result.find_verdict_sign(study.rules)],
             "p": format_p(result.seeds.p),
             "over settings like these": fmt.format_diff(family_difference) if family_difference else "",
             "p (families)": format_p(family_difference.p) if family_difference else "",
-            "worst tenth (worst setting)": f"{fmt.format_with_sign(result.worst_decile)} ({worst_label})",
+            "worst tenth (worst setting)": f"{fmt.format_signed_value(result.worst_decile)} ({worst_setting_label})",
             "better in": verdict_signs.count(1),
             "worse in": verdict_signs.count(-1),
         }

@@ -18,7 +18,14 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.formats import Format, join_first_texts
-from fedcohort.study.page_data import BETTER, NO_GAIN, SETTING_KINDS, UNCLEAR, UNUSED_GAIN, classify_setting
+from fedcohort.study.page_data import (
+    BETTER_KIND,
+    NO_GAIN_KIND,
+    SETTING_KINDS,
+    UNCLEAR_KIND,
+    UNUSED_GAIN_KIND,
+    classify_setting,
+)
 from fedcohort.study.page_tables import MAX_NAMED_METHODS, format_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, describe_faster_methods
@@ -35,7 +42,7 @@ OVERVIEW_COLUMNS = (  # of overview.csv
 )
 
 
-def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Speeds, value_format: Format) -> str:
+def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Speeds, metric_format: Format) -> str:
     """Return the overview table of a study as CSV, one line per setting.
 
     Args:
@@ -43,7 +50,7 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
         results: the study's stored results.
         verdict: the study's verdict.
         speeds: speed-ups by cost, and by setting and method.
-        value_format: format of differences.
+        metric_format: format of differences.
     """
     import pandas as pd
 
@@ -53,40 +60,42 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
         better_methods, headroom = setting.find_better_methods(), setting.headroom.difference
         largest_gain = better_methods[0].difference.mean if better_methods else headroom.mean if headroom else math.nan
         seed_counts = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
-        row = {
+        overview_row = {
             "cell": setting_name,
             "kind": classify_setting(study, setting),
-            "largest": repr(largest_gain * value_format.factor),
+            "largest": repr(largest_gain * metric_format.factor),
             "setting": study.settings[setting_name].label,
             "metric": study.metric,
             "seeds": str(mode(seed_counts)) if seed_counts else "",
-            "headroom": format_headroom(setting, value_format),
-            "better": _format_methods(better_methods, value_format, study.rules.alpha),
-            "worse": _format_methods(setting.find_worse_methods(), value_format, study.rules.alpha),
+            "headroom": format_headroom(setting, metric_format),
+            "better": _format_methods_with_gains(better_methods, metric_format, study.rules.alpha),
+            "worse": _format_methods_with_gains(setting.find_worse_methods(), metric_format, study.rules.alpha),
             "faster": describe_faster_methods(study, setting_name, speeds) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.has_headroom else "no",
             "federation": federations.get(setting_name, f"{study.name} {setting_name}"),
         }
-        rows.append(row)
+        rows.append(overview_row)
     return pd.DataFrame(rows, columns=list(OVERVIEW_COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
-def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
+def _format_methods_with_gains(methods: list[MethodVerdict], metric_format: Format, alpha: float) -> str:
     """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`.
 
     Args:
         methods: verdicts on the methods, in the order in which they are written.
-        value_format: format of the differences.
+        metric_format: format of the differences.
         alpha: level of significance; a method that is significant after Holm over the study is bold.
     """
-    texts = []
+    method_texts = []
     for method in methods:
-        bold_marks = "**" * (method.p_values.in_study < alpha)
-        texts.append(f"{bold_marks}{method.method} {value_format.format_with_sign(method.difference.mean)}{bold_marks}")
-    return join_first_texts(texts, MAX_NAMED_METHODS) or EMPTY_CELL
+        bold_marks = "**" * (method.p_values.p_in_study < alpha)
+        method_texts.append(
+            f"{bold_marks}{method.method} {metric_format.format_signed_value(method.difference.mean)}{bold_marks}"
+        )
+    return join_first_texts(method_texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 
-def write_page(studies_folder: Path) -> Path:
+def write_overview_page(studies_folder: Path) -> Path:
     """Write `README.md`, the page over the studies in `studies_folder`, and return its path."""
     write_atomically(studies_folder / PAGE_FILE, render_page(studies_folder))
     return studies_folder / PAGE_FILE
@@ -96,11 +105,11 @@ def render_page(studies: Path) -> str:
     """Return the page over the studies in the folder `studies`, as Markdown."""
     import pandas as pd
 
-    study_folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
-    rows_by_study = {folder.name: _read_overview(folder / OVERVIEW_FILE) for folder in study_folders}
+    study_folders = sorted(study_file.parent for study_file in studies.glob(f"*/{STUDY_FILE}"))
+    rows_by_study = {folder.name: _read_overview_csv(folder / OVERVIEW_FILE) for folder in study_folders}
     title_by_study = {folder.name: _read_title(folder) for folder in study_folders if rows_by_study[folder.name].empty}
     overview_frames = [frame.assign(study=name) for name, frame in rows_by_study.items()]
-    rows = pd.concat(overview_frames or [_read_overview(studies / OVERVIEW_FILE)])
+    rows = pd.concat(overview_frames or [_read_overview_csv(studies / OVERVIEW_FILE)])
     tests = _adjust_p_over_studies(studies, sorted(name for name, frame in rows_by_study.items() if not frame.empty))
     tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < SIGNIFICANCE_LEVEL)
     tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
@@ -112,11 +121,11 @@ def render_page(studies: Path) -> str:
         is_sure=rows["is_sure"].astype(bool),
     )
     sorted_rows = rows.sort_values("size", ascending=False, kind="stable")
-    setting_kinds = (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN)
+    setting_kinds = (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND)
     return render(
         "studies.md.j2",
         by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in setting_kinds},
-        counts=_count_setting_kinds(rows),
+        counts=_count_settings_by_kind(rows),
         tests=len(tests),
         settings=len(rows),
         names=sorted(set(rows["study"])),
@@ -124,7 +133,7 @@ def render_page(studies: Path) -> str:
     )
 
 
-def _read_overview(csv_file: Path) -> "pd.DataFrame":
+def _read_overview_csv(csv_file: Path) -> "pd.DataFrame":
     """Return the overview table in `csv_file`, with texts in all columns.
 
     The table has no rows if the file is missing, or if a version with other columns wrote it.
@@ -160,7 +169,7 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     return tests.assign(p=adjust_holm(tests["diff_p"].astype(float).tolist()))
 
 
-def _count_setting_kinds(rows: "pd.DataFrame") -> dict[str, int]:
+def _count_settings_by_kind(rows: "pd.DataFrame") -> dict[str, int]:
     """Count the settings of each outcome; of several settings with the same federation only the largest counts.
 
     The largest setting has the most seeds; among equals it has the most tests, then the most cautious outcome.
@@ -169,12 +178,12 @@ def _count_setting_kinds(rows: "pd.DataFrame") -> dict[str, int]:
     """
     sorted_rows = rows.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
     distinct_federations = sorted_rows.drop_duplicates("federation")
-    kinds_by_federation = rows.groupby("federation")["kind"].agg(["size", "nunique"])
+    federation_counts = rows.groupby("federation")["kind"].agg(["size", "nunique"])
     return {
         **{setting_kind: int((distinct_federations["kind"] == setting_kind).sum()) for setting_kind in SETTING_KINDS},
         "different": len(distinct_federations),
-        "repeated": int((kinds_by_federation["size"] > 1).sum()),
-        "disagree": int((kinds_by_federation["nunique"] > 1).sum()),
+        "repeated": int((federation_counts["size"] > 1).sum()),
+        "disagree": int((federation_counts["nunique"] > 1).sum()),
         "sure": int(distinct_federations["is_sure"].sum()),
-        "beyond": int(((distinct_federations["kind"] == BETTER) & (distinct_federations["pays"] == "no")).sum()),
+        "beyond": int(((distinct_federations["kind"] == BETTER_KIND) & (distinct_federations["pays"] == "no")).sum()),
     }

@@ -11,18 +11,18 @@ import numpy as np
 from fedcohort import units
 from fedcohort.results.target import judge_speed
 from fedcohort.results.verdict import FASTER, adjust_families
-from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, display_name, find_clock_limit
+from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, find_clock_limit, format_method
 from fedcohort.study.formats import format_range
 from fedcohort.study.measure import N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
-from fedcohort.study.same_cost import compare_references
+from fedcohort.study.same_cost import compare_with_references
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import SettingVerdict, Verdict
 
-# Kinds of settings. BETTER: a method is better. UNUSED_GAIN: an oracle is better, but no method.
-# NO_GAIN: no interval of an oracle reaches above `win.worth`. UNCLEAR: none of these.
-BETTER, UNUSED_GAIN, NO_GAIN, UNCLEAR = SETTING_KINDS = ("won", "unused", "nothing", "open")
+# Kinds of settings. BETTER: a method is better. UNUSED_GAIN_KIND: an oracle is better, but no method.
+# NO_GAIN_KIND: no interval of an oracle reaches above `win.worth`. UNCLEAR: none of these.
+BETTER_KIND, UNUSED_GAIN_KIND, NO_GAIN_KIND, UNCLEAR_KIND = SETTING_KINDS = ("won", "unused", "nothing", "open")
 
 
 def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_cost: Speeds) -> dict[str, Any]:
@@ -48,16 +48,18 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_
     """
     settings = [(classify_setting(study, setting), setting) for setting in verdict.settings.values()]
     kind_counts = Counter(setting_kind for setting_kind, _ in settings)
-    budgets = dict.fromkeys(row["budget"] for (_, method, _), row in results.done_runs() if method == study.baseline)
+    budgets = dict.fromkeys(run["budget"] for (_, method, _), run in results.done_runs() if method == study.baseline)
     return {
-        "settings": sorted(settings, key=lambda pair: (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN).index(pair[0])),
+        "settings": sorted(
+            settings, key=lambda pair: (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND).index(pair[0])
+        ),
         "counts": {setting_kind: kind_counts[setting_kind] for setting_kind in SETTING_KINDS},
         "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_format_horizon(run_budget) for run_budget in budgets if run_budget)),
         "has_clock": any(find_clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": format_range(method.difference.n for method in verdict.methods if method.role == METHOD),
-        "faster": _count_faster_settings(study, speeds_by_cost),
+        "faster": _count_settings_with_faster_method(study, speeds_by_cost),
     }
 
 
@@ -67,13 +69,13 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
     `study` has the rules, and `setting` is the verdict on the setting.
     """
     if setting.find_better_methods():
-        return BETTER
+        return BETTER_KIND
     if setting.headroom.has_headroom:
-        return UNUSED_GAIN
-    differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
+        return UNUSED_GAIN_KIND
+    oracle_differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
-    upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in differences]
-    return NO_GAIN if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR
+    upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in oracle_differences]
+    return NO_GAIN_KIND if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR_KIND
 
 
 def _format_horizon(run_budget: str) -> str:
@@ -90,7 +92,7 @@ def _format_horizon(run_budget: str) -> str:
     return " or ".join(limit_texts) or run_budget
 
 
-def _count_faster_settings(study: Study, speeds_by_cost: Speeds) -> dict[str, int] | None:
+def _count_settings_with_faster_method(study: Study, speeds_by_cost: Speeds) -> dict[str, int] | None:
     """Return the number of settings in which a method is significantly faster, by cost; None without a target.
 
     One Holm correction covers all methods and settings of a cost. The key `settings` counts the settings whose target
@@ -102,16 +104,16 @@ def _count_faster_settings(study: Study, speeds_by_cost: Speeds) -> dict[str, in
     """
     if not any(speeds_by_cost.values()):
         return None
-    faster_counts = {"settings": len({setting for speeds in speeds_by_cost.values() for setting, _ in speeds})}
-    for cost, speeds in speeds_by_cost.items():
-        speed_ups = {key: speed.speed_up for key, speed in speeds.items() if study.find_role(key[1]) == METHOD}
-        p_values = adjust_families({key: gain.p for key, gain in speed_ups.items()}, lambda _: "")
-        winners = {key for key, gain in speed_ups.items() if judge_speed(gain, p_values[key], study.rules) == FASTER}
-        faster_counts[cost] = len({setting for setting, _ in winners})
-    return faster_counts
+    setting_counts = {"settings": len({setting for speeds in speeds_by_cost.values() for setting, _ in speeds})}
+    for cost_name, speeds in speeds_by_cost.items():
+        speed_ups = {cell: speed.speed_up for cell, speed in speeds.items() if study.find_role(cell[1]) == METHOD}
+        p_values = adjust_families({cell: gain.p for cell, gain in speed_ups.items()}, lambda _: "")
+        winners = {cell for cell, gain in speed_ups.items() if judge_speed(gain, p_values[cell], study.rules) == FASTER}
+        setting_counts[cost_name] = len({setting for setting, _ in winners})
+    return setting_counts
 
 
-def collect_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, object]:
+def collect_page_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, object]:
     """Return the data of the template `study_notes.md.j2`.
 
     Args:
@@ -128,20 +130,20 @@ def collect_notes(study: Study, results: Results, verdict: Verdict) -> dict[str,
         same_cost: differences of methods to the references that have their cost (`same_cost.compare_references`).
     """
     worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
-    rows_of_other_code = [row for _, row in results.done_runs() if row["differs"]]
+    rows_of_other_code = [run for _, run in results.done_runs() if run["differs"]]
     return {
-        "collapsing": {name: float(np.nanmin(values)) for name, values in sorted(worst.items())},
+        "collapsing": {name: float(np.nanmin(worst_differences)) for name, worst_differences in sorted(worst.items())},
         "other_code": len(rows_of_other_code),
-        "compared": sorted({row["compared"][:10] for row in rows_of_other_code}),
+        "compared": sorted({run["compared"][:10] for run in rows_of_other_code}),
         "rounds": N_COMPARED_ROUNDS,
-        "same_cost": compare_references(study, results),
+        "same_cost": compare_with_references(study, results),
     }
 
 
-def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
+def summarise_runs_by_commit(runs: Sequence[Row]) -> dict[str, object]:
     """Return the number of `runs`, their wall time in `hours`, and the number of runs by commit, `commits`."""
-    runs_by_commit = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in runs)
-    return {"runs": len(runs), "hours": sum(row["wall_s"] for row in runs) / 3600, "commits": runs_by_commit}
+    runs_by_commit = Counter(run["commit"][:10] + (" with uncommitted changes" if run["dirty"] else "") for run in runs)
+    return {"runs": len(runs), "hours": sum(run["wall_s"] for run in runs) / 3600, "commits": runs_by_commit}
 
 
 def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, str], ...], list[str]]:
@@ -149,14 +151,16 @@ def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, i
 
     `verdict` has the number of missing seeds of each condition of `study`.
     """
-    methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
+    methods_by_seed_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
     for method in dict.fromkeys(method for _, method in verdict.missing_seed_counts):
         n_missing = {setting: n for (setting, name), n in verdict.missing_seed_counts.items() if name == method}
         settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
         n_seeds = len(study.list_seeds(method))
-        gaps = tuple((n, n_seeds, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
-        methods_by_gaps.setdefault(gaps, []).append(display_name(method))
-    return methods_by_gaps
+        seed_gaps = tuple(
+            (n, n_seeds, _join_setting_names(study, method, settings[n])) for n in sorted(settings, reverse=True)
+        )
+        methods_by_seed_gaps.setdefault(seed_gaps, []).append(format_method(method))
+    return methods_by_seed_gaps
 
 
 def find_changed_runs(study: Study, results: Results) -> dict[str, dict[str, Any]]:
@@ -176,7 +180,7 @@ def find_changed_runs(study: Study, results: Results) -> dict[str, dict[str, Any
     for setting, method, _ in sorted(results.changed):
         settings.setdefault(method, {})[setting] = None
     for method, setting_names in settings.items():
-        methods.setdefault(_name_settings(study, method, list(setting_names)), []).append(display_name(method))
+        methods.setdefault(_join_setting_names(study, method, list(setting_names)), []).append(format_method(method))
     user_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
     return {study.name: {"runs": len(results.changed), "methods": methods, "own": user_methods}} if settings else {}
 
@@ -187,14 +191,14 @@ def list_rejected_runs(study: Study, results: Results) -> list[tuple[str, Iterab
     `results` holds the rows of refused and failed runs in the settings of `study`.
     """
     conditions_by_reason = dict[str, dict[str, None]]()
-    for (setting, method, _), row in results.rows.items():
-        if row["status"] != DONE and setting in study.settings:
+    for (setting, method, _), run in results.rows.items():
+        if run["status"] != DONE and setting in study.settings:
             condition_name = f"{method.removeprefix(BOUND_PREFIX)} in {study.settings[setting].label}"
-            conditions_by_reason.setdefault(f"{row['status']}: {row['reason']}", {})[condition_name] = None
+            conditions_by_reason.setdefault(f"{run['status']}: {run['reason']}", {})[condition_name] = None
     return list(conditions_by_reason.items())
 
 
-def _name_settings(study: Study, method: str, setting_names: Sequence[str]) -> str:
+def _join_setting_names(study: Study, method: str, setting_names: Sequence[str]) -> str:
     """Return `setting_names` as one text, or `all requested settings` where `method` is run in no others of `study`."""
     bound_name = method.removeprefix(BOUND_PREFIX)
     n_settings = sum(

@@ -40,7 +40,7 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
     return [(", ".join(dict.fromkeys(filter(None, titles))), group_settings) for titles, group_settings in groups]
 
 
-def label_method(study: Study, method: str) -> str:
+def format_method_label(study: Study, method: str) -> str:
     """Return the name of `method` in a table: an oracle of `study` has a mark, and a bound reads `bound: iid`."""
     oracle_mark = f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else ""
     return method.replace(BOUND_PREFIX, "bound: ") + oracle_mark
@@ -62,8 +62,8 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
             for method in setting.methods.values()
             if method.role == BOUND
         ]
-        power, better_methods = setting.power, setting.find_better_methods()
-        gain_texts = [f"{method.method} {fmt.format_with_sign(method.difference.mean)}" for method in better_methods]
+        power, better_methods, alpha = setting.power, setting.find_better_methods(), study.rules.alpha
+        gain_texts = [f"{method.method} {fmt.format_signed_value(method.difference.mean)}" for method in better_methods]
         table_rows.append(
             {
                 "setting": study.settings[setting_name].label,
@@ -71,8 +71,8 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
                 "headroom (oracle)": format_headroom(setting, fmt) if setting.headroom.difference else "",
                 "bound": "; ".join(bound_texts),
                 "better, Holm within the setting": join_first_texts(gain_texts, MAX_NAMED_METHODS),
-                "of these better, Holm over all": sum(m.p_values.in_study < study.rules.alpha for m in better_methods),
-                f"seeds for {fmt.format_size(study.rules.worth)}": power.seeds_needed,
+                "of these better, Holm over all": sum(m.p_values.p_in_study < alpha for m in better_methods),
+                f"seeds for {fmt.format_difference_size(study.rules.worth)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )
@@ -80,24 +80,24 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
     return make_table(table_rows, caption)
 
 
-def format_headroom(setting: SettingVerdict, value_format: Format) -> str:
+def format_headroom(setting: SettingVerdict, metric_format: Format) -> str:
     """Format the headroom of a setting with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle.
 
     Args:
         setting: verdict on the setting.
-        value_format: format of differences.
+        metric_format: format of differences.
     """
     gain = setting.headroom.difference
-    return f"{value_format.format_diff(gain)} ({setting.headroom.oracle})" if gain else EMPTY_CELL
+    return f"{metric_format.format_diff(gain)} ({setting.headroom.oracle})" if gain else EMPTY_CELL
 
 
-def make_difference_tables(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, Table]]:
+def make_difference_tables(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, Table]]:
     """Return tables of mean differences to the baseline with their titles; rows are methods, columns settings.
 
     Args:
         study: the study's definition.
         verdict: the study's verdict.
-        value_format: format of differences.
+        metric_format: format of differences.
     """
     methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
     tables = []
@@ -106,32 +106,32 @@ def make_difference_tables(study: Study, verdict: Verdict, value_format: Format)
         for method in methods:
             if method != study.baseline:
                 table_row = {
-                    study.settings[name].label: _format_difference(study, verdict.settings[name], method, value_format)
+                    study.settings[name].label: _format_difference(study, verdict.settings[name], method, metric_format)
                     for name in settings
                 }
-                table_rows.append({"method": label_method(study, method), **table_row})
-        caption = f"Mean difference to {study.baseline} in {value_format.unit}{f': {title}' if title else ''}"
+                table_rows.append({"method": format_method_label(study, method), **table_row})
+        caption = f"Mean difference to {study.baseline} in {metric_format.unit}{f': {title}' if title else ''}"
         tables.append((title, make_table(table_rows, caption)))
     return tables
 
 
-def _format_difference(study: Study, setting: SettingVerdict, method_name: str, value_format: Format) -> str:
+def _format_difference(study: Study, setting: SettingVerdict, method_name: str, metric_format: Format) -> str:
     """Format a method's mean difference to the baseline: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds.
 
     Args:
         study: the study's definition.
         setting: verdict on the setting.
         method_name: name of the method.
-        value_format: format of differences.
+        metric_format: format of differences.
     """
     method = setting.methods.get(method_name)
-    if method is None or not method.is_compared:
+    if method is None or not method.has_difference:
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
         return "diverged" if method.n_diverged else EMPTY_CELL
     verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.n_other_code_seeds > 0)
     few_seeds_text = format_few_seeds(method.difference.n, setting.methods[study.baseline])
-    return f"{value_format.format_with_sign(method.difference.mean)}{verdict_marks}{few_seeds_text}"
+    return f"{metric_format.format_signed_value(method.difference.mean)}{verdict_marks}{few_seeds_text}"
 
 
 def format_few_seeds(n: int, baseline: MethodVerdict) -> str:
@@ -152,16 +152,16 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     for method_name, method in setting.methods.items():
         diverged_text = f", {method.n_diverged} diverged" if method.n_diverged else ""
         other_code_text = f", {method.n_other_code_seeds}{OTHER_CODE_MARK}" if method.n_other_code_seeds else ""
-        rounds_text = f", rounds ended {method.ended_by_rounds} of {method.value.n}" if method.ended_by_rounds else ""
-        is_diverged = method.is_compared and method.n_diverged
-        cost_ratios = {cost_name: _format_ratio(method, baseline, cost_name) for cost_name in COST_NAMES}
+        rounds_text = f", rounds ended {method.n_early_ends} of {method.value.n}" if method.n_early_ends else ""
+        is_diverged = method.has_difference and method.n_diverged
+        cost_ratios = {cost_name: _format_cost_ratio(method, baseline, cost_name) for cost_name in COST_NAMES}
         joules = method.costs["joules"]  # 0 if it is not measured
         lines.append(
             {
-                "method": f"{label_method(study, method_name)} {SIGN_MARKS[method.sign]}".strip(),
+                "method": f"{format_method_label(study, method_name)} {SIGN_MARKS[method.sign]}".strip(),
                 "result": f"{fmt.format_mean(method.value)} (n={method.value.n}{diverged_text}{other_code_text})",
                 "difference": f"diverged on {method.n_diverged}" if is_diverged else fmt.format_diff(method.difference),
-                "p": format_p(method.p_values.within_setting),
+                "p": format_p(method.p_values.p_within_setting),
                 "verdict": method.verdict,
                 "headroom closed": format_share(method.headroom_share),
                 "rank": format_rank(method.rank),
@@ -175,7 +175,7 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     return make_table(lines, f"{setting_definition.label}: results and differences to {study.baseline} in {fmt.unit}")
 
 
-def _format_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost_name: str) -> str:
+def _format_cost_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost_name: str) -> str:
     """Format a method's mean cost as a multiple of the baseline's: ` (×3.07)`; "" if there is none.
 
     Args:

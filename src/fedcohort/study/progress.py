@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import provenance
 from fedcohort.report.render import render
-from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, display_name
+from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, format_method
 from fedcohort.study.formats import format_count
 from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
@@ -51,16 +51,16 @@ def find_run_state(row: Row | None, config_digest: str) -> str:
     return FAILED
 
 
-def describe_runs(study: Study, progress: Progress, results: Results) -> str:
+def describe_runs(study: Study, study_progress: Progress, results: Results) -> str:
     """Return the progress of a study as text, one fact per line.
 
     Args:
         study: the study's definition.
-        progress: states of the requested runs.
+        study_progress: states of the requested runs.
         results: the study's stored results.
     """
     run_keys_by_state: dict[str, list[RunKey]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
-    for run_key, state in progress.states.items():
+    for run_key, state in study_progress.states.items():
         run_keys_by_state[state].append(run_key)
     rows_by_state = {
         state: [results.rows[key] for key in keys] for state, keys in run_keys_by_state.items() if state != MISSING
@@ -70,9 +70,9 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         "study_status.txt.j2",
         study=study,
         rows=rows_by_state,
-        total=len(progress.runs),
+        total=len(study_progress.runs),
         missing=run_keys_by_state[MISSING],
-        methods=list(dict.fromkeys(display_name(method) for _, method, _ in run_keys_by_state[MISSING])),
+        methods=list(dict.fromkeys(format_method(method) for _, method, _ in run_keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
         seconds={
             state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()
@@ -90,7 +90,7 @@ def estimate_time_left(results: Results) -> WallTimeEstimate[ConditionKey]:
     return time_left
 
 
-def describe_ranks(study: Study, results: Results) -> list[str]:
+def describe_user_method_ranks(study: Study, results: Results) -> list[str]:
     """Return a line with the mean rank of each user's own method, which `study.yaml` does not name.
 
     A method is ranked among those that ran in its settings with its seeds; one that can't be ranked has no line.

@@ -38,9 +38,9 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
     results of `study`.
     """
     runs: dict[ConditionKey, dict[int, Row]] = {}
-    for (setting, method, seed), row in results.done_runs():
+    for (setting, method, seed), run in results.done_runs():
         if setting in study.settings:
-            runs.setdefault((setting, method), {})[seed] = row
+            runs.setdefault((setting, method), {})[seed] = run
     settings, methods = list(study.settings), list(study.overrides)
 
     def sort_key(condition: ConditionKey) -> tuple[int, bool, int]:
@@ -51,9 +51,9 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
     return {condition: runs[condition] for condition in sorted(runs, key=sort_key)}
 
 
-def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
+def collect_results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
     """Return the results of the runs of one condition by seed; `runs` are rows by seed."""
-    return {seed: row["late"] for seed, row in runs.items()}
+    return {seed: run["late"] for seed, run in runs.items()}
 
 
 def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
@@ -64,11 +64,11 @@ def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
     result_values: dict[str, dict[str, dict[int, float]]] = {}
     for (setting, method), runs in group_runs(study, results).items():
         if study.find_role(method) in RANKED_ROLES:
-            result_values.setdefault(setting, {})[method] = results_by_seed(runs)
+            result_values.setdefault(setting, {})[method] = collect_results_by_seed(runs)
     return result_values
 
 
-def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[str], list[str]]:
+def split_ranked_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[str], list[str]]:
     """Return the methods that are ranked together, and the methods that lack settings or seeds.
 
     Args:
@@ -80,14 +80,14 @@ def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[s
         method: frozenset(
             setting_name
             for setting_name, results_by_method in result_values.items()
-            if len(results_by_method.get(method, ())) >= max(1, halve_seed_count(study, results_by_method))
+            if len(results_by_method.get(method, ())) >= max(1, halve_baseline_seed_count(study, results_by_method))
         )
         for method in study.overrides
         if method in methods
     }
     ranked_methods = _find_largest_method_group(settings, study.baseline)
     for method in methods:
-        if method not in study.overrides and _has_enough_seeds(study, result_values, ranked_methods, method):
+        if method not in study.overrides and _can_rank_user_method(study, result_values, ranked_methods, method):
             ranked_methods.append(method)
     return ranked_methods, [method for method in dict.fromkeys((*settings, *methods)) if method not in ranked_methods]
 
@@ -99,15 +99,15 @@ def _find_largest_method_group(settings: Mapping[str, frozenset[str]], baseline:
         settings: names of the settings in which each method has results.
         baseline: name of the baseline.
     """
-    setting_sets = {settings.get(baseline, frozenset[str]())}
+    setting_groups = {settings.get(baseline, frozenset[str]())}
     for method_settings in set(settings.values()):
-        setting_sets |= {method_settings & table for table in setting_sets}
-    sizes = {table: sum(table <= method_settings for method_settings in settings.values()) for table in setting_sets}
-    largest_set = max(sizes, key=lambda table: (len(table) * sizes[table], sizes[table], sorted(table)))
-    return [method for method, method_settings in settings.items() if largest_set and largest_set <= method_settings]
+        setting_groups |= {method_settings & group for group in setting_groups}
+    sizes = {group: sum(group <= method_settings for method_settings in settings.values()) for group in setting_groups}
+    largest_group = max(sizes, key=lambda group: (len(group) * sizes[group], sizes[group], sorted(group)))
+    return [method for method in settings if largest_group and largest_group <= settings[method]]
 
 
-def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Sequence[str], method: str) -> bool:
+def _can_rank_user_method(study: Study, result_values: ResultsBySetting, methods: Sequence[str], method: str) -> bool:
     """Return whether a user's method can be ranked without removing a setting from the ranks.
 
     Args:
@@ -119,14 +119,14 @@ def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Se
     shared_settings = find_shared_settings(result_values, methods)
     has_enough_seeds = all(
         len(result_values[setting_name].get(method, {}).keys() & result_values[setting_name][study.baseline].keys())
-        >= halve_seed_count(study, result_values[setting_name])
+        >= halve_baseline_seed_count(study, result_values[setting_name])
         for setting_name in shared_settings
         if study.baseline in result_values[setting_name]
     )
     return has_enough_seeds and set(shared_settings) == set(find_shared_settings(result_values, [*methods, method]))
 
 
-def halve_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
+def halve_baseline_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
     """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own.
 
     `runs` holds the runs of the setting, by method and seed.
@@ -178,11 +178,11 @@ def rank_and_compare(
     }
     all_ranks, rank_table = overall.rank_methods(methods, settings, study.name)
     compared_methods = [method for method in all_ranks if method != study.baseline] if study.baseline in methods else []
-    overall_results = _compare_methods(study, result_values, compared_methods, shared_settings)
+    overall_results = _compare_with_baseline(study, result_values, compared_methods, shared_settings)
     return Ranks(all_ranks, rank_table, shared_settings, overall_results)
 
 
-def _compare_methods(
+def _compare_with_baseline(
     study: Study, result_values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
 ) -> dict[str, OverallResult]:
     """Return the comparison of each method with the baseline, with p corrected by Holm over the methods.
@@ -204,13 +204,13 @@ def _compare_methods(
             }
             for name, seeds in shared_settings.items()
         }
-        mean_gains = {name: float(np.mean(list(gains.values()))) for name, gains in differences.items()}
-        over_seeds = overall.average_over_seeds(differences, family_by_setting)
-        over_families = overall.average_over_families(differences, family_by_setting)
-        overall_by_method[method] = OverallResult(over_seeds, over_families, *overall.find_worst_decile(mean_gains))
+        mean_gains = {name: float(np.mean(list(gain_by_seed.values()))) for name, gain_by_seed in differences.items()}
+        seed_mean = overall.average_over_seeds(differences, family_by_setting)
+        family_mean = overall.average_over_families(differences, family_by_setting)
+        overall_by_method[method] = OverallResult(seed_mean, family_mean, *overall.find_worst_decile(mean_gains))
     p_values = adjust_holm([result.seeds.p for result in overall_by_method.values()])
-    family_p_values = adjust_holm([r.families.p if r.families else math.nan for r in overall_by_method.values()])
+    family_p_values = adjust_holm([r.family_mean.p if r.family_mean else math.nan for r in overall_by_method.values()])
     for (method, result), p, family_p_value in zip(overall_by_method.items(), p_values, family_p_values, strict=True):
-        families = result.families and replace(result.families, p=family_p_value)
-        overall_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
+        family_mean = result.family_mean and replace(result.family_mean, p=family_p_value)
+        overall_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), family_mean=family_mean)
     return dict(sorted(overall_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

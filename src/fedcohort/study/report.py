@@ -22,7 +22,7 @@ from fedcohort.study.formats import Format, choose_format, find_cost_ratios, for
 from fedcohort.study.judge import judge_study
 from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
-from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speeds
+from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
 from fedcohort.study.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ TEMPLATE_FUNCTIONS = {
 }
 
 
-def write_report(study: Study, results: Results) -> list[Path]:
+def write_study_report(study: Study, results: Results) -> list[Path]:
     """Write the pages, tables and figures of `study` into its folder; return their paths, the page first.
 
     `results` are the study's stored results. Raises `OptionError` if the folder has a page that was not written here,
@@ -48,12 +48,12 @@ def write_report(study: Study, results: Results) -> list[Path]:
     """
     disk.check_output_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
-    verdict, speeds = judge_study(study, results), measure_speeds(study, results)
+    verdict, speeds = judge_study(study, results), measure_speed_ups(study, results)
     fmt = choose_format(study, study.metric)
-    differences = page_tables.make_difference_tables(study, verdict, fmt)
+    difference_tables = page_tables.make_difference_tables(study, verdict, fmt)
     speed_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
-    tables |= name_tables("differences", [table for _, table in differences])
+    tables |= name_tables("differences", [table for _, table in difference_tables])
     tables |= make_overall_table(study, verdict, fmt)
     for cost in COST_LABELS:
         tables |= name_tables(f"speed_{cost}", [table for table_cost, _, table in speed_tables if table_cost == cost])
@@ -64,7 +64,7 @@ def write_report(study: Study, results: Results) -> list[Path]:
     template_data = collect_shared_data(study, results, verdict, fmt) | {
         "summary": page_data.summarise_study(study, results, verdict, speeds),
         "tables": tables,
-        "differences": differences,
+        "differences": difference_tables,
         "speeds": [(COST_LABELS[cost], title, table) for cost, title, table in speed_tables],
         "setting_tables": setting_tables,
         "missing": {
@@ -72,7 +72,7 @@ def write_report(study: Study, results: Results) -> list[Path]:
             "changed": page_data.find_changed_runs(study, results),
         },
         "rejected": page_data.list_rejected_runs(study, results),
-        "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
+        "origin": page_data.summarise_runs_by_commit(drop_repeated_runs(row for _, row in results.done_runs())),
     }
     tables = tables | {f"setting_{setting_name}": table for setting_name, table in setting_tables.items()}
     csv_by_name = {
@@ -82,18 +82,19 @@ def write_report(study: Study, results: Results) -> list[Path]:
     return save_report(study, "study.md.j2", template_data, tables, csv_by_name)
 
 
-def collect_shared_data(study: Study, results: Results, verdict: Verdict, value_format: Format) -> dict[str, object]:
+def collect_shared_data(study: Study, results: Results, verdict: Verdict, metric_format: Format) -> dict[str, object]:
     """Draw the figures, and return the variables that the templates of studies and of leaderboards share, by name.
 
     Args:
         study: the study's definition.
         results: the study's stored results.
         verdict: the study's verdict.
-        value_format: format of the metric's values.
+        metric_format: format of the metric's values.
     """
-    notes, figure_files = page_data.collect_notes(study, results, verdict), draw_figures(study, verdict, value_format)
-    page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": value_format}
-    return {**page_variables, "notes": notes, "figures": figure_files, **TEMPLATE_FUNCTIONS}
+    page_notes = page_data.collect_page_notes(study, results, verdict)
+    page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": metric_format}
+    figure_files = draw_figures(study, verdict, metric_format)
+    return {**page_variables, "notes": page_notes, "figures": figure_files, **TEMPLATE_FUNCTIONS}
 
 
 def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:
@@ -113,48 +114,48 @@ def save_report(
         tables: the tables by name, written as .csv and .tex.
         csv_by_name: content of further .csv files, by name.
     """
-    folder = study.folder
-    (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
+    study_folder = study.folder
+    (study_folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
     page_html, markdown_text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
-    content_by_file = {"report.html": render_document(study.title, page_html, folder), "README.md": markdown_text}
+    content_by_file = {"report.html": render_document(study.title, page_html, study_folder), "README.md": markdown_text}
     for name, table in tables.items():
         content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": table.csv(), f"{TABLES_FOLDER}/{name}.tex": table.latex()}
     content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": file_content for name, file_content in csv_by_name.items()}
     for name, file_content in content_by_file.items():
-        write_atomically(folder / name, file_content)
-    for file in (folder / TABLES_FOLDER).iterdir():
-        is_generated = file.name.startswith(TABLE_PREFIXES) and file.suffix in (".csv", ".tex") and file.is_file()
-        if is_generated and f"{TABLES_FOLDER}/{file.name}" not in content_by_file:
+        write_atomically(study_folder / name, file_content)
+    for file in (study_folder / TABLES_FOLDER).iterdir():
+        is_generated_table = file.name.startswith(TABLE_PREFIXES) and file.suffix in (".csv", ".tex") and file.is_file()
+        if is_generated_table and f"{TABLES_FOLDER}/{file.name}" not in content_by_file:
             file.unlink()
-    figure_files = [name for name in (MAP_FIGURE, RANKS_FILE) if (folder / name).exists()]
-    return [folder / name for name in dict.fromkeys((*PAGE_FILES, *figure_files, *content_by_file))]
+    figure_files = [name for name in (MAP_FIGURE, RANKS_FILE) if (study_folder / name).exists()]
+    return [study_folder / name for name in dict.fromkeys((*PAGE_FILES, *figure_files, *content_by_file))]
 
 
-def draw_figures(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, str]]:
+def draw_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, str]]:
     """Draw the figures that have data, remove those of an earlier report, and return file names with captions.
 
     Args:
         study: the study, to whose folder the figures are written.
         verdict: the study's verdict.
-        value_format: format of differences.
+        metric_format: format of differences.
     """
-    captions = {}
+    caption_by_figure = {}
     for name in (MAP_FIGURE, RANKS_FILE):
         (study.folder / name).unlink(missing_ok=True)
     if method_names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
-        _draw_difference_map(study, verdict, method_names, value_format)
-        caption = f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
-        captions[MAP_FIGURE] = caption
+        _draw_difference_map(study, verdict, method_names, metric_format)
+        caption = f"Mean difference to {study.baseline} of each method in each setting, in {metric_format.unit}"
+        caption_by_figure[MAP_FIGURE] = caption
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.rank_table)} settings; a rank does not say how far apart results are"
-        all_ranks = verdict.ranks.rank_by_method
-        ranks = {name: (_group_method(study, name), rank.mean, rank.low, rank.high) for name, rank in all_ranks.items()}
+        mean_ranks = verdict.ranks.rank_by_method
+        ranks = {m: (_find_method_group(study, m), rank.mean, rank.low, rank.high) for m, rank in mean_ranks.items()}
         draw_ranks(ranks, study.baseline, note, study.folder / RANKS_FILE)
-        captions[RANKS_FILE] = "Mean rank of each method over the settings"
-    return list(captions.items())
+        caption_by_figure[RANKS_FILE] = "Mean rank of each method over the settings"
+    return list(caption_by_figure.items())
 
 
-def _group_method(study: Study, method: str) -> str:
+def _find_method_group(study: Study, method: str) -> str:
     """Return the group of `method` in figures, which decides its colour: that of its role in `study`, or its name."""
     return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.find_role(method)) or describe_method(method)[1]
 
@@ -165,18 +166,20 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
-    result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
+    result_text = "mean of the last evaluations" if study.result_kind == "late" else f"{study.result_kind} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
-    datasets = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
-    seeds = format_range(method.value.n for method in verdict.methods)
-    subtitle = f"{'; '.join([study.title, *datasets])}; {result_text} of {metric_label}; {seeds} seeds"
+    dataset_texts = [f"dataset {o.split('=')[1]}" for o in study.common if o.startswith("dataset=")]
+    seed_range = format_range(method.value.n for method in verdict.methods)
+    subtitle = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
-    method_groups = [_group_method(study, name) for name in methods]
+    method_groups = [_find_method_group(study, name) for name in methods]
     draw_difference_map(differences, is_significant, method_groups, title, subtitle, study.folder / MAP_FIGURE)
 
 
-def make_numbers_frame(study: Study, verdict: Verdict, metric_names: Mapping[str, str] | None = None) -> "pd.DataFrame":
+def make_numbers_frame(
+    study: Study, verdict: Verdict, metric_by_setting: Mapping[str, str] | None = None
+) -> "pd.DataFrame":
     """Return all numbers in the metric's own unit, a row per setting and method; infinite numbers and NaN are empty.
 
     The column `joules` is left out if no run measured energy.
@@ -184,7 +187,7 @@ def make_numbers_frame(study: Study, verdict: Verdict, metric_names: Mapping[str
     Args:
         study: the study's definition.
         verdict: the study's verdict.
-        metric_names: metric of each setting that does not have the study's; None if all have it.
+        metric_by_setting: metric of each setting that does not have the study's; None if all have it.
     """
     import pandas as pd
 
@@ -198,7 +201,7 @@ def make_numbers_frame(study: Study, verdict: Verdict, metric_names: Mapping[str
         del path_by_column["joules"]
     for method in verdict.methods:
         table_row = {name: read_field(method, attribute_path) for name, attribute_path in path_by_column.items()}
-        has_target = study.settings[method.setting].target is not None
-        table_row |= {"metric": (metric_names or {}).get(method.setting, study.metric)}
-        table_rows.append(table_row | {"reached": method.n_reached_seeds if has_target else None})
+        setting_has_target = study.settings[method.setting].target is not None
+        table_row |= {"metric": (metric_by_setting or {}).get(method.setting, study.metric)}
+        table_rows.append(table_row | {"reached": method.n_reached_seeds if setting_has_target else None})
     return pd.DataFrame(table_rows, dtype=object)

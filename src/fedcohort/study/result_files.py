@@ -33,7 +33,7 @@ RECOVERY_TEXT = (
 )
 
 
-def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+def write_results(folder: Path, rows: Any, curve_table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write both result files and their manifest into a study's folder.
 
     After an interruption each file has either its old or its new content.
@@ -41,11 +41,11 @@ def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401
     Args:
         folder: folder of the study.
         rows: the runs, a `pyarrow.Table`.
-        curves: the evaluated rounds of all runs, a `pyarrow.Table`.
+        curve_table: the evaluated rounds of all runs, a `pyarrow.Table`.
     """
     buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
-    for buffer, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
-        parquet.write_table(table, buffer, compression="zstd")
+    for buffer, parquet_table in ((buffers[CURVES_FILE], curve_table), (buffers[RESULTS_FILE], rows)):
+        parquet.write_table(parquet_table, buffer, compression="zstd")
     manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_manifest=True)
 
 
@@ -62,19 +62,19 @@ def has_results(folder: Path) -> bool:
     return os.path.lexists(folder / RESULTS_FILE) or has_only_curves  # reading says what is missing
 
 
-def read_rows(folder: Path) -> list[Row]:
+def read_run_rows(folder: Path) -> list[Row]:
     """Read `results.parquet` in `folder`, one dictionary a run; columns that an older version did not write are absent.
 
     Raises `DataError` for a missing or damaged file.
     """
-    path = folder / RESULTS_FILE
-    rows: list[Row] = _read_table(path, REQUIRED_COLUMNS, COLUMN_TYPES).to_pylist()
+    results_file = folder / RESULTS_FILE
+    rows: list[Row] = _read_table(results_file, REQUIRED_COLUMNS, COLUMN_TYPES).to_pylist()
     # conflicting copies: neither is known to be right
-    if repeated_key := _find_repeated_text(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
-        raise _make_damage_error(path, f"it has two rows of {repeated_key}")
-    for row in rows:
-        if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _make_damage_error(path, f"its column status has the unknown value {row['status']!r}")
+    if repeated_key := _find_repeated_text(" ".join(str(run_row[name]) for name in KEY_COLUMNS) for run_row in rows):
+        raise _make_damage_error(results_file, f"it has two rows of {repeated_key}")
+    for run_row in rows:
+        if run_row["status"] not in (DONE, REFUSED, FAILED):
+            raise _make_damage_error(results_file, f"its column status has the unknown value {run_row['status']!r}")
     return rows
 
 
@@ -83,22 +83,22 @@ def read_curves(folder: Path) -> Any:  # noqa: ANN401
 
     Raises `DataError` for a missing or damaged file.
     """
-    path = folder / CURVES_FILE
-    curve_frame = _read_table(path, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
-    is_same_run = (curve_frame[list(KEY_COLUMNS)] == curve_frame[list(KEY_COLUMNS)].shift()).all(axis=1)
-    is_out_of_order = (is_same_run & (curve_frame["step"].diff() <= 0)) | (curve_frame["step"] < 0)
-    if is_out_of_order.any() or curve_frame[~is_same_run].duplicated([*KEY_COLUMNS]).any():
-        raise _make_damage_error(path, "the rounds of a run are not in ascending order, or one is repeated")
+    curves_file = folder / CURVES_FILE
+    curve_frame = _read_table(curves_file, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
+    is_run_of_previous_row = (curve_frame[list(KEY_COLUMNS)] == curve_frame[list(KEY_COLUMNS)].shift()).all(axis=1)
+    is_round_out_of_order = (is_run_of_previous_row & (curve_frame["step"].diff() <= 0)) | (curve_frame["step"] < 0)
+    if is_round_out_of_order.any() or curve_frame[~is_run_of_previous_row].duplicated([*KEY_COLUMNS]).any():
+        raise _make_damage_error(curves_file, "the rounds of a run are not in ascending order, or one is repeated")
     return curve_frame
 
 
-def _read_table(path: Path, required_columns: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
+def _read_table(parquet_file: Path, required_columns: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
     """Read a Parquet file as a `pyarrow.Table`, and check its columns.
 
     A table of an older version without rows may have columns without a type.
 
     Args:
-        path: the file.
+        parquet_file: the file.
         required_columns: columns that must exist, without empty cells.
         types: type of each known column.
 
@@ -108,32 +108,32 @@ def _read_table(path: Path, required_columns: Sequence[str], types: Mapping[str,
     import pyarrow as pa
 
     try:
-        manifest.check_file(path)
-        if not is_file(path):
-            raise DataError(f"{path} is missing. {RECOVERY_TEXT}")
-        table = parquet.open_file(path).read()
+        manifest.check_file(parquet_file)
+        if not is_file(parquet_file):
+            raise DataError(f"{parquet_file} is missing. {RECOVERY_TEXT}")
+        parquet_table = parquet.open_file(parquet_file).read()
     except DamagedFile as error:
         raise DataError(f"{error}. {RECOVERY_TEXT}") from error
     except (OSError, pa.ArrowException) as error:
-        raise _make_damage_error(path, f"it can't be read ({str(error).splitlines()[0]})") from error
-    if repeated_column := _find_repeated_text(table.column_names):
-        raise _make_damage_error(path, f"it has two columns {repeated_column}")
+        raise _make_damage_error(parquet_file, f"it can't be read ({str(error).splitlines()[0]})") from error
+    if repeated_column := _find_repeated_text(parquet_table.column_names):
+        raise _make_damage_error(parquet_file, f"it has two columns {repeated_column}")
     for name in required_columns:
-        if name not in table.column_names:
-            raise _make_damage_error(path, f"it has no column {name}")
-        if table[name].null_count:
-            raise _make_damage_error(path, f"its column {name} has empty cells")
-    for schema_field in table.schema:
+        if name not in parquet_table.column_names:
+            raise _make_damage_error(parquet_file, f"it has no column {name}")
+        if parquet_table[name].null_count:
+            raise _make_damage_error(parquet_file, f"its column {name} has empty cells")
+    for schema_field in parquet_table.schema:
         name, dtype = schema_field.name, str(schema_field.type)
         dtypes = {types.get(name, dtype), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
-        if dtype not in dtypes and (dtype != "null" or table.num_rows):
-            raise _make_damage_error(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
-    return table
+        if dtype not in dtypes and (dtype != "null" or parquet_table.num_rows):
+            raise _make_damage_error(parquet_file, f"its column {name} must be of the type {types[name]}, not {dtype}")
+    return parquet_table
 
 
 def _find_repeated_text(searched_texts: Iterable[str]) -> str | None:
-    return next((repeated_text for repeated_text, n_rows in Counter(searched_texts).items() if n_rows > 1), None)
+    return next((repeated_text for repeated_text, n_repeats in Counter(searched_texts).items() if n_repeats > 1), None)
 
 
-def _make_damage_error(path: Path, reason: str) -> DataError:
-    return DataError(f"{path} is damaged: {reason}. {RECOVERY_TEXT}")
+def _make_damage_error(path: Path, damage_reason: str) -> DataError:
+    return DataError(f"{path} is damaged: {damage_reason}. {RECOVERY_TEXT}")

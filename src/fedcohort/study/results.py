@@ -25,7 +25,7 @@ from fedcohort.study.result_files import COLUMN_TYPES, CURVE_COLUMNS, CURVES_FIL
 
 log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
-RUN_COLUMNS = ("seed", "config_hash", "budget", "when")
+RUN_IDENTITY_COLUMNS = ("seed", "config_hash", "budget", "when")
 EMPTY_VALUE_BY_TYPE = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
 EMPTY_ROW: Row = {name: EMPTY_VALUE_BY_TYPE[kind] for name, kind in COLUMN_TYPES.items()}
 
@@ -91,7 +91,7 @@ class Results:
         for key, run in curves.items():
             self.rows[key] |= make_row(run, options, target, target_value)
 
-    def save(self) -> None:
+    def save_files(self) -> None:
         """Write the result files of the study and of user's methods.
 
         After an interruption each file has either its old or its new content.
@@ -109,15 +109,15 @@ class Results:
             return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in dtypes.items()])
 
         curves = {run_key: self.curves[run_key] for run_key in run_keys if run_key in self.curves}
-        n_rounds = [len(curve.steps) for curve in curves.values()]
-        curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
+        curve_numbers = np.repeat(np.arange(len(curves)), [len(curve.steps) for curve in curves.values()])
+        curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[curve_numbers]
         for name in CURVE_COLUMNS:
             arrays = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
             curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *arrays])})
         table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
-        rows = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
+        run_table = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)
-        result_files.write_results(folder, rows, table.replace_schema_metadata())
+        result_files.write_results(folder, run_table, table.replace_schema_metadata())
 
 
 def load_results(study: Study, user_folder: Path | None = None) -> Results:
@@ -153,12 +153,13 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
     run_keys = curve_frame[[*KEY_COLUMNS]]
     curve_columns = [curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS]
     start_rows = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
-    start_keys, end_rows = run_keys.iloc[start_rows].itertuples(index=False), [*start_rows[1:], len(run_keys)]
-    for (setting, selector, seed), start_row, end_row in zip(start_keys, start_rows, end_rows, strict=False):
-        steps, curve_values, *curve_costs = (curve_column[start_row:end_row] for curve_column in curve_columns)
+    end_rows = [*start_rows[1:], len(run_keys)]
+    for run_start, run_end in zip(start_rows, end_rows, strict=False):
+        setting, selector, seed = run_keys.iloc[run_start]
+        steps, curve_values, *curve_costs = (curve_column[run_start:run_end] for curve_column in curve_columns)
         curve = Evaluations(steps, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
         results.curves[str(setting), str(selector), int(seed)] = curve
-    for row in result_files.read_rows(folder):
+    for row in result_files.read_run_rows(folder):
         run_key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
             if row["status"] != DONE:
@@ -178,9 +179,9 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
         results.rows[run_key] = EMPTY_ROW | row
 
 
-def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
+def drop_repeated_runs(run_rows: Iterable[Row]) -> list[Row]:
     """Return one row for each distinct run. A run has several rows if it is, for instance, a bound and a baseline."""
-    return list({tuple(row[column] for column in RUN_COLUMNS): row for row in rows}.values())
+    return list({tuple(row[column] for column in RUN_IDENTITY_COLUMNS): row for row in run_rows}.values())
 
 
 def list_federations(study: Study, results: Results) -> dict[str, str]:
@@ -198,4 +199,4 @@ def mark_oracles(study: Study, results: Results) -> Study:
     `results` are the study's stored results.
     """
     oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.find_role(key[1]) == METHOD}
-    return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})
+    return replace(study, role_by_method={**study.role_by_method, **dict.fromkeys(oracles, ORACLE)})

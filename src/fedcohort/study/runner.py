@@ -13,7 +13,7 @@ from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import definition, progress, tasks
 from fedcohort.study.config_digests import ConfigDigests
-from fedcohort.study.definition import Condition, Overrides, RunKey, Study, option_name
+from fedcohort.study.definition import Condition, Overrides, RunKey, Study, find_option
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
@@ -32,7 +32,7 @@ class StudyRunner:
         study: the study's definition.
         results: the stored results, which grow with each run.
         configs, logs: the folders of Hydra's groups, and of new run folders.
-        keep_folders: whether run folders are kept when their results are stored.
+        keeps_run_folders: whether run folders are kept when their results are stored.
         print_line: function that prints a line.
         rerun_rule: `true` repeats the runs of other commits and of uncommitted code, `changed` those that
             `compare_code.py` found different, `false` none.
@@ -43,7 +43,7 @@ class StudyRunner:
     results: Results
     configs: Path
     logs: Path
-    keep_folders: bool
+    keeps_run_folders: bool
     print_line: PrintLine
     rerun_rule: str = "false"
     launch: LaunchOptions = field(default_factory=LaunchOptions)
@@ -51,7 +51,7 @@ class StudyRunner:
     def __post_init__(self) -> None:
         self.digests = ConfigDigests(self.configs)
 
-    def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
+    def run_conditions(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
         """Do the missing runs of `conditions` with `seeds`, and store each result at once.
 
         Raises `OptionError` before the first run: for unknown options, for jobs of an earlier command that a cluster
@@ -61,9 +61,9 @@ class StudyRunner:
             raise OptionError(
                 "again=true repeats runs of other commits, but this code has uncommitted changes: commit them first"
             )
-        if status_lines := self.collect_ended_jobs(conditions, seeds):
+        if sweep_status_lines := self.collect_ended_jobs(conditions, seeds):
             raise OptionError(
-                "\n".join([*status_lines, "wait for these jobs, or cancel them, before more are started"])
+                "\n".join([*sweep_status_lines, "wait for these jobs, or cancel them, before more are started"])
             )
         cost_limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
         other_conditions = [condition for condition in conditions if condition not in cost_limited_conditions]
@@ -93,15 +93,15 @@ class StudyRunner:
         for method in dict.fromkeys(c.awaited_method for c, _ in run_progress.runs if c.awaited_method):
             self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
         # an error or a signal ends the processes first
-        with closing(self._yield_outcomes(list(runs_to_do.values()))) as outcomes:
-            for outcome_number, ((condition, seed), outcome) in enumerate(outcomes, 1):
-                row = self._store_outcome(condition, seed, outcome)
+        with closing(self._yield_run_outcomes(list(runs_to_do.values()))) as outcomes:
+            for run_number, ((condition, seed), outcome) in enumerate(outcomes, 1):
+                row = self._store_run_outcome(condition, seed, outcome)
                 del runs_to_do[condition.key(seed)]
                 if row["status"] == DONE and outcome.equal_run is None:
                     time_left.add_run((condition.setting, condition.method), row["wall_s"])
                 remaining_seconds = time_left.estimate_seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
-                time_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
-                self.print_line(f"[{outcome_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
+                time_left_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
+                self.print_line(f"[{run_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_left_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Return the runs of `conditions` and `seeds` with their states, sorted by seed."""
@@ -133,45 +133,45 @@ class StudyRunner:
         # with any seed, in all settings
         conditions = definition.list_conditions(extended_study, methods=list(extended_study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
-        self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
+        self.results.changed = frozenset(run_key for run_key in states if states[run_key] == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
             self.results.measure_setting(self.study, setting)  # the target may be a level of the baseline's other runs
         return self.results
 
     def collect_ended_jobs(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
         """Store results of an earlier command's jobs, remove its ended sweeps, and return the status of the others."""
-        status_lines = []
+        sweep_status_lines = []
         resolved_conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         # of equal conditions the first has the run
         startable_conditions = [c for c in reversed(resolved_conditions) if not c.awaited_method]
         runs = {_format_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}")):
-            sweep = plan_file.parent
-            for job in sweep_folder.read_job_records(sweep).values():
-                overrides = [option for option in job.words if option_name(option) not in ("resume", "paths.logs")]
+            sweep_path = plan_file.parent
+            for job in sweep_folder.read_job_records(sweep_path).values():
+                overrides = [word for word in job.words if find_option(word) not in ("resume", "paths.logs")]
                 has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
-                if has_new_result and (run := runs.get(" ".join(overrides))) is not None:
-                    outcome = tasks.read_outcome(job, self.make_task(*run))
-                    self.print_line(_describe_outcome(self._store_outcome(*run, outcome), None))
-                    tasks.discard_run_folder(outcome, self.make_task(*run))
-            sweep_plan = sweep_folder.read_plan(sweep)
-            sweep_status = status.read_sweep_status(sweep, sweep_plan) if sweep_plan is not None else None
+                if has_new_result and (seeded_condition := runs.get(" ".join(overrides))) is not None:
+                    outcome = tasks.read_outcome(job, self.make_task(*seeded_condition))
+                    self.print_line(_describe_outcome(self._store_run_outcome(*seeded_condition, outcome), None))
+                    tasks.discard_run_folder(outcome, self.make_task(*seeded_condition))
+            sweep_plan = sweep_folder.read_plan(sweep_path)
+            sweep_status = status.read_sweep_status(sweep_path, sweep_plan) if sweep_plan is not None else None
             if sweep_status is not None and sweep_status.is_live:
-                cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
-                status_lines.append(f"{status.describe_sweep(sweep.name, sweep_status)}\n  {cancel_command}")
+                cancel_command = f"fedcohort sweep cancel {sweep_path.name} logs={self.logs}"
+                sweep_status_lines.append(f"{status.describe_sweep(sweep_path.name, sweep_status)}\n  {cancel_command}")
             else:
-                shutil.rmtree(sweep, ignore_errors=True)
-        return status_lines
+                shutil.rmtree(sweep_path, ignore_errors=True)
+        return sweep_status_lines
 
     def make_task(self, condition: Condition, seed: int) -> Task:
         """Return the task that runs `condition` with `seed`."""
-        resume, metric = self.rerun_rule == "false", self.study.metric
-        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
+        resumes_run, metric = self.rerun_rule == "false", self.study.metric
+        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keeps_run_folders, resumes_run)
 
     def _identify_config(self, condition: Condition) -> dict[str, str]:
         """Return hash and budget of the condition's configuration; {"config_hash": "rejected"} if it is rejected."""
         try:
-            return tasks.identify_runs(condition.overrides, self.configs)
+            return tasks.identify_run_config(condition.overrides, self.configs)
         except FedcohortError:
             return {"config_hash": "rejected"}
 
@@ -184,7 +184,7 @@ class StudyRunner:
                 row |= {"stamp": digest, "words": _format_run(condition.overrides, seed)}
                 has_new_digest = True
         if has_new_digest:
-            self.results.save()
+            self.results.save_files()
 
     def _needs_rerun(self, row: Row) -> bool:
         """Return whether the option `again` repeats the run of this stored row."""
@@ -192,46 +192,46 @@ class StudyRunner:
             return bool(row["differs"])
         return self.rerun_rule == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
 
-    def _yield_outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, RunOutcome], None, None]:
+    def _yield_run_outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, RunOutcome], None, None]:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
         runs_by_identity = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
             refusal = tasks.find_run_refusal(condition.overrides, self.configs)
             if refusal is not None and refusal.error_class in tasks.REFUSAL_ERRORS:
                 yield (condition, seed), RunOutcome(REFUSED, refusal.reason)
-            elif (outcome := self._find_equal_run(condition, seed)) is not None:
+            elif (outcome := self._find_run_with_equal_config(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:
-                config_identity = tasks.identify_runs(condition.overrides, self.configs)
+                config_identity = tasks.identify_run_config(condition.overrides, self.configs)
                 runs_by_identity.setdefault((*config_identity.values(), seed), []).append((condition, seed))
         run_groups = list(runs_by_identity.values())
         with closing(run_tasks([self.make_task(*equal_runs[0]) for equal_runs in run_groups], self.launch)) as outcomes:
             for group_number, outcome in outcomes:
                 for condition, seed in run_groups[group_number]:  # a bound can equal another setting's baseline
-                    yield (condition, seed), self._find_equal_run(condition, seed) or outcome
+                    yield (condition, seed), self._find_run_with_equal_config(condition, seed) or outcome
 
-    def _find_equal_run(self, condition: Condition, seed: int) -> RunOutcome | None:
+    def _find_run_with_equal_config(self, condition: Condition, seed: int) -> RunOutcome | None:
         """Return the stored outcome of an equal run with this seed, of any condition; None if there is none."""
-        config_identity = tasks.identify_runs(condition.overrides, self.configs)
+        config_identity = tasks.identify_run_config(condition.overrides, self.configs)
         for key, row in sorted(self.results.done_runs(), key=lambda key_and_row: key_and_row[0] != condition.key(seed)):
             if key[2] == seed and config_identity.items() <= row.items() and not self._needs_rerun(row):
                 return RunOutcome(DONE, "", row, self.results.curves[key], key)
         return None
 
-    def _store_outcome(self, condition: Condition, seed: int, outcome: RunOutcome) -> Row:
+    def _store_run_outcome(self, condition: Condition, seed: int, outcome: RunOutcome) -> Row:
         """Store the outcome of the run of `condition` with `seed`, and return its row."""
-        commit, is_dirty = provenance.current_commit()
-        row: Row = {"commit": commit, "dirty": is_dirty, **outcome.result_columns}
+        commit, has_uncommitted_code = provenance.current_commit()
+        row: Row = {"commit": commit, "dirty": has_uncommitted_code, **outcome.result_columns}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
         row |= {"status": outcome.status, "reason": outcome.reason, "words": _format_run(condition.overrides, seed)}
         row["stamp"] = self.digests.find_digest(condition.overrides)
         if outcome.equal_run is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
-            row |= tasks.identify_runs(condition.overrides, self.configs)
+            row |= tasks.identify_run_config(condition.overrides, self.configs)
         self.results.store_run(row, outcome.curve, is_user_method=self.study.is_user_method(condition.method))
         self.results.measure_setting(self.study, condition.setting, condition.key(seed))
-        self.results.save()
+        self.results.save_files()
         return self.results.rows[condition.key(seed)]
 
 
@@ -239,10 +239,10 @@ def _format_run(overrides: Overrides, seed: int) -> str:
     return " ".join((*overrides, f"seed={seed}"))
 
 
-def _describe_outcome(row: Row, equal_run: RunKey | None) -> str:
+def _describe_outcome(row: Row, equal_run_key: RunKey | None) -> str:
     run_name = f"{row['cell']} {row['selector']} seed {row['seed']}"
-    if equal_run:
-        return f"{run_name}: {row['late']:.4f}, the same run as {equal_run[0]} {equal_run[1]}"
+    if equal_run_key:
+        return f"{run_name}: {row['late']:.4f}, the same run as {equal_run_key[0]} {equal_run_key[1]}"
     if row["status"] == DONE:
         return f"{run_name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
     return f"{run_name}: {row['status']}: {row['reason']}"

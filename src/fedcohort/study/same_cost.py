@@ -19,7 +19,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.difference import summarise_differences
 from fedcohort.study import checks, definition
-from fedcohort.study.definition import CLOCK_KEY, Condition, CostReference, Overrides, RunKey, Study, option_name
+from fedcohort.study.definition import CLOCK_KEY, Condition, CostReference, Overrides, RunKey, Study, find_option
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
@@ -38,19 +38,19 @@ def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], basel
         overrides: overrides of the other methods, by name.
         baseline: name of the baseline.
     """
-    references = {}
-    for name, reference_value in checks.read_named_mapping("same_cost", yaml_value).items():
-        yaml_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", reference_value)
-        checks.check_option_names(yaml_path, options, ("of", "equal", "words"), ("of", "equal"))
-        if name in overrides:
-            raise OptionError(f"same_cost: {name} is already the name of a method: choose another name")
-        ranges.choice(f"{yaml_path}.of", options["of"], *(method for method in overrides if method != baseline))
-        ranges.choice(f"{yaml_path}.equal", options["equal"], *COST_NAMES)
-        cohort_overrides = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
+    cost_references = {}
+    for reference, reference_value in checks.read_named_mapping("same_cost", yaml_value).items():
+        option_path, options = f"same_cost.{reference}", checks.read_mapping(f"same_cost.{reference}", reference_value)
+        checks.check_option_names(option_path, options, ("of", "equal", "words"), ("of", "equal"))
+        if reference in overrides:
+            raise OptionError(f"same_cost: {reference} is already the name of a method: choose another name")
+        ranges.choice(f"{option_path}.of", options["of"], *(method for method in overrides if method != baseline))
+        ranges.choice(f"{option_path}.equal", options["equal"], *COST_NAMES)
+        cohort_overrides = [override for override in overrides[options["of"]] if find_option(override) == "cohort"]
         reference_overrides = options.get("words", [*overrides[baseline], *cohort_overrides])
-        reference_overrides = checks.read_overrides(f"{yaml_path}.words", reference_overrides)
-        references[name] = CostReference(options["of"], options["equal"], reference_overrides)
-    return references
+        reference_overrides = checks.read_overrides(f"{option_path}.words", reference_overrides)
+        cost_references[reference] = CostReference(options["of"], options["equal"], reference_overrides)
+    return cost_references
 
 
 def resolve_conditions(
@@ -86,21 +86,21 @@ def _limit_reference_cost(study: Study, condition: Condition, seed: int, rows: M
         rows: the stored rows by setting, method and seed.
     """
     setting, reference = condition.setting, study.same_cost[condition.method]
-    row, baseline_row = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
-    if row is None or row["status"] != DONE:
+    run, baseline_row = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
+    if run is None or run["status"] != DONE:
         return replace(condition, awaited_method=reference.method)
-    cost_limit = float(row[reference.cost])
-    equals_baseline = condition.overrides == study.list_overrides(setting, study.overrides[study.baseline])
-    if equals_baseline and baseline_row is not None and baseline_row["status"] == DONE:
-        baseline_cost = baseline_row[reference.cost]
+    cost_limit = float(run[reference.cost_name])
+    has_baseline_overrides = condition.overrides == study.list_overrides(setting, study.overrides[study.baseline])
+    if has_baseline_overrides and baseline_row is not None and baseline_row["status"] == DONE:
+        baseline_cost = baseline_row[reference.cost_name]
         if abs(baseline_cost - cost_limit) < baseline_cost / max(baseline_row["rounds"], 1):
             return condition
-    limit_overrides = [f"until.{reference.cost}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
-    limit_overrides += [f"{CLOCK_KEY}=null" for override in condition.overrides if option_name(override) == CLOCK_KEY]
+    limit_overrides = [f"until.{reference.cost_name}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * run['rounds']}"]
+    limit_overrides += [f"{CLOCK_KEY}=null" for override in condition.overrides if find_option(override) == CLOCK_KEY]
     return replace(condition, overrides=definition.merge_overrides(condition.overrides, limit_overrides))
 
 
-def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
+def compare_with_references(study: Study, results: Results) -> list[dict[str, object]]:
     """Return the differences of methods to the reference methods that have their cost.
 
     There is one dictionary per setting and reference.
@@ -124,11 +124,11 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
         method_rows, reference_rows, baseline_rows = (runs.get((setting, method), {}) for method in methods)
         if seeds := sorted(method_rows.keys() & reference_rows.keys()):
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
-            differences = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
+            difference_by_seed = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
             budgets = [(baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds]
             comparison: dict[str, object] = {"setting": study.settings[setting].label, "method": reference.method}
-            comparison |= {"reference": reference_name, "cost": COST_NAMES[reference.cost]}
-            comparison |= {"difference": summarise_differences(differences)}
+            comparison |= {"reference": reference_name, "cost": COST_NAMES[reference.cost_name]}
+            comparison |= {"difference": summarise_differences(difference_by_seed)}
             comparison |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
             comparison["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
             comparisons.append(comparison)

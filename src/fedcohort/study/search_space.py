@@ -37,18 +37,18 @@ TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a 
 
 
 @dataclass(frozen=True)
-class Choice:
+class ValueList:
     """The list `values` of the values that an option may have."""
 
     values: Sequence[Any]
 
-    def contains(self, value: object) -> bool:
+    def allows_value(self, value: object) -> bool:
         """Return whether the option may have `value`."""
         return value in self.values
 
 
 @dataclass(frozen=True)
-class Interval:
+class ValueInterval:
     """The values that an option may have, an interval.
 
     Attributes:
@@ -62,20 +62,20 @@ class Interval:
     log: bool
 
     @property
-    def is_integer(self) -> bool:
+    def has_integer_values(self) -> bool:
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     @property
     def values(self) -> Sequence[int] | None:
         """All integers of the interval; None if it is one of real numbers."""
-        return range(int(self.low), int(self.high) + 1) if self.is_integer else None
+        return range(int(self.low), int(self.high) + 1) if self.has_integer_values else None
 
-    def contains(self, value: object) -> bool:
+    def allows_value(self, value: object) -> bool:
         """Return whether the option may have `value`."""
-        return isinstance(value, int if self.is_integer else int | float) and self.low <= value <= self.high
+        return isinstance(value, int if self.has_integer_values else int | float) and self.low <= value <= self.high
 
 
-Range = Choice | Interval
+OptionRange = ValueList | ValueInterval
 
 
 @dataclass(frozen=True)
@@ -94,12 +94,13 @@ class SearchSpace:
     seeds: Sequence[int]
     settings: Sequence[str]
     metric: str
-    methods: Mapping[str, Mapping[str, Range]]
+    methods: Mapping[str, Mapping[str, OptionRange]]
 
     def count_trials(self, method: str) -> int:
         """Return the number of trials of `method`: at most the number of combinations of its options."""
-        choices = [option_range.values for option_range in self.methods[method].values()]
-        return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in choices)))
+        value_lists = [option_range.values for option_range in self.methods[method].values()]
+        n_combinations = math.prod(math.inf if values is None else len(values) for values in value_lists)
+        return int(min(self.trials, n_combinations))
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
         raise ranges.range_error("tune.seeds", allowed_text, tune_options["seeds"])
     ranges.words("tune.cells", tune_options["cells"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
-    methods = dict[str, dict[str, Range]]()
+    methods = dict[str, dict[str, OptionRange]]()
     for method, method_options in read_mapping("tune.space", tune_options["space"]).items():
         yaml_path = f"tune.space.{method}"
         if not (method_options := read_mapping(yaml_path, method_options)):
@@ -158,7 +159,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     return SearchSpace(tune_options["trials"], tuning_seeds, tuple(tune_options["cells"]), metric, methods)
 
 
-def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
+def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - any value of a yaml
     if isinstance(value, Mapping):
         check_option_names(yaml_path, value, ("low", "high", "log"), ("low", "high"))
         low, high, log = value["low"], value["high"], value.get("log", False)
@@ -167,17 +168,17 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
         ranges.flag(f"{yaml_path}.log", log)
         if not low < high or (log and low <= 0):
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
-        return Interval(low, high, log)
+        return ValueInterval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
     is_scalar_list = is_list and all(element is None or isinstance(element, str | int | float) for element in value)
     if is_scalar_list and len(set(map(spell_value, value))) == len(value):
-        return Choice(tuple(value))
+        return ValueList(tuple(value))
     allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
     raise ranges.range_error(yaml_path, allowed_text, value)
 
 
-def load_tunings(folder: Path) -> dict[str, TuningResult]:
-    """Return the results of finished searches in `tuned.yaml` in `folder`, by the names of the tuned methods.
+def load_tunings(study_folder: Path) -> dict[str, TuningResult]:
+    """Return the results of finished searches in `tuned.yaml` in `study_folder`, by the names of the tuned methods.
 
     Searches without a successful trial are left out. Raises `OptionError` for an invalid file.
     """
@@ -187,14 +188,14 @@ def load_tunings(folder: Path) -> dict[str, TuningResult]:
             commits=Counter(trial_result["commit"] for trial_result in search["tried"]),
             **{name: search[name] for name in RESULT_FIELDS},
         )
-        for method, search in load_searches(folder).items()
+        for method, search in load_searches(study_folder).items()
         if search["words"] and len(search["tried"]) >= search["trials"]
     }
 
 
-def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the content of `tuned.yaml` in `folder` by method; {} without the file. Raises `OptionError`."""
-    tuned_file = folder / TUNED_FILE
+def load_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the content of `tuned.yaml` in `study_folder` by method; {} without the file. Raises `OptionError`."""
+    tuned_file = study_folder / TUNED_FILE
     if not tuned_file.is_file():
         return {}
     with name_file_in_errors(tuned_file, ()):

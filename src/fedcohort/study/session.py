@@ -47,9 +47,9 @@ def print_warnings_once() -> Iterator[None]:
 
     def is_new_warning(log_record: logging.LogRecord) -> bool:
         message_text = log_record.getMessage()
-        is_new_message = log_record.levelno >= logging.WARNING and message_text not in printed_warnings
+        is_new_warning_text = log_record.levelno >= logging.WARNING and message_text not in printed_warnings
         printed_warnings.add(message_text)
-        return is_new_message
+        return is_new_warning_text
 
     terminal_handler.addFilter(is_new_warning)
     try:

@@ -16,7 +16,7 @@ from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
 from fedcohort.study.formats import SIGN_MARKS, join_first_texts
 from fedcohort.study.judge import target_cost
-from fedcohort.study.page_tables import format_few_seeds, format_target, label_method, make_table, split_settings
+from fedcohort.study.page_tables import format_few_seeds, format_method_label, format_target, make_table, split_settings
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import Verdict
@@ -51,7 +51,7 @@ class SpeedVerdict:
 Speeds = Mapping[str, Mapping[ConditionKey, SpeedVerdict]]  # by axis, and by setting and method
 
 
-def measure_speeds(study: Study, results: Results) -> Speeds:
+def measure_speed_ups(study: Study, results: Results) -> Speeds:
     """Return the speed-ups of methods by cost, and by setting and method, where a run of a pair met the target.
 
     Bounds have none. `results` are the stored results of `study`.
@@ -61,17 +61,17 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
     run_costs = {
         cost: {key: {seed: row[cost] for seed, row in rows.items()} for key, rows in runs.items()} for cost in RUN_COSTS
     }
-    speeds: dict[str, dict[ConditionKey, SpeedVerdict]] = {}
+    verdicts_by_cost: dict[str, dict[ConditionKey, SpeedVerdict]] = {}
     for cost_name in COST_LABELS:
         costs = {key: {seed: target_cost(row, cost_name) for seed, row in rows.items()} for key, rows in runs.items()}
-        speeds[cost_name] = {}
+        verdicts_by_cost[cost_name] = {}
         for key, cost_result in compare_axis_costs(costs, untested_conditions, study.comparison_options).items():
             speed_up = cost_result.speed_up
             if speed_up is not None and speed_up.n_unmet < speed_up.n and math.isfinite(speed_up.ratio):
                 baseline = key[0], study.baseline
                 ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in run_costs.items()}
-                speeds[cost_name][key] = SpeedVerdict(speed_up, cost_result.p, cost_result.verdict, ratios)
-    return speeds
+                verdicts_by_cost[cost_name][key] = SpeedVerdict(speed_up, cost_result.p, cost_result.verdict, ratios)
+    return verdicts_by_cost
 
 
 def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) -> list[tuple[str, str, Table]]:
@@ -99,21 +99,22 @@ def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) ->
                 for name in settings:
                     if speed := cost_speeds.get((name, method)):
                         few_seeds_text = format_few_seeds(speed.speed_up.n, baseline_verdicts[name])
-                        row[setting_labels[name]] = f"{format_speed(speed)} {format_cost_ratios(speed)}{few_seeds_text}"
+                        speed_text = f"{format_speed_up(speed)} {format_cost_ratios(speed)}"
+                        row[setting_labels[name]] = f"{speed_text}{few_seeds_text}"
                 if row:
                     empty_cells = dict.fromkeys(setting_labels.values(), EMPTY_CELL)
-                    table_rows.append({"method": label_method(study, method), **empty_cells, **row})
+                    table_rows.append({"method": format_method_label(study, method), **empty_cells, **row})
             caption = f"Speed-up to the target over {study.baseline}, by {COST_LABELS[cost_name]}"
             tables.append((cost_name, title, make_table(table_rows, caption + (title and f": {title}"))))
     return tables
 
 
-def format_speed(speed: SpeedVerdict) -> str:
+def format_speed_up(speed: SpeedVerdict) -> str:
     """Format a `speed`-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
-    bound_mark, ratio_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGN_MARKS[speed.sign]}"
-    return f"{ratio_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{ratio_text}"
+    bound_mark, speed_up_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGN_MARKS[speed.sign]}"
+    return f"{speed_up_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{speed_up_text}"
 
 
 def format_cost_ratios(speed: SpeedVerdict) -> str:
@@ -133,14 +134,14 @@ def describe_faster_methods(study: Study, setting: str, speeds_by_cost: Speeds) 
         speeds_by_cost: speed-ups by cost, and by setting and method.
     """
     cost_texts = []
-    for cost_name, speeds in speeds_by_cost.items():
+    for cost_name, verdict_by_condition in speeds_by_cost.items():
         faster_methods = {
             method: speed
-            for (name, method), speed in speeds.items()
+            for (name, method), speed in verdict_by_condition.items()
             if name == setting and speed.sign > 0 and study.find_role(method) == METHOD
         }
         texts = [
-            f"{method} {format_speed(speed).replace(SIGN_MARKS[1], '')} {format_cost_ratios(speed)}"
+            f"{method} {format_speed_up(speed).replace(SIGN_MARKS[1], '')} {format_cost_ratios(speed)}"
             for method, speed in sorted(faster_methods.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
         cost_texts += [f"{COST_LABELS[cost_name]}: {join_first_texts(texts, MAX_NAMED_METHODS)}"] if texts else []

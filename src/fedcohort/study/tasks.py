@@ -28,7 +28,7 @@ from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composition
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.checks import name_file_in_errors
-from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Overrides, RunKey, Study, option_name
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Overrides, RunKey, Study, find_option
 from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
@@ -76,7 +76,7 @@ class RunOutcome:
         result_columns: columns of `results.parquet` of a run that is done.
         curve: evaluations of a run that is done.
         equal_run: setting, method and seed of an identical run of another condition, whose results these are, or None.
-        folder: folder of the run that is done.
+        run_folder: folder of the run that is done.
     """
 
     status: str
@@ -84,69 +84,72 @@ class RunOutcome:
     result_columns: dict[str, Any] = field(default_factory=dict)
     curve: Evaluations | None = None
     equal_run: RunKey | None = None
-    folder: Path | None = None
+    run_folder: Path | None = None
 
 
-def compose_run(overrides: Overrides, configs: Path) -> Composition:
-    """Compose the configuration of a run with `overrides`, seed 0, and the groups in the folder `configs`.
+def compose_run(overrides: Overrides, configs_folder: Path) -> Composition:
+    """Compose the configuration of a run with `overrides`, seed 0, and the groups in the folder `configs_folder`.
 
     Raises `FedcohortError` for an invalid configuration, for Hydra's errors too.
     """
-    with hydra_errors.raise_one_line_errors(overrides, configs):
-        command_line.check_arguments(overrides, configs)
-        return compose_job((*overrides, "seed=0"), configs)
+    with hydra_errors.raise_one_line_errors(overrides, configs_folder):
+        command_line.check_arguments(overrides, configs_folder)
+        return compose_job((*overrides, "seed=0"), configs_folder)
 
 
 @cache
-def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
-    """Return `config_hash` and `budget` of the runs with `overrides` and the groups in the folder `configs`.
+def identify_run_config(overrides: Overrides, configs_folder: Path) -> dict[str, str]:
+    """Return `config_hash` and `budget` of the runs with `overrides` and the groups in the folder `configs_folder`.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
-    override_value: another machine has the same data in another folder. Raises `FedcohortError`.
+    value: another machine has the same data in another folder. Raises `FedcohortError`.
     """
-    config = deepcopy(dict(compose_run(overrides, configs).config))
+    config = deepcopy(dict(compose_run(overrides, configs_folder).config))
     for override in overrides:
         option_name, _, override_value = override.lstrip("+").partition("=")
         if override_value.startswith("${oc.env:"):
-            *group_names, option = option_name.split(".")
-            reduce(getitem, group_names, config)[option] = override_value
+            *parent_keys, option = option_name.split(".")
+            reduce(getitem, parent_keys, config)[option] = override_value
     return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
 
 
 @cache
-def find_run_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
-    """Return why runs with `overrides` and the groups in `configs` are rejected before data are read, or None."""
-    return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs), configs), None)
+def find_run_refusal(overrides: Overrides, configs_folder: Path) -> Rejection | None:
+    """Return why runs with `overrides` and the groups in `configs_folder` are rejected before data are read.
+
+    The result is None if they are not rejected.
+    """
+    return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs_folder), configs_folder), None)
 
 
-def run_tasks(tasks: Sequence[Task], launch: LaunchOptions) -> Generator[tuple[int, RunOutcome], None, None]:
+def run_tasks(tasks: Sequence[Task], launch_options: LaunchOptions) -> Generator[tuple[int, RunOutcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
     Before the next outcome, a run's folder is removed unless its task keeps it. The sweep's folder is removed once all
-    jobs have ended. Nothing is yielded if `launch`, which says how jobs are started, does not wait for them.
+    jobs have ended. Nothing is yielded if `launch_options`, which says how jobs are started, does not wait for them.
     """
     if not tasks:
         return
     # the folder has the time and the microsecond, so that two commands do not share it
     sweep_id = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
-    sweep = tasks[0].logs / SWEEPS_FOLDER / sweep_id
+    sweep_path = tasks[0].logs / SWEEPS_FOLDER / sweep_id
     job_overrides = [task.job_overrides for task in tasks]
-    sweep_folder.save_plan(sweep, Plan(job_overrides, launcher=launch.launcher))
+    sweep_folder.save_plan(sweep_path, Plan(job_overrides, launcher=launch_options.launcher))
     n_ended_jobs = 0
-    with closing(launch.run(sweep, dict(enumerate(job_overrides)), tasks[0].configs)) as ended_jobs:
+    with closing(launch_options.run(sweep_path, dict(enumerate(job_overrides)), tasks[0].configs)) as ended_jobs:
         for job_number in ended_jobs:
-            outcome = read_outcome(sweep_folder.read_job_record(sweep, job_number), tasks[job_number])
-            yield job_number, outcome
-            discard_run_folder(outcome, tasks[job_number])
+            run_outcome = read_outcome(sweep_folder.read_job_record(sweep_path, job_number), tasks[job_number])
+            yield job_number, run_outcome
+            discard_run_folder(run_outcome, tasks[job_number])
             n_ended_jobs += 1
     if n_ended_jobs == len(tasks):
-        shutil.rmtree(sweep, ignore_errors=True)
+        shutil.rmtree(sweep_path, ignore_errors=True)
 
 
-def discard_run_folder(outcome: RunOutcome, task: Task) -> None:
-    """Remove the run folder of `outcome`, whose results are stored, unless `task` keeps it."""
-    if outcome.folder is not None and not task.keeps_run:
-        shutil.rmtree(outcome.folder, ignore_errors=True)
+def discard_run_folder(run_outcome: RunOutcome, task: Task) -> None:
+    """Remove the run folder of `run_outcome`, whose results are stored, unless `task` keeps it."""
+    if run_outcome.run_folder is not None and not task.keeps_run:
+        shutil.rmtree(run_outcome.run_folder, ignore_errors=True)
 
 
 def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
@@ -155,24 +158,26 @@ def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
         return RunOutcome(FAILED, "its job was never started: repeat the command")
     if job.how in ("done", "skipped") and job.folder is not None:
         try:
-            run_facts, curve = measure_run_folder(job.folder, task.metric)
+            run_facts, metric_curve = measure_run_folder(job.folder, task.metric)
         except FedcohortError as error:
             return RunOutcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
-        start_s, end_s = job.began or 0.0, job.ended or 0.0
-        wall_seconds = measure_earlier_seconds(job.folder, int(1000 * start_s)) + end_s - start_s
-        end_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(end_s))
-        return RunOutcome(DONE, "", {**run_facts, "wall_s": wall_seconds, "when": end_text}, curve, folder=job.folder)
-    reason, log_separator, log_text = job.reason.partition("; log: ")
+        job_start_s, job_end_s = job.began or 0.0, job.ended or 0.0
+        wall_seconds = measure_earlier_seconds(job.folder, int(1000 * job_start_s)) + job_end_s - job_start_s
+        end_time_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(job_end_s))
+        return RunOutcome(
+            DONE, "", {**run_facts, "wall_s": wall_seconds, "when": end_time_text}, metric_curve, run_folder=job.folder
+        )
+    failure_reason, log_separator, log_text = job.reason.partition("; log: ")
     if job.how == "failed" and job.kind in REFUSAL_ERRORS:
-        return RunOutcome(REFUSED, reason)
+        return RunOutcome(REFUSED, failure_reason)
     if job.how == "stopped":
-        reason = "its process was ended by a signal"
+        failure_reason = "its process was ended by a signal"
     if job.how == "stopped" or job.kind == WORKER_DEATH:
-        reason += "; the same command resumes the run"
+        failure_reason += "; the same command resumes the run"
     env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
     if job.kind == "DataError" and env_variable:
-        reason += f" (here by the environment: {env_variable[1]}=folder fedcohort study run ...)"
-    return RunOutcome(FAILED, f"{reason}{log_separator}{log_text}")
+        failure_reason += f" (here by the environment: {env_variable[1]}=folder fedcohort study run ...)"
+    return RunOutcome(FAILED, f"{failure_reason}{log_separator}{log_text}")
 
 
 def measure_earlier_seconds(run_folder: Path, process_start_ms: int) -> float:
@@ -186,7 +191,7 @@ def measure_earlier_seconds(run_folder: Path, process_start_ms: int) -> float:
     return wall_s(start_times, [round_ms for round_ms in read_history(run_folder).times if round_ms < process_start_ms])
 
 
-def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
+def check_conditions(study: Study, conditions: Sequence[Condition], configs_folder: Path) -> None:
     """Check the baseline and the bounds in each setting, and each other method in a setting that accepts it.
 
     A method that decides its number of rounds or evaluations itself is checked in each setting that accepts it.
@@ -194,7 +199,7 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     Args:
         study: the study, which has the conditions.
         conditions: conditions that have runs to do.
-        configs: the folder of the groups of Hydra.
+        configs_folder: the folder of the groups of Hydra.
 
     Raises:
         OptionError: for a configuration that is rejected, and for a `horizon` that the runs do not evaluate.
@@ -202,15 +207,15 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     study_file, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
-        has_schedule = any(option_name(override) in EVALUATION_OPTIONS for override in study.overrides.get(method, ()))
-        must_run = study.find_role(method) in (BASELINE, BOUND)
-        if method in accepted_methods and not must_run and not has_schedule:
+        has_schedule = any(find_option(override) in EVALUATION_OPTIONS for override in study.overrides.get(method, ()))
+        must_be_accepted = study.find_role(method) in (BASELINE, BOUND)
+        if method in accepted_methods and not must_be_accepted and not has_schedule:
             continue
-        if (refusal := find_run_refusal(condition.overrides, configs)) is None:
+        if (refusal := find_run_refusal(condition.overrides, configs_folder)) is None:
             with name_file_in_errors(study_file, ()):
-                check_evaluations(study, condition, compose_run(condition.overrides, configs).config)
+                check_metric_evaluations(study, condition, compose_run(condition.overrides, configs_folder).config)
             accepted_methods.add(method)
-        elif must_run:
+        elif must_be_accepted:
             raise OptionError(f"{study_file}: {condition.setting}, {method}: {refusal.reason}")
         else:
             reason_by_method.setdefault(method, refusal.reason)
@@ -219,7 +224,7 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
             raise OptionError(f"{study_file}: {method}: {reason}")
 
 
-def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
+def check_metric_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
     """Raise `OptionError` if runs of `condition` never evaluate the study's metric, or not in its horizon.
 
     They need an evaluation up to the horizon, and as many rounds as the horizon or more.
@@ -229,15 +234,15 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
     option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
-    rounds, eval_interval = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
-    n_evaluations = rounds // eval_interval if eval_interval else 0
-    schedule_text = f"rounds={rounds}" + (f" {option}={eval_interval}" if option else "")
+    n_rounds, eval_interval = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    n_evaluations = n_rounds // eval_interval if eval_interval else 0
+    schedule_text = f"rounds={n_rounds}" + (f" {option}={eval_interval}" if option else "")
     condition_name = f"{condition.setting}, {condition.method}"
     if not n_evaluations:
         raise OptionError(
-            f"{condition_name}: {schedule_text} measures {study.metric} in no round: set {option} in [1, {rounds}]"
+            f"{condition_name}: {schedule_text} measures {study.metric} in no round: set {option} in [1, {n_rounds}]"
         )
-    if study.horizon is not None and not eval_interval <= study.horizon <= rounds:
+    if study.horizon is not None and not eval_interval <= study.horizon <= n_rounds:
         rounds_text = f"the evaluated rounds of {condition_name} ({schedule_text})"
-        allowed_text = f"an integer in [{eval_interval}, {rounds}], {rounds_text}, or null"
+        allowed_text = f"an integer in [{eval_interval}, {n_rounds}], {rounds_text}, or null"
         raise ranges.range_error("horizon", allowed_text, study.horizon)

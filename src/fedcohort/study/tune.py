@@ -31,7 +31,7 @@ from fedcohort.startup.options import make_unknown_option_error, spell_value
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import STUDY_FILE, Overrides, Study, find_clock_limit
 from fedcohort.study.runner import PrintLine
-from fedcohort.study.search_space import TUNED_FILE, Choice, Range, SearchSpace, load_searches
+from fedcohort.study.search_space import TUNED_FILE, OptionRange, SearchSpace, ValueList, load_searches
 from fedcohort.study.tasks import Task, compose_run, run_tasks
 
 INSTALL_COMMAND = 'pip install --constraint constraints.txt --editable ".[sweep]"'
@@ -59,7 +59,7 @@ class Tuning:
     print_line: PrintLine
     launch: LaunchOptions = field(default_factory=LaunchOptions)
 
-    def run(self, methods: Sequence[str]) -> None:
+    def tune_methods(self, methods: Sequence[str]) -> None:
         """Search the best options of each of `methods`, one after the other.
 
         Raises `OptionError` before the first trial for an unknown option, or a range that lacks the option's default.
@@ -67,16 +67,16 @@ class Tuning:
         with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
             default_options = {method: self._read_default_options(method) for method in methods}
         for method in methods:
-            self._search_options(method, default_options[method])
+            self._search_best_options(method, default_options[method])
 
-    def _search_options(self, method: str, default_options: Mapping[str, Any]) -> None:
+    def _search_best_options(self, method: str, default_options: Mapping[str, Any]) -> None:
         optuna = import_optuna()
-        options, digest = self.space.methods[method], self._digest_search(method)
+        options, digest = self.space.methods[method], self._compute_search_digest(method)
         search = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*search["tried"], *search["spare"]] if search.get("stamp") == digest else []
         trial_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
-        sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
-        optuna_study = optuna.create_study(direction="maximize", sampler=sampler)
+        trial_sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
+        optuna_study = optuna.create_study(direction="maximize", sampler=trial_sampler)
         optuna_study.enqueue_trial(default_options)
         done_trials: dict[Overrides, Trial] = {}
         n_trials = self.space.count_trials(method)
@@ -90,14 +90,14 @@ class Tuning:
             states = optuna.trial.TrialState
             optuna_study.tell(suggestion, trial["value"], states.FAIL if trial["value"] is None else states.COMPLETE)
             if is_repeated_trial:  # no trial is done twice; where options have few combinations, try the next one
-                if (new_values := _find_new_values(options, done_trials)) is not None:
-                    optuna_study.enqueue_trial(new_values)
+                if (untried_values := _find_untried_values(options, done_trials)) is not None:
+                    optuna_study.enqueue_trial(untried_values)
                 continue
             done_trials[overrides] = trial
             if is_new_trial:  # the file stays unchanged while stored trials are replayed
-                self._write_search(method, digest, done_trials, trial_by_overrides)
+                self._write_tuned_file(method, digest, done_trials, trial_by_overrides)
             self.print_line(f"{method} [{len(done_trials)}/{n_trials}] {' '.join(overrides)}: {_format_trial(trial)}")
-        self._write_search(method, digest, done_trials, trial_by_overrides)
+        self._write_tuned_file(method, digest, done_trials, trial_by_overrides)
         if n_failed_trials := sum(trial["value"] is None for trial in done_trials.values()):
             self.print_line(
                 f"{method}: {n_failed_trials} of {len(done_trials)} trials have no value and are not repeated; "
@@ -112,10 +112,10 @@ class Tuning:
         options = dict(flatten_config(compose_run(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
         for name, option_range in self.space.methods[method].items():
             if name not in options:
-                group_name = name.partition(".")[0]
-                known_options = [option for option in options if option.startswith(f"{group_name}.")] or list(options)
+                option_group = name.partition(".")[0]
+                known_options = [option for option in options if option.startswith(f"{option_group}.")] or list(options)
                 raise make_unknown_option_error(f"tune.space.{method}", name, known_options)
-            if not option_range.contains(options[name]):
+            if not option_range.allows_value(options[name]):
                 raise OptionError(
                     f"tune.space.{method}.{name} must include the default {spell_value(options[name])}, the first "
                     "trial: add it"
@@ -135,37 +135,37 @@ class Tuning:
         Its `mean` is the mean result of its runs, or None if a run was rejected or failed.
         """
         tasks = self._list_trial_runs(method, overrides)
-        outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
-        commit, is_dirty = provenance.current_commit()
-        commit_text = f"{commit[:10]}{' with uncommitted changes' if is_dirty else ''}"
+        run_outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
+        commit, has_uncommitted_code = provenance.current_commit()
+        commit_text = f"{commit[:10]}{' with uncommitted changes' if has_uncommitted_code else ''}"
         trial: Trial = {"words": list(overrides), "value": None, "commit": commit_text}
         options, run_results = self.study.comparison_options, []
-        for task, outcome in zip(tasks, outcomes, strict=True):
+        for task, outcome in zip(tasks, run_outcomes, strict=True):
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
-            curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
-            run_results.append(measure_run(curve, options.result, options.horizon))
+            metric_curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
+            run_results.append(measure_run(metric_curve, options.result, options.horizon))
         mean = float(np.mean(run_results))
         return {**trial, "value": mean} if math.isfinite(mean) else {**trial, "reason": f"its mean is {mean}"}
 
-    def _digest_search(self, method: str) -> str:
+    def _compute_search_digest(self, method: str) -> str:
         """Return a digest of the search of `method`, 12 hex digits, by which trials of another search are recognised.
 
         The number of trials does not count, so that a search can be extended.
         """
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
-        result_rule = {"result": self.study.result, "horizon": self.study.horizon}
-        rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
-        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share_rule, *rules]
-        search_text = json.dumps(facts)
+        late_share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
+        result_rule = {"result": self.study.result_kind, "horizon": self.study.horizon}
+        result_rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
+        run_facts, metric = [[run.overrides, run.seed] for run in runs], self.space.metric
+        search_text = json.dumps([run_facts, options, metric, None, *late_share_rule, *result_rules])
         return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
-    def _write_search(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
+    def _write_tuned_file(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
         trials = [trial for trial in done_trials.values() if trial["value"] is not None]
         best_trial: Trial = max(trials, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
-        default_value = next(iter(done_trials.values()))["value"]
+        default_trial_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.count_trials(method),
             "seeds": list(self.space.seeds),
@@ -173,7 +173,7 @@ class Tuning:
             "metric": self.space.metric,
             "words": list(best_trial["words"]),
             "value": best_trial["value"],
-            "default": math.nan if default_value is None else default_value,
+            "default": math.nan if default_trial_value is None else default_trial_value,
             "stamp": search_digest,
             "tried": list(done_trials.values()),
             "spare": [trial for overrides, trial in all_trials.items() if overrides not in done_trials],
@@ -196,10 +196,12 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
 
 
 def _make_overrides(value_by_option: Mapping[str, object]) -> Overrides:
-    return tuple(f"{name}={spell_value(value)}" for name, value in value_by_option.items())
+    return tuple(f"{name}={spell_value(option_value)}" for name, option_value in value_by_option.items())
 
 
-def _find_new_values(options: Mapping[str, Range], tried_overrides: Collection[Overrides]) -> dict[str, object] | None:
+def _find_untried_values(
+    options: Mapping[str, OptionRange], tried_overrides: Collection[Overrides]
+) -> dict[str, object] | None:
     """Return the first combination of values, by option, that was not tried.
 
     The result is None if all were tried, or if the range of an option is an interval of real numbers.
@@ -211,14 +213,14 @@ def _find_new_values(options: Mapping[str, Range], tried_overrides: Collection[O
     value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
     if len(value_lists) < len(options):
         return None
-    combinations = (dict(zip(options, new_values, strict=True)) for new_values in product(*value_lists))
+    combinations = (dict(zip(options, option_values, strict=True)) for option_values in product(*value_lists))
     return next((values for values in combinations if _make_overrides(values) not in tried_overrides), None)
 
 
-def _suggest(trial: Any, name: str, option_range: Range) -> object:  # noqa: ANN401 - Optuna's
-    if isinstance(option_range, Choice):
-        return trial.suggest_categorical(name, list(option_range.values))
-    suggest_number = trial.suggest_int if option_range.is_integer else trial.suggest_float
+def _suggest(suggested_trial: Any, name: str, option_range: OptionRange) -> object:  # noqa: ANN401 - Optuna's
+    if isinstance(option_range, ValueList):
+        return suggested_trial.suggest_categorical(name, list(option_range.values))
+    suggest_number = suggested_trial.suggest_int if option_range.has_integer_values else suggested_trial.suggest_float
     return suggest_number(name, option_range.low, option_range.high, log=option_range.log)
 
 

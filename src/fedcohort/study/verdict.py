@@ -20,15 +20,15 @@ class PValues:
     """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
-        within_setting: corrected over all methods of the setting. An oracle, a reference, a bound or a method with too
-            few seeds is in no family and keeps its p.
-        within_method: corrected over all settings of the method, or of its variants; without a family it is p.
-        in_study: corrected over all methods in all settings; NaN for a row that is in no family.
+        p_within_setting: corrected over all methods of the setting. An oracle, a reference, a bound or a method with
+            too few seeds is in no family and keeps its p.
+        p_within_method: corrected over all settings of the method, or of its variants; without a family it is p.
+        p_in_study: corrected over all methods in all settings; NaN for a row that is in no family.
     """
 
-    within_setting: float = math.nan
-    within_method: float = math.nan
-    in_study: float = math.nan
+    p_within_setting: float = math.nan
+    p_within_method: float = math.nan
+    p_in_study: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class MethodVerdict:
         costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         n_reached_seeds: number of seeds that met the target.
-        ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
+        n_early_ends: number of seeds that completed their rounds before the clock that was to end them.
         n_other_code_seeds: number of seeds whose code behaves differently from the current code (`compare_code.py`).
     """
 
@@ -69,7 +69,7 @@ class MethodVerdict:
     costs: Mapping[str, float]
     target: Mapping[str, float]
     n_reached_seeds: int
-    ended_by_rounds: int
+    n_early_ends: int
     n_other_code_seeds: int
 
     @property
@@ -78,7 +78,7 @@ class MethodVerdict:
         return sign_of_verdict(self.verdict)
 
     @property
-    def is_compared(self) -> bool:
+    def has_difference(self) -> bool:
         """Whether the method has a difference to the baseline."""
         return self.difference is not NO_DIFFERENCE
 
@@ -132,12 +132,12 @@ class SettingVerdict:
 
     def has_sure_winner(self, alpha: float) -> bool:
         """Return whether a method is better at level `alpha` after one correction over all methods and settings."""
-        return any(method.p_values.in_study < alpha for method in self.find_better_methods())
+        return any(method.p_values.p_in_study < alpha for method in self.find_better_methods())
 
     def find_diverged_methods(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than `baseline`, the worst first; they have no test."""
-        n_baseline_diverged = self.methods[baseline].n_diverged if baseline in self.methods else 0
-        diverged_methods = [method for method in self.methods.values() if method.n_diverged > n_baseline_diverged]
+        n_baseline_diverged_seeds = self.methods[baseline].n_diverged if baseline in self.methods else 0
+        diverged_methods = [method for method in self.methods.values() if method.n_diverged > n_baseline_diverged_seeds]
         return sorted((m for m in diverged_methods if m.role == METHOD), key=lambda method: -method.n_diverged)
 
 
@@ -165,4 +165,4 @@ class Verdict:
     @property
     def n_tests(self) -> int:
         """Number of tests of methods over all settings, for which `PValues.in_study` is corrected."""
-        return sum(math.isfinite(method.p_values.in_study) for method in self.methods)
+        return sum(math.isfinite(method.p_values.p_in_study) for method in self.methods)
