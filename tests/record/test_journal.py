@@ -255,7 +255,11 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "reader",
-    [partial(Summary, full=False), partial(Figures, formats=["png"], always=True), lambda: MlflowTracker(**TRACKER)],
+    [
+        partial(Summary, full=False),
+        partial(Figures, formats=["png"], always=True),
+        lambda: MlflowTracker(**TRACKER),
+    ],
     ids=["summary", "figures", "mlflow"],
 )
 def test_a_journal_must_exist_for_its_readers(tmp_path: Path, reader: Callable[[], Observer]) -> None:

@@ -11,7 +11,7 @@ from excess_loss_example import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.speeds import Speeds
-from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, to_json, write_page
+from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, list_diagnosis_facts, write_diagnosis_page
 from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
 from record.example_run import make_run_info
 
@@ -80,13 +80,13 @@ def test_uneven_cohorts_and_persistent_speeds(diagnosis: Diagnosis) -> None:
 
 
 def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
-    page = write_page(tmp_path, diagnosis)
+    page = write_diagnosis_page(tmp_path, diagnosis)
     html = page.read_text()
     assert "<table" in html
     assert "data:image/png" in html
     assert (tmp_path / PICTURE_FILE).is_file()
     numbers = json.loads((tmp_path / "diagnosis.json").read_text())
-    assert numbers == json.loads(json.dumps(to_json(diagnosis)))
+    assert numbers == json.loads(json.dumps(list_diagnosis_facts(diagnosis)))
     assert [client["client"] for client in numbers["label_noise"]["clients"][:2]] == [5, 3]
     assert numbers["advice"] == "noise"
 

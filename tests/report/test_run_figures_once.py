@@ -35,9 +35,9 @@ def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Fi
 def test_curves_by_time_are_drawn_where_rounds_differ() -> None:
     """Of a run of 4 rounds: the second half twice as slow is off by 1/2 - 1/3 in the middle."""
     steps = np.arange(5.0)
-    assert curves.has_equal_rounds(3 * steps, steps)
-    assert curves.has_equal_rounds(np.zeros(5), steps)
-    assert not curves.has_equal_rounds(np.array([0.0, 1, 2, 4, 6]), steps)
+    assert curves.rounds_are_equal(3 * steps, steps)
+    assert curves.rounds_are_equal(np.zeros(5), steps)
+    assert not curves.rounds_are_equal(np.array([0.0, 1, 2, 4, 6]), steps)
 
 
 def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(

@@ -13,7 +13,7 @@ from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_figures
-from fedcohort.report.run_figures import Figures, average_correlations, redraw_run, write_page
+from fedcohort.report.run_figures import Figures, average_score_correlations, redraw_run, write_run_page
 from record.example_run import make_report, make_run_info, replay_run
 from report.test_run_figures import NAMES
 
@@ -62,7 +62,7 @@ def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
     facts = make_run_info(tmp_path / "run")
     replay_run([Journal(), Summary(full=False), RunStatus()], facts)
     (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
-    text = write_page(facts, read_history(facts.folder), []).read_text()
+    text = write_run_page(facts, read_history(facts.folder), []).read_text()
     assert "<td>12.5 s</td>" in text
     assert "to 90 % of its best" in text
 
@@ -74,10 +74,10 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     for step, rho in ((1, -0.5), (2, 0.25)):
         metrics = {"select/score_noise": rho, "select/score_seconds": 2 * rho}
         writer.observe(dataclasses.replace(make_report(step), metrics=metrics))
-    means = average_correlations(facts, read_history(facts.folder))
+    means = average_score_correlations(facts, read_history(facts.folder))
     assert list(means.items()) == [("expected seconds", -0.25), ("label noise", -0.125)]
     alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
-    assert list(average_correlations(alike, read_history(facts.folder))) == ["expected seconds"]
+    assert list(average_score_correlations(alike, read_history(facts.folder))) == ["expected seconds"]
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
@@ -88,6 +88,6 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     replay_run([Journal(), Summary(full=False), RunStatus()], facts)
     history = read_history(facts.folder)
     history.metrics[attack] = 1.0
-    text = write_page(facts, history, []).read_text()
+    text = write_run_page(facts, history, []).read_text()
     assert "<script" not in text
     assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 4, "title, choice, class, tag"

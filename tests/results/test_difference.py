@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.results.difference import estimate_mean, paired_difference, summarise_differences, t_test
+from fedcohort.results.difference import estimate_mean, paired_difference, run_t_test, summarise_differences
 from results.statistics_cases import close_to, load_case
 
 
@@ -48,7 +48,7 @@ def test_differences_without_an_interval() -> None:
 def test_the_interval_covers_the_truth(n: int) -> None:
     """2,000 normal samples: two standard errors of a share of .95 are .01."""
     x = np.random.default_rng(n).normal(1.0, 1.0, (2000, n))
-    half, _ = t_test(x)
+    half, _ = run_t_test(x)
     assert 0.935 <= (np.abs(x.mean(axis=1) - 1.0) <= half).mean() <= 0.965
     summary = summarise_differences(dict(enumerate(x[0])))
     test = stats.ttest_1samp(x[0], 0.0)

@@ -3,7 +3,7 @@
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.metric import MetricUnit, default_rules, find_metric_sign, find_metric_unit, lower_is_better
+from fedcohort.results.metric import MetricUnit, choose_rules, find_metric_sign, find_metric_unit, lower_is_better
 
 
 def test_the_better_direction_of_a_metric() -> None:
@@ -30,5 +30,5 @@ def test_units_of_metrics() -> None:
 
 
 def test_only_accuracies_have_a_minimum_effect() -> None:
-    assert default_rules("clients/acc_worst5").least == 0.005
-    assert (default_rules("test/loss").least, default_rules("test/loss").worth) == (0.0, 0.0)
+    assert choose_rules("clients/acc_worst5").least == 0.005
+    assert (choose_rules("test/loss").least, choose_rules("test/loss").worth) == (0.0, 0.0)

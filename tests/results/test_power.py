@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.results.difference import t_test
+from fedcohort.results.difference import run_t_test
 from fedcohort.results.power import count_seeds, find_detectable_difference
 from results.statistics_cases import load_case
 
@@ -26,7 +26,7 @@ def test_the_smallest_detectable_difference_is_the_inverse() -> None:
 def test_the_computed_number_of_seeds_has_the_power() -> None:
     n = count_seeds(1.0, 1.0)
     assert n == 10
-    _, p = t_test(np.random.default_rng(0).normal(1.0, 1.0, (4000, n)))
+    _, p = run_t_test(np.random.default_rng(0).normal(1.0, 1.0, (4000, n)))
     assert (p < 0.05).mean() == pytest.approx(0.8, abs=0.025)
 
 

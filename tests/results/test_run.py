@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.run import average_over_time, compute_run_result, fit_late_slope, late_window
+from fedcohort.results.run import average_over_clock, compute_run_result, fit_late_slope, late_window
 from results.statistics_cases import close_to, load_case
 
 
@@ -33,5 +33,5 @@ def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
 def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
     values = np.array([0.1, 0.5, 0.8, 0.9])
-    assert average_over_time(np.array([0.0, 30, 54, 61]), values, 60.0) == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
-    assert average_over_time(np.array([0.0, 10, 20, 30]), values, 60.0) == pytest.approx(0.9)
+    assert average_over_clock(np.array([0.0, 30, 54, 61]), values, 60.0) == pytest.approx(0.4 * 0.5 + 0.6 * 0.8)
+    assert average_over_clock(np.array([0.0, 10, 20, 30]), values, 60.0) == pytest.approx(0.9)

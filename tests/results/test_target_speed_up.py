@@ -5,8 +5,17 @@ import math
 import numpy as np
 import pytest
 
-from fedcohort.results.difference import t_test
-from fedcohort.results.target import AT_LEAST, AT_MOST, EXACT, RESTRICTED, Cost, SpeedUp, judge_speed, measure_speed_up
+from fedcohort.results.difference import run_t_test
+from fedcohort.results.target import (
+    AT_LEAST,
+    AT_MOST,
+    EXACT,
+    RESTRICTED,
+    Cost,
+    SpeedUp,
+    judge_speed_up,
+    measure_speed_up,
+)
 from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
 from results.statistics_cases import close_to, load_case
 
@@ -56,10 +65,10 @@ def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
     result = measure_speed_up(costs(40, 44, 48), costs(20, 21, 25))
     censored = measure_speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
     assert 1 < censored.ratio < result.ratio
-    assert judge_speed(result, result.p, Rules()) == FASTER
-    assert judge_speed(censored, censored.p, Rules()) == NOT_SETTLED
+    assert judge_speed_up(result, result.p, Rules()) == FASTER
+    assert judge_speed_up(censored, censored.p, Rules()) == NOT_SETTLED
     unmet = measure_speed_up(costs(40, None, None), costs(20, None, None))
-    assert judge_speed(unmet, 0.01, Rules()) == UNREACHED
+    assert judge_speed_up(unmet, 0.01, Rules()) == UNREACHED
     free = measure_speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
     assert math.isnan(free.ratio)
 
@@ -78,7 +87,7 @@ def test_evaluation_noise_is_rarely_a_speed_up() -> None:
     crossing = np.where(met.any(axis=-1), met.argmax(axis=-1) + window, np.inf)  # rounds, from 1
     restricted = np.minimum(crossing, rounds)  # all runs have one budget
     logs = np.log(restricted[0]) - np.log(restricted[1])
-    _, p = t_test(logs + rng.normal(0, 1e-12, logs.shape))
+    _, p = run_t_test(logs + rng.normal(0, 1e-12, logs.shape))
     faster = (p < 0.05) & (logs.mean(axis=-1) >= math.log(1.05))
     assert faster.mean() <= 0.08
     pair = [

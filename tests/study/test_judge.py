@@ -209,7 +209,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
     entries = {pair: CellResult({}, estimate_mean([0.5]), difference, p=0.03) for pair in pairs}
     adjusted = adjust_p_values(study, entries)
-    assert {pair: p.in_study for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
+    assert {pair: p.p_in_study for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
     assert list(adjusted) == pairs
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from scipy import stats
 
-from fedcohort.results.verdict import adjust_holm
+from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.study import report
 from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge_study
@@ -148,7 +148,7 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     setting = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
     ranks = judge_study(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
     assert ranks is not None
-    ps = adjust_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
+    ps = adjust_p_by_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
     assert [ranks.overall_results[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 

@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.job import JobContext
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.record.history import read_history
-from fedcohort.results.run import average_over_time
+from fedcohort.results.run import average_over_clock
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.run import run as train
 from fedcohort.study import report, runner
@@ -172,7 +172,7 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     results = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
     assert results.rows[key]["late"] == pytest.approx(
-        average_over_time(results.curves[key].costs["virtual_s"], results.curves[key].values, 1000.0)
+        average_over_clock(results.curves[key].costs["virtual_s"], results.curves[key].values, 1000.0)
     )
     assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].values[-3:].mean()))
     report.write_study_report(study, results)

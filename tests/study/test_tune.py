@@ -215,7 +215,9 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
     study = write_study(tmp_path, tune={**TUNING, "space": spaces})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(["ucb_cs", "round_robin"])
+        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(
+            ["ucb_cs", "round_robin"]
+        )
 
 
 def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from fedcohort.api.run import RunResult
 from fedcohort.api.sweep import SweepResult
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.tables import frame_results
+from fedcohort.report.comparison.tables import make_result_frame
 from fedcohort.results.compare_cost import COST_AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import BETTER_CHOICES
@@ -124,7 +124,7 @@ class Comparison:
     @cached_property
     def table(self) -> "pd.DataFrame":
         """One row per condition and metric, with mean, paired difference, interval, p, verdict and costs."""
-        return frame_results(self.answer)
+        return make_result_frame(self.answer)
 
     @cached_property
     def verdicts(self) -> list[str]:

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     else:
         run_folder = _train_with_random_selection(arguments)
     diagnosis = diagnose_run(run_folder)
-    page_path = page.write_page(run_folder, diagnosis)
+    page_path = page.write_diagnosis_page(run_folder, diagnosis)
     terminal = make_console()
     page_text = page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS)
     if terminal.is_terminal:

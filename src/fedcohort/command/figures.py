@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from fedcohort import ranges
 from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.console.terminal import print_for_each
-from fedcohort.report.run_figures import check_formats, draw_round, redraw_run
+from fedcohort.report.run_figures import check_figure_formats, draw_round, redraw_run
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """
     run_folders, options = read_folders_and_options(arguments, ("round", "formats"))
-    round_text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
+    round_text, formats = options.get("round"), check_figure_formats(options.get("formats", "png").split(","))
     if round_text is None:
         return print_for_each(run_folders, lambda folder: "\n".join(map(str, redraw_run(folder, formats))))
     ranges.integer("round", int(round_text) if round_text.isdecimal() else round_text, "[1, inf)")

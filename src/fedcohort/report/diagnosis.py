@@ -29,10 +29,10 @@ UNKNOWN_ADVICE_TEXTS = {
 }
 
 
-def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> str:
-    """Return the page of `diagnosis` in Markdown, with at most `max_rows` rows of clients."""
+def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROWS) -> str:
+    """Return the page of `diagnosis` in Markdown, with at most `max_client_rows` rows of clients."""
     last_valid_probe = diagnosis.valid_probes[-1] if diagnosis.valid_probes else None
-    client_rows = list_clients(diagnosis)
+    client_rows = list_client_rates(diagnosis)
     return render(
         "diagnosis.md.j2",
         info=diagnosis.info,
@@ -49,8 +49,8 @@ def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> s
         n_noisier=0 if last_valid_probe is None else int(last_valid_probe.noise.is_noisier.sum()),
         n_answered=0 if last_valid_probe is None else len(last_valid_probe.clients),
         rate=diagnosis.rate_of_noisier_clients,
-        rows=client_rows[:max_rows],
-        hidden=max(len(client_rows) - max_rows, 0),
+        rows=client_rows[:max_client_rows],
+        hidden=max(len(client_rows) - max_client_rows, 0),
         truth_known=bool(diagnosis.info.noise_rate.any()),
         skew=diagnosis.skew,
         quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.n_client_classes, [0.25, 0.75]),
@@ -80,7 +80,7 @@ def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
     return measured_gains
 
 
-def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """Return id, group, estimated and simulated rate of wrong labels of each client, the highest estimate first.
 
     The clients are those of the last valid probe in `diagnosis`.
@@ -97,7 +97,7 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return sorted(client_rows, key=lambda client_row: -client_row["rate"])
 
 
-def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
+def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
     """Return the numbers of `diagnosis` for other programs, by name."""
     skew, speeds = diagnosis.skew, diagnosis.speeds
     return {
@@ -113,7 +113,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
                 }
                 for probe_result in diagnosis.probe_results
             ],
-            "clients": list_clients(diagnosis),
+            "clients": list_client_rates(diagnosis),
         },
         "classes": None
         if skew is None
@@ -135,15 +135,15 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
 
 def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
     """Return the figure of the excess rates of wrong labels in `diagnosis`; groups differ in colour and marker."""
-    rows = list_clients(diagnosis)[::-1]
-    figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
+    rows = list_client_rates(diagnosis)[::-1]
+    figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
-    for group, colour, marker_shape in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
+    for group, group_colour, marker_shape in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
         group_rows = [(position, row) for position, row in enumerate(rows) if row["group"] == group]
         if not group_rows:
             continue
         row_positions, excess_rates = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
-        axes.plot(row_positions, excess_rates, marker_shape, markersize=3, color=colour, label=group or "others")
+        axes.plot(row_positions, excess_rates, marker_shape, markersize=3, color=group_colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
         true_rates = [row["truth"] for row in rows]
         axes.plot(range(len(rows)), true_rates, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
@@ -155,14 +155,14 @@ def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
     return figure
 
 
-def write_page(folder: Path, diagnosis: Diagnosis) -> Path:
-    """Write figure, page and numbers of `diagnosis` into the run's folder `folder`, and return the page."""
+def write_diagnosis_page(run_folder: Path, diagnosis: Diagnosis) -> Path:
+    """Write figure, page and numbers of `diagnosis` into the run's folder `run_folder`, and return the page."""
     page = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
-        (folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
-        style.save_figure(draw_noise_rates(diagnosis), folder / PICTURE_FILE)
+        (run_folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
+        style.save_figure(draw_noise_rates(diagnosis), run_folder / PICTURE_FILE)
         heading = "## Classes and sizes"
         page = page.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
-    write_atomically(folder / JSON_FILE, json.dumps(to_json(diagnosis), indent=1))
-    write_atomically(folder / PAGE_FILE, render_document("Diagnosis", page, folder))
-    return folder / PAGE_FILE
+    write_atomically(run_folder / JSON_FILE, json.dumps(list_diagnosis_facts(diagnosis), indent=1))
+    write_atomically(run_folder / PAGE_FILE, render_document("Diagnosis", page, run_folder))
+    return run_folder / PAGE_FILE

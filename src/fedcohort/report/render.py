@@ -91,7 +91,7 @@ def _make_environment() -> "Environment":
 
     environment = Environment(
         loader=PackageLoader("fedcohort.report"),
-        autoescape=lambda name: name is not None and ".html" in name,
+        autoescape=lambda template_name: template_name is not None and ".html" in template_name,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

@@ -52,7 +52,7 @@ class Figures(Observer):
 
     def __init__(self, formats: Sequence[str], always: bool) -> None:
         ranges.flag("always", always)
-        self._formats, self._always = check_formats(formats), always
+        self._formats, self._always = check_figure_formats(formats), always
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
@@ -79,7 +79,7 @@ class Figures(Observer):
             log.warning("the figures could not be drawn (%s); draw them with: %s", error, figures_command)
 
 
-def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
+def check_figure_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return `formats`, suffixes of figure files; raise `OptionError` for an unknown one, and without `png`."""
     allowed_text = f"a list of png and, if wanted, {' and '.join(style.FILE_FORMATS[1:])}"
     if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FILE_FORMATS):
@@ -95,7 +95,7 @@ def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = 
         status: how the run ended; None for the status in its folder.
         formats: suffixes of the figures' files.
     """
-    history, folder = _read_run(info)
+    history, folder = _read_journal(info)
     figure_by_name = {
         "partition": partition.draw_partition(info),
         "accuracy": curves.draw_accuracy(info, history),
@@ -107,7 +107,7 @@ def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = 
         "timeline": timeline.draw_timeline(info, history),
     }
     figure_files = _save_figures(figure_by_name, folder, formats)
-    return [*figure_files, write_page(info, history, figure_files, status)]
+    return [*figure_files, write_run_page(info, history, figure_files, status)]
 
 
 def redraw_run(folder: Path, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
@@ -131,7 +131,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
         CheckpointError: the folder holds no run.
     """
     info = metadata.load_info(folder)
-    history, figures = _read_run(info)
+    history, figures = _read_journal(info)
     scored_rounds, timed_rounds = one_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed_rounds and step not in (*scored_rounds, *timed_rounds):
         allowed_text = f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}"
@@ -148,7 +148,7 @@ def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Se
     return [path for figure, png_file in figures_and_paths for path in style.save_figure(figure, png_file, formats)]
 
 
-def _read_run(info: RunInfo) -> tuple[History, Path]:
+def _read_journal(info: RunInfo) -> tuple[History, Path]:
     """Return the journal of the run `info`, and the folder of its figures, which is created.
 
     Raises `OptionError` if that folder is a link, and `CheckpointError` without a journal.
@@ -161,7 +161,7 @@ def _read_run(info: RunInfo) -> tuple[History, Path]:
     return history, folder
 
 
-def write_page(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
+def write_run_page(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
     """Write `report.html` and return its path.
 
     Args:
@@ -177,11 +177,11 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
-        traffic=sum(summary["bytes"].get(direction) or 0.0 for direction in ("down", "up")),  # these include the probes
+        traffic=sum(summary["bytes"].get(byte_kind) or 0.0 for byte_kind in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
         files=figure_files,
         picture=Picture,
-        correlations=average_correlations(info, history),
+        correlations=average_score_correlations(info, history),
         costs=list_cost_rows(summary),
         metrics=_tabulate_metrics(summary),
     )
@@ -207,7 +207,7 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
     )
 
 
-def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
+def average_score_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the mean over rounds of the rank correlation of the selector's scores with each property of the clients.
 
     Properties in which the clients do not differ are left out. The keys are labels, those of the largest means first.
@@ -216,12 +216,12 @@ def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
         info: the run.
         history: the run's journal.
     """
-    mean_by_fact = {
+    mean_by_label = {
         selector_state.STYLE_BY_FACT[client_fact][1]: float(np.nanmean(values))
         for client_fact in selector_state.list_varying_facts(info)
         if (values := history.metrics.get(f"{METRIC_PREFIX}score_{client_fact}")) is not None and values.notna().any()
     }
-    return dict(sorted(mean_by_fact.items(), key=lambda fact_and_mean: -abs(fact_and_mean[1])))
+    return dict(sorted(mean_by_label.items(), key=lambda label_and_mean: -abs(label_and_mean[1])))
 
 
 def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from fedcohort.results.method_names import name_method
 if TYPE_CHECKING:
     import pandas as pd
 EMPTY_CELL = "–"
-LONG_TEXT = 30  # characters above which a cell with letters is a text, which may wrap
+MAX_SHORT_LENGTH = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 CellFormat = str | Callable[[Any], str]
@@ -29,14 +29,14 @@ class Table:
         caption: describes the table, with unit, interval and number of seeds.
         formats: format of a column: a format specification such as `.1f`, or a function of the value. A missing value
             is shown as a dash.
-        titles: the shown columns with their headings, in order; by default all columns under their names.
+        shown_titles: the shown columns with their headings, in order; by default all columns under their names.
         values: content of a CSV file if the frame contains formatted texts.
     """
 
     frame: "pd.DataFrame"
     caption: str
     formats: Mapping[str, CellFormat] = field(default_factory=dict)
-    titles: Mapping[str, str] | None = None
+    shown_titles: Mapping[str, str] | None = None
     values: "pd.DataFrame | None" = None
 
     @cached_property
@@ -53,14 +53,14 @@ class Table:
     @cached_property
     def texts(self) -> set[int]:
         """The positions of the columns with long texts, except the first; they are left-aligned and wrap."""
-        cells = ((i, cell) for row in self.rows for i, cell in enumerate(row) if i)
-        return {i for i, cell in cells if len(cell) > LONG_TEXT and re.search("[A-Za-z]{3}", cell)}
+        numbered_cells = ((i, cell) for row in self.rows for i, cell in enumerate(row) if i)
+        return {i for i, cell in numbered_cells if len(cell) > MAX_SHORT_LENGTH and re.search("[A-Za-z]{3}", cell)}
 
     @cached_property
     def names(self) -> set[int]:
         """The positions of the columns whose cells are mostly names, except the first; they are left-aligned."""
         starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.headings))]
-        return {i for i, flags in enumerate(starts_with_letter) if i and 2 * sum(flags) > len(flags)}
+        return {i for i, cell_flags in enumerate(starts_with_letter) if i and 2 * sum(cell_flags) > len(cell_flags)}
 
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
@@ -85,8 +85,8 @@ class Table:
         caption = re.sub(r"([&%$#_{}])", r"\\\1", self.caption.replace("\\", r"\textbackslash "))
         caption = caption.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
         latex: str = styler.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
-        for symbol, latex_command in LATEX_SYMBOLS.items():
-            latex = latex.replace(symbol, latex_command)
+        for special_symbol, latex_command in LATEX_SYMBOLS.items():
+            latex = latex.replace(special_symbol, latex_command)
         return latex
 
     def csv(self) -> str:
@@ -96,7 +96,7 @@ class Table:
 
     @property
     def _shown_titles(self) -> Mapping[str, str]:
-        return {str(name): str(name) for name in self.frame} if self.titles is None else self.titles
+        return {str(name): str(name) for name in self.frame} if self.shown_titles is None else self.shown_titles
 
     def _format_cell(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
         import pandas as pd

@@ -18,7 +18,7 @@ from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
-from fedcohort.results.verdict import Rules, adjust_families, judge_difference
+from fedcohort.results.verdict import Rules, adjust_p_by_family, judge_difference
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
@@ -124,7 +124,7 @@ def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Coll
             runs form no pairs.
     """
     runs = group_runs_by_cell(frames, options)
-    cell_results = compare_results(measure_results(runs, options), list_oracles(frames), options, unpaired_cells)
+    cell_results = compare_results(measure_results(runs, options), list_oracle_cells(frames), options, unpaired_cells)
     settings = {}
     for name in dict.fromkeys(setting for setting, _ in cell_results):
         gains = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
@@ -158,7 +158,7 @@ def compare_results(
         for cell, values in results.items()
         if (baseline_values := get_baseline(results, cell, options.baseline, unpaired_cells)) is not None
     }
-    p_values = correct_within_settings(differences, untested_cells, rules)
+    p_values = correct_p_values(differences, untested_cells, rules)
     cell_results = {}
     for cell, values in results.items():
         entry = CellResult(values, estimate_mean(list(values.values())), is_untested=cell in untested_cells)
@@ -202,7 +202,7 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
     }
 
 
-def list_oracles(frames: RunFrames) -> set[Cell]:
+def list_oracle_cells(frames: RunFrames) -> set[Cell]:
     """Return the cells (setting, condition) of `frames` with a run that reads what no server can know."""
     runs = frames.runs[frames.runs["oracle"]]
     return set(zip(runs["setting"], runs["condition"], strict=True))
@@ -222,7 +222,7 @@ def get_baseline(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unp
     return values.get((cell[0], baseline))
 
 
-def correct_within_settings(
+def correct_p_values(
     tests: Mapping[Cell, Difference | SpeedUp], untested: Collection[Cell], rules: Rules
 ) -> dict[Cell, float]:
     """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
@@ -233,7 +233,7 @@ def correct_within_settings(
         rules: `rules.seeds` is the number of seeds below which a p-value is not corrected.
     """
     tested_p = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_families(tested_p, lambda cell: cell[0])
+    return {cell: test.p for cell, test in tests.items()} | adjust_p_by_family(tested_p, lambda cell: cell[0])
 
 
 def _find_result_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
@@ -243,7 +243,7 @@ def _find_result_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
         runs: evaluations of each run, by cell (setting, condition) and seed.
         options: metric and horizon of the comparison.
     """
-    step_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
-    longest_steps = max(step_lists, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged_rounds = longest_steps[late_window(longest_steps, options.horizon)]
+    round_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
+    latest_rounds = max(round_lists, key=lambda steps: steps[-1], default=np.empty(0))
+    averaged_rounds = latest_rounds[late_window(latest_rounds, options.horizon)]
     return (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)

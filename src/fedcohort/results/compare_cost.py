@@ -18,7 +18,7 @@ from fedcohort.results import compare
 from fedcohort.results import target as target_costs
 from fedcohort.results.compare import Cell, Options, RunsByCell
 from fedcohort.results.frame import COST_COLUMNS, RunFrames
-from fedcohort.results.metric import is_share
+from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, count_averaged_evaluations, measure_run
 from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
 
@@ -105,8 +105,8 @@ def compare_cost(
                 for name, cost in measure_costs(run, target_value, options, target).items():
                     if name in axes:
                         costs[name][cell][seed] = cost
-    oracles = compare.list_oracles(frames)
-    cost_results = {name: compare_axis_costs(costs[name], oracles, options, unpaired_cells) for name in axes}
+    oracle_cells = compare.list_oracle_cells(frames)
+    cost_results = {name: compare_axis_costs(costs[name], oracle_cells, options, unpaired_cells) for name in axes}
     return CostComparison(axis, targets, cost_results)
 
 
@@ -118,9 +118,9 @@ def measure_costs(run: Evaluations, target_value: float, options: Options, targe
     """
     if not len(run.steps):
         return {}
-    window = count_averaged_evaluations(run, options.horizon) if target.crossing == "window" else 1
+    window_size = count_averaged_evaluations(run, options.horizon) if target.crossing == "window" else 1
     run = replace(run, costs={**run.costs, ROUNDS_AXIS: run.steps})
-    return target_costs.find_costs_to_target(run, target_value, window, options.sign)
+    return target_costs.find_costs_to_target(run, target_value, window_size, options.sign)
 
 
 def compare_axis_costs(
@@ -142,12 +142,12 @@ def compare_axis_costs(
         for cell, cost_by_seed in costs.items()
         if cost_by_seed and (baseline_costs := compare.get_baseline(costs, cell, options.baseline, unpaired_cells))
     }
-    p_values = compare.correct_within_settings(speed_ups, untested_cells, options.rules)
+    p_values = compare.correct_p_values(speed_ups, untested_cells, options.rules)
     cost_results = {}
     for cell, cost_by_seed in costs.items():
         cost_results[cell] = CostResult(cost_by_seed, target_costs.find_median_cost(list(cost_by_seed.values())))
         if (up := speed_ups.get(cell)) is not None:
-            verdict = target_costs.judge_speed(up, p_values[cell], options.rules)
+            verdict = target_costs.judge_speed_up(up, p_values[cell], options.rules)
             cost_results[cell] = replace(cost_results[cell], speed_up=up, p=p_values[cell], verdict=verdict)
     return cost_results
 
@@ -173,8 +173,8 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
             values_by_seed = {seed: [values.get(seed, math.nan) for values in run_results] for seed in seeds}
             targets[setting] = {seed: best(row) for seed, row in values_by_seed.items() if all(map(math.isfinite, row))}
         else:
-            setting_target = find_target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
-            targets[setting] = dict.fromkeys(seeds, setting_target) if math.isfinite(setting_target) else {}
+            target_value = find_target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
+            targets[setting] = dict.fromkeys(seeds, target_value) if math.isfinite(target_value) else {}
     return targets
 
 
@@ -187,7 +187,7 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
         return target.value
     results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
-    start = 0.0 if is_share(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
+    start = 0.0 if is_accuracy(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
     return target_costs.compute_baseline_target(results, target.level, start)
 
 
@@ -205,15 +205,15 @@ def sum_costs(
     """
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
-    for cost in (cost for cost in COST_COLUMNS if cost in runs and (runs[cost] > 0).any()):
+    for cost_name in (cost_name for cost_name in COST_COLUMNS if cost_name in runs and (runs[cost_name] > 0).any()):
         cost_by_cell: dict[Cell, dict[int, float]] = {}
-        for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost], strict=True):
+        for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost_name], strict=True):
             cost_by_cell.setdefault(cell, {})[seed] = run_cost
-        costs[cost] = {}
+        costs[cost_name] = {}
         for cell, cost_by_seed in cost_by_cell.items():
             baseline_costs = compare.get_baseline(cost_by_cell, cell, baseline, unpaired_cells) or {}
             mean_cost = float(np.mean(list(cost_by_seed.values())))
-            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(cost_by_seed, baseline_costs))
+            costs[cost_name][cell] = TotalCost(mean_cost, compute_relative_cost(cost_by_seed, baseline_costs))
     return costs
 
 

@@ -149,37 +149,37 @@ class Diagnosis:
         return "speed" if self.speed_gain > 1 else "random"
 
 
-def diagnose_run(folder: Path) -> Diagnosis:
-    """Return what the log of the run in `folder` shows. Raises `CheckpointError` if the folder holds no run."""
-    run_history, info = history.read_history(folder), metadata.load_info(folder)
+def diagnose_run(run_folder: Path) -> Diagnosis:
+    """Return what the log of the run in `run_folder` shows. Raises `CheckpointError` if the folder holds no run."""
+    run_history, run_info = history.read_history(run_folder), metadata.load_info(run_folder)
     client_table = run_history.clients()
     probe_results = [_read_probe(rows, round) for round, rows in _list_probe_rows(client_table, "class_loss")]
-    counts = _read_class_counts(client_table, probe_results, len(info.n_train))
-    n_cohort = int(info.config["cohort"])
-    skew = None if counts is None else _measure_skew(counts, n_cohort)
-    durations = _read_durations(client_table, len(info.n_train))
-    samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
+    counts = _read_class_counts(client_table, probe_results, len(run_info.n_train))
+    n_cohort = int(run_info.config["cohort"])
+    class_skew = None if counts is None else _measure_skew(counts, n_cohort)
+    durations = _read_durations(client_table, len(run_info.n_train))
+    samples = run_info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, speed_gain = None, 1.0
     if durations.job_counts.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
             _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, n_cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
     return Diagnosis(
-        info=info,
+        info=run_info,
         rounds=run_history.steps[-1] if run_history.steps else 0,
         probe_results=probe_results,
-        skew=skew,
+        skew=class_skew,
         speeds=speeds,
         speed_gain=speed_gain,
-        availability=_read_availability(run_history, client_table, len(info.n_train)),
+        availability=_read_availability(run_history, client_table, len(run_info.n_train)),
         probe_bytes=run_history.last_metrics.get("comm/probe_bytes", 0.0),
         n_forward_passes=sum(len(probe_result.clients) for probe_result in probe_results),
     )
 
 
-def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
-    """Return each round that queried `signal`, with the rows of `table` of the clients that answered."""
-    prefix = f"signal_{signal}."
+def _list_probe_rows(table: "pd.DataFrame", signal_name: str) -> "Sequence[tuple[int, pd.DataFrame]]":
+    """Return each round that queried `signal_name`, with the rows of `table` of the clients that answered."""
+    prefix = f"signal_{signal_name}."
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
     if not columns:
         return []

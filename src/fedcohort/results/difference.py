@@ -89,7 +89,7 @@ class Difference(Mean):
 NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common seeds")
 
 
-def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
+def run_t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
     """Return half the width of the 95 % interval of each mean over the last axis, and its p against zero, [*tests].
 
     The results equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for one test and 1 s to import. `values` are
@@ -109,7 +109,7 @@ def estimate_mean(values: Sequence[float]) -> Mean:
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
     if not np.ptp(x):  # a spread of 1e-17 would be rounding
         return Mean(float(x[0]), 0.0, len(x), 0.0)
-    return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
+    return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(run_t_test(x)[0]))
 
 
 def paired_difference(results: Mapping[int, float], baseline_values: Mapping[int, float], sign: int = 1) -> Difference:
@@ -146,7 +146,7 @@ def summarise_differences(difference_by_seed: Mapping[int, float], largest_value
         reason = "one common seed" if n else "no common seeds"
     elif std <= RELATIVE_ROUNDING * (np.abs(x).max() if largest_value is None else largest_value):
         reason = f"same on all {n} seeds"
-    half_width, p = (nan, nan) if reason else map(float, t_test(x))
+    half_width, p = (nan, nan) if reason else map(float, run_t_test(x))
     return Difference(mean, std, n, half_width, p, dict(difference_by_seed), n_diverged, reason)
 
 

@@ -59,14 +59,14 @@ class RunFrames:
     curves: "pd.DataFrame"
 
 
-def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the frame of curves of the runs in `folders`, with the rounds that measured one of `metrics`.
+def read_curves(run_folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFrame":
+    """Return the frame of curves of the runs in `run_folders`, with the rounds that measured one of `metrics`.
 
     Raises `CheckpointError` for a folder that holds no run.
     """
     import pandas as pd
 
-    curves = [read_curve(history.read_history(run_folder), run_folder.name, metrics) for run_folder in folders]
+    curves = [read_curve(history.read_history(run_folder), run_folder.name, metrics) for run_folder in run_folders]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
@@ -81,15 +81,15 @@ def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) ->
     import pandas as pd
 
     measured_metrics = [name for name in metrics if name in journal.measured]
-    measured_rounds = {step for name in measured_metrics for step in journal.measured[name]}
-    rows = journal.metrics[journal.metrics.index.isin(measured_rounds)]
+    measured_rounds = {round_number for name in measured_metrics for round_number in journal.measured[name]}
+    journal_rows = journal.metrics[journal.metrics.index.isin(measured_rounds)]
     cost_columns = {
         cost: sum((journal.metrics[name].ffill().fillna(0.0) for name in COSTS[cost] if name in journal.metrics), 0.0)
         for cost in COST_COLUMNS
     }
-    cost_frame = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
-    metric_values = rows[measured_metrics].reset_index(drop=True)
-    key_columns = pd.DataFrame({"run": run_id, "round": rows.index.to_numpy()})
+    cost_frame = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[journal_rows.index].reset_index(drop=True)
+    metric_values = journal_rows[measured_metrics].reset_index(drop=True)
+    key_columns = pd.DataFrame({"run": run_id, "round": journal_rows.index.to_numpy()})
     return pd.concat([key_columns, cost_frame, metric_values], axis=1)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
-PUBLISHED, OURS, TUNED, STAND_INS, ORACLES, REFERENCES = GROUPS
+PUBLISHED_GROUP, OURS_GROUP, TUNED_GROUP, STAND_IN_GROUP, ORACLE_GROUP, REFERENCE_GROUP = GROUPS
 METHOD_FOLDERS = ("selector", "agg")  # config groups whose options are methods
 METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
     method: (name, group)
@@ -35,11 +35,14 @@ def describe_method(method: str) -> tuple[str, str]:
         module_spec = importlib.util.find_spec(f"fedcohort.{method_folder}.{method}") if method.isidentifier() else None
         if module_spec is not None and module_spec.origin is not None:
             summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]
-            method_group = PUBLISHED if re.search(r"\d{4}\)", summary) else OURS
-            return re.split(r"[:,(]", summary)[0].strip(), ORACLES if method.startswith("oracle_") else method_group
+            method_group = PUBLISHED_GROUP if re.search(r"\d{4}\)", summary) else OURS_GROUP
+            method_group = ORACLE_GROUP if method.startswith("oracle_") else method_group
+            return re.split(r"[:,(]", summary)[0].strip(), method_group
     stem, _, variant = method.rpartition("_")
     name = describe_method(stem)[0] if stem else ""
-    return (f"{name}, {variant}", TUNED if variant == "tuned" else OURS) if name not in ("", stem) else (method, OURS)
+    if name in ("", stem):
+        return method, OURS_GROUP
+    return f"{name}, {variant}", TUNED_GROUP if variant == "tuned" else OURS_GROUP
 
 
 def name_method(method: str) -> str:

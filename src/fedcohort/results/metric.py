@@ -41,7 +41,7 @@ class MetricUnit:
 def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
     """Return the unit of `metric`; `largest_value`, the largest shown, sets the prefix of bytes, FLOPs and joules."""
     metric_name = metric.rpartition("/")[2]
-    if is_share(metric):
+    if is_accuracy(metric):
         return MetricUnit(100.0, "%")
     if metric_name == "acc_var":
         return MetricUnit(1.0, "%²")
@@ -61,7 +61,7 @@ def label_metric(metric: str) -> str:
     return str(METRIC_NAMES["figures"].get(metric, metric))
 
 
-def is_share(metric: str) -> bool:
+def is_accuracy(metric: str) -> bool:
     """Return whether `metric` is an accuracy in [0, 1], shown in per cent."""
     metric_name = metric.rpartition("/")[2]
     return metric_name.startswith("acc") and metric_name != "acc_var"
@@ -82,6 +82,6 @@ def find_metric_sign(metric: str, better: str = "auto") -> int:
     return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
 
 
-def default_rules(metric: str) -> Rules:
+def choose_rules(metric: str) -> Rules:
     """Return the default rules of a verdict on `metric`: minimum effects in points for an accuracy, none for others."""
-    return Rules() if is_share(metric) else NO_EFFECT_RULES
+    return Rules() if is_accuracy(metric) else NO_EFFECT_RULES

@@ -145,8 +145,8 @@ def rank_methods(
     if len(families) >= MIN_FAMILIES:
         bootstrap_ranks = _bootstrap_ranks(settings, families, study)
         lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
-        is_first = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
-        first_shares = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
+        is_best_rank = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
+        first_shares = (is_best_rank / is_best_rank.sum(axis=1, keepdims=True)).mean(axis=0)
     rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
     mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
     ranks_by_setting = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
@@ -189,7 +189,7 @@ def _average_draws(
         values: results of the methods by seed.
         seed_counts: how often each draw has each seed.
     """
-    is_missing = ~np.isfinite(values)
-    weighted_means = np.where(is_missing, 0.0, values) @ seed_counts / seed_counts.sum(axis=0)
-    weighted_means[(is_missing.astype(float) @ seed_counts) > 0] = np.nan
+    is_diverged = ~np.isfinite(values)
+    weighted_means = np.where(is_diverged, 0.0, values) @ seed_counts / seed_counts.sum(axis=0)
+    weighted_means[(is_diverged.astype(float) @ seed_counts) > 0] = np.nan
     return np.asarray(np.round(weighted_means, 12).T)

@@ -33,7 +33,7 @@ ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFE
 # whose 95 % intervals contain the true value in 90 % or more of the simulated samples
 ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {"inverse propensity"}
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
-MAX_UNCOVERED = 0.01  # share of the other selector's cohorts that the run could not have drawn
+MAX_UNCOVERED_SHARE = 0.01  # share of the other selector's cohorts that the run could not have drawn
 N_COHORTS = 256  # drawn from each selector in each round
 RIDGE_PENALTIES = np.logspace(-2, 4, 13)
 
@@ -119,18 +119,18 @@ class RunHistory:
     """What is known of a run's clients before each of its rounds.
 
     Attributes:
-        run: number of the run, from 0.
+        run_number: number of the run, from 0.
         gains: change of the metric in each round, positive if it improves; NaN if it was not measured, [rounds].
         metric_levels: value of the metric before each round, [rounds].
     """
 
-    def __init__(self, run: int, run_log: RunLog, metric_levels: Values, sign: int) -> None:
-        """Start before the first round of the run with the number `run` and the log `run_log`.
+    def __init__(self, run_number: int, run_log: RunLog, metric_levels: Values, metric_sign: int) -> None:
+        """Start before the first round of the run with the number `run_number` and the log `run_log`.
 
-        `metric_levels` has the metric by step, [rounds + 1], NaN if it was not measured. `sign` is -1 if smaller values
-        are better.
+        `metric_levels` has the metric by step, [rounds + 1], NaN if it was not measured. `metric_sign` is -1 if smaller
+        values are better.
         """
-        self.run, self.metric_levels, self.gains = run, metric_levels[:-1], sign * np.diff(metric_levels)
+        self.run, self.metric_levels, self.gains = run_number, metric_levels[:-1], metric_sign * np.diff(metric_levels)
         self._last_loss = np.full(run_log.n_clients, np.nan)
         self._last_round = np.full(run_log.n_clients, -1)
 
@@ -179,8 +179,8 @@ def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]
     runs, gains = np.array([r.run for r in rounds]), np.array([r.gain for r in rounds])
     summaries = np.array([[r.summary, r.run_summary, r.other_summary] for r in rounds]).swapaxes(0, 1)
     predictions = np.full((3, len(rounds)), math.nan)
-    for run in np.unique(runs) if len(np.unique(runs)) > 1 else ():
-        is_run = runs == run
+    for run_number in np.unique(runs) if len(np.unique(runs)) > 1 else ():
+        is_run = runs == run_number
         ridge = make_pipeline(StandardScaler(), RidgeCV(RIDGE_PENALTIES)).fit(summaries[0, ~is_run], gains[~is_run])
         for summary_index in range(3):
             rows = np.flatnonzero(is_run & np.isfinite(summaries[summary_index]).all(axis=1))
@@ -218,13 +218,13 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
     """
     predicted_gains, run_gains, other_gains = predictions
     weighted_gains, residuals = ratios * gains, ratios * (gains - predicted_gains)
-    differences = residuals - (gains - predicted_gains)
+    residual_differences = residuals - (gains - predicted_gains)
     normalised_gain = float(weighted_gains.sum() / ratios.sum())
     terms_by_value = (
         (float(weighted_gains.mean()), weighted_gains),
         (normalised_gain, ratios * (gains - normalised_gain) / ratios.mean()),
         (float((other_gains + residuals).mean()), residuals),
-        (float((other_gains - run_gains + differences).mean()), differences),
+        (float((other_gains - run_gains + residual_differences).mean()), residual_differences),
     )
     return tuple(replace(estimate_mean(summands.tolist()), mean=value) for value, summands in terms_by_value)
 
@@ -232,9 +232,9 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
 def find_evaluation_refusal(evaluation: PolicyEvaluation) -> str:
     """Return why the rounds of `evaluation` allow no estimate; "" if they do."""
     if evaluation.n_rounds < 2:
-        reasons = "; ".join(f"{n} rounds: {reason}" for reason, n in evaluation.excluded.items())
+        reasons = "; ".join(f"{n} rounds: {exclusion_reason}" for exclusion_reason, n in evaluation.excluded.items())
         return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({reasons})"
-    if evaluation.uncovered_share > MAX_UNCOVERED:
+    if evaluation.uncovered_share > MAX_UNCOVERED_SHARE:
         return (
             f"no overlap: {100 * evaluation.uncovered_share:.1f} % of the other selector's cohorts have the "
             "probability zero under the run's selector"

@@ -43,23 +43,23 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     return Power(seeds_needed, n, find_detectable_difference(median_std, n, rules.alpha))
 
 
-def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
-    """Return the least number of paired seeds, two or more, that detect a difference of `effect`; None if not known.
+def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | None:
+    """Return the least number of paired seeds, two or more, that detect a difference `effect_size`; None if not known.
 
     A number above 100,000 is returned as 100,000.
 
     Args:
-        std: standard deviation of the paired differences, in the unit of `effect`.
-        effect: true difference; 0 for a metric without a relevant difference, for which the result is None.
+        std: standard deviation of the paired differences, in the unit of `effect_size`.
+        effect_size: true difference; 0 for a metric without a relevant difference, for which the result is None.
         alpha: level of the two-sided test.
     """
-    if not math.isfinite(std) or not effect:
+    if not math.isfinite(std) or not effect_size:
         return None
     if std <= 0:
         return 2
 
     def is_detected(n: int) -> bool:
-        return _compute_power(effect / std, n, alpha) >= TARGET_POWER
+        return _compute_power(effect_size / std, n, alpha) >= TARGET_POWER
 
     n_enough = 2
     while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
@@ -67,16 +67,16 @@ def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
     return bisect_left(range(n_enough), True, lo=max(2, n_enough // 2), key=is_detected)
 
 
-def _compute_power(effect: float, n: int, alpha: float) -> float:
+def _compute_power(effect_ratio: float, n: int, alpha: float) -> float:
     from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
-    power_value = float(TTestPower().power(effect, n, alpha, alternative="two-sided"))
+    power_value = float(TTestPower().power(effect_ratio, n, alpha, alternative="two-sided"))
     if math.isfinite(power_value):
         return power_value
     # scipy's noncentral t is NaN for some large noncentralities, where only the estimate of the spread is uncertain
-    effect_ratio = effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
-    return float(chi2.cdf((n - 1) * effect_ratio**2, n - 1))
+    relative_effect = effect_ratio * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
+    return float(chi2.cdf((n - 1) * relative_effect**2, n - 1))
 
 
 def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float:
@@ -91,5 +91,5 @@ def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float
 
     if n < 2 or not math.isfinite(std):
         return math.nan
-    effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")
-    return float(effect_size) * std
+    effect_ratio = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")
+    return float(effect_ratio) * std

@@ -27,11 +27,11 @@ STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a 
 ResultKind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[ResultKind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
-Mask = Bool[np.ndarray, "evaluations"]
+EvaluationMask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
-def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
+def late_window(steps: Numbers, horizon: float | None = None) -> EvaluationMask:
     """Return which evaluations are in the last sixth of the run, bool [evaluations]; at least the last three.
 
     Args:
@@ -94,16 +94,16 @@ class Evaluations:
         return math.isfinite(self.clock_s)
 
     @classmethod
-    def from_rows(cls, rows: "pd.DataFrame", metric: str, costs: Iterable[str]) -> "Evaluations":
+    def from_rows(cls, rows: "pd.DataFrame", metric: str, cost_names: Iterable[str]) -> "Evaluations":
         """Return the evaluations of a run from its rows of the frame of curves (`results.frame`).
 
         Args:
-            rows: rows of the run, with the columns `round`, `metric` and `costs`.
+            rows: rows of the run, with the columns `round`, `metric` and `cost_names`.
             metric: column of the values.
-            costs: columns of cumulative costs.
+            cost_names: columns of cumulative costs.
         """
         steps, values = (rows[column].to_numpy(dtype=float) for column in ("round", metric))
-        return cls(steps, values, {column: rows[column].to_numpy(dtype=float) for column in costs})
+        return cls(steps, values, {column: rows[column].to_numpy(dtype=float) for column in cost_names})
 
     def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
         """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""
@@ -124,7 +124,7 @@ def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int
         sign: -1 if a smaller metric is better, else 1.
     """
     if result_kind == "late" and run.has_clock and len(run.steps):
-        return average_over_time(run.costs["virtual_s"], run.values, run.clock_s)
+        return average_over_clock(run.costs["virtual_s"], run.values, run.clock_s)
     return sign * compute_run_result(run.steps, sign * run.values, result_kind, horizon)
 
 
@@ -141,7 +141,7 @@ def count_averaged_evaluations(run: Evaluations, horizon: int | None = None) -> 
     return max(int(is_in_window.sum()), 1)
 
 
-def average_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
+def average_over_clock(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
     """Return the mean over the last sixth of `clock_s` virtual seconds, weighted by the time of the newest model.
 
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
@@ -162,10 +162,10 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     It is 0 or less for a model that never was. `virtual_s` are the virtual seconds of the evaluations, increasing, and
     `clock_s` is the end of the run.
     """
-    begin_s = np.array(virtual_s, dtype=float)
-    begin_s[:1] = -math.inf  # the first model existed before its evaluation
-    end_s = np.append(begin_s[1:], math.inf)
-    return np.asarray(np.minimum(end_s, clock_s) - np.maximum(begin_s, (1 - LATE_SHARE) * clock_s))
+    model_start_s = np.array(virtual_s, dtype=float)
+    model_start_s[:1] = -math.inf  # the first model existed before its evaluation
+    model_end_s = np.append(model_start_s[1:], math.inf)
+    return np.asarray(np.minimum(model_end_s, clock_s) - np.maximum(model_start_s, (1 - LATE_SHARE) * clock_s))
 
 
 def fit_late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:

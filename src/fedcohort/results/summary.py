@@ -41,7 +41,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
     """
     final_metrics = history.last_metrics
-    last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
+    last_rounds = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
     current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     budget_use = BudgetUse().add_round_metrics(history.steps[-1] if history.steps else 0, final_metrics)
     return {
@@ -56,17 +56,17 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "warnings": list_warnings(info, history),
         "final": final_metrics,
         "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final_metrics},
-        "earlier": {name: r for name, r in last_steps.items() if r < history.steps[-1]},
+        "earlier": {name: r for name, r in last_rounds.items() if r < history.steps[-1]},
         "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
         "reached": list_reached_shares(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, current_ms]),
         "virtual_s": final_metrics.get("time/virtual_s"),
-        "bytes": {direction: final_metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up", "probe")},
+        "bytes": {byte_kind: final_metrics.get(f"comm/{byte_kind}_bytes") for byte_kind in ("down", "up", "probe")},
         "client_flops": final_metrics.get("comp/client_flops"),
         "server_flops": final_metrics.get("comp/server_flops"),
         "choices": dict(info.choices),
-        "tags": {key: value for key, value in info.tags.items() if key != "tracking"},
+        "tags": {tag_name: value for tag_name, value in info.tags.items() if tag_name != "tracking"},
         "seed": info.seed,
         "config_hash": info.config_hash,
         "commit": info.commit,
@@ -96,22 +96,22 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
         Dictionaries with the keys `level`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
         None if no virtual time passes in the run, and `bytes` is None if bytes were not logged.
     """
-    metrics = history.metrics
-    accuracies = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
+    metric_frame = history.metrics
+    accuracies = metric_frame[MAIN_METRIC].to_numpy() if MAIN_METRIC in metric_frame else np.empty(0)
     if not np.isfinite(accuracies).any() or np.nanmax(accuracies) <= 0:
         return []
-    has_clock = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
-    has_bytes = {DOWN_METRIC, UP_METRIC} <= set(metrics.columns)
+    has_clock = CLOCK_METRIC in metric_frame and bool((metric_frame[CLOCK_METRIC] > 0).any())
+    has_bytes = {DOWN_METRIC, UP_METRIC} <= set(metric_frame.columns)
     reached_shares = []
     for level in ACCURACY_SHARES:
         target_accuracy = level * float(np.nanmax(accuracies))
         index = find_crossing(history.steps, accuracies, target_accuracy)
         if index is None:  # the untrained model, which never counts, is the best
             continue
-        crossing_row = metrics.iloc[index]
+        crossing_row = metric_frame.iloc[index]
         total_bytes = float(crossing_row[DOWN_METRIC] + crossing_row[UP_METRIC]) if has_bytes else math.nan
-        cost = {"virtual_s": float(crossing_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
-        cost_values = {cost_name: value if math.isfinite(value) else None for cost_name, value in cost.items()}
+        cost_by_name = {"virtual_s": float(crossing_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
+        cost_values = {cost_name: value if math.isfinite(value) else None for cost_name, value in cost_by_name.items()}
         reached_shares.append({"share": level, "target": target_accuracy, "round": history.steps[index], **cost_values})
     return reached_shares
 
@@ -152,8 +152,8 @@ def _warn_diverged(history: History) -> list[str]:
     """Return a warning on a last loss in `history` that is not finite, as after divergence; [] if all are finite."""
     for metric in LOSS_METRICS:
         if not math.isfinite(loss := history.last_metrics.get(metric, 0.0)):
-            losses = history.metrics[metric]
-            finite_rounds = losses.index[np.isfinite(losses.to_numpy())]
+            loss_by_round = history.metrics[metric]
+            finite_rounds = loss_by_round.index[np.isfinite(loss_by_round.to_numpy())]
             since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
             return [f"the model has diverged: {metric} is {loss} at round {history.measured[metric][-1]}, {since_text}"]
     return []
@@ -194,7 +194,7 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
     if not any(map(len, history.cohorts)):
         reason = f"no client was selected ({choices['availability']}, {choices['selector']})"
     else:
-        reason = ", and ".join(reason_text for reason_text, is_cause in reasons.items() if is_cause) or no_arrival_text
+        reason = ", and ".join(cause_text for cause_text, is_cause in reasons.items() if is_cause) or no_arrival_text
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 

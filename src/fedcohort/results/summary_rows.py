@@ -16,7 +16,7 @@ METRIC_ROWS, MEAN_ROWS = (
     [(label, name, getattr(units, show)) for name, (label, show) in METRIC_NAMES[kind].items()]
     for kind in ("last", "mean")
 )
-Rows = list[tuple[str, str]]
+SummaryRows = list[tuple[str, str]]
 
 
 def format_older_round(summary: Mapping[str, Any], name: str) -> str:
@@ -30,7 +30,7 @@ def format_older_round(summary: Mapping[str, Any], name: str) -> str:
     return "" if older_round is None else f", of round {older_round}"
 
 
-def list_brief_rows(summary: Mapping[str, Any]) -> Rows:
+def list_brief_rows(summary: Mapping[str, Any]) -> SummaryRows:
     """Return label and value of each row of the short table of a run; a metric that was never measured has no row.
 
     `summary` is the content of `summary.json`.
@@ -49,12 +49,12 @@ def list_brief_rows(summary: Mapping[str, Any]) -> Rows:
         rows.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP_METRIC])))
     if summary["forced"]:
         rows.append(("resume=force", "; ".join(summary["forced"])))
-    if n_without_update := summary["rounds_without_update"]:
-        rows.append(("rounds without an update", f"{n_without_update} of {summary['rounds']}"))
+    if n_idle_rounds := summary["rounds_without_update"]:
+        rows.append(("rounds without an update", f"{n_idle_rounds} of {summary['rounds']}"))
     return [*rows, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
-def list_further_rows(summary: Mapping[str, Any]) -> Rows:
+def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:
     """Return label and value of each row of the full table of a run that the short table leaves out.
 
     `summary` is the content of `summary.json`.
@@ -65,7 +65,7 @@ def list_further_rows(summary: Mapping[str, Any]) -> Rows:
         rows.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
     rows += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
     rows += _list_metric_rows(summary, lambda name: name not in (WORST_CLIENTS_METRIC, CLOCK_METRIC))
-    rows += [(label, value_format(means[name])) for label, name, value_format in MEAN_ROWS if name in means]
+    rows += [(row_label, value_format(means[name])) for row_label, name, value_format in MEAN_ROWS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
         lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
@@ -77,7 +77,7 @@ def list_further_rows(summary: Mapping[str, Any]) -> Rows:
     return rows
 
 
-def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
+def list_cost_rows(summary: Mapping[str, Any]) -> SummaryRows:
     """Return the rows of a run's cost, label and value: in total, and until it reached shares of its best accuracy.
 
     `summary` is the content of `summary.json`.
@@ -86,26 +86,26 @@ def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
     return [*rows, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
-def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> Rows:
+def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> SummaryRows:
     final = summary["final"]
     return [
-        (label + format_older_round(summary, name), value_format(final[name]))
-        for label, name, value_format in METRIC_ROWS
+        (row_label + format_older_round(summary, name), value_format(final[name]))
+        for row_label, name, value_format in METRIC_ROWS
         if name in final and is_shown(name)
     ]
 
 
-def _list_reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], bool]) -> Rows:
+def _list_reached_rows(summary: Mapping[str, Any], is_shown_share: Callable[[float], bool]) -> SummaryRows:
     """Return rows with the cost to reach shares of the best accuracy; [] if the untrained model was the best.
 
     Args:
         summary: content of `summary.json`.
-        is_shown: returns whether a share, in (0, 1), has a row.
+        is_shown_share: returns whether a share, in (0, 1), has a row.
     """
     best_accuracy = summary["best"].get(MAIN_METRIC)
     if best_accuracy is not None and best_accuracy["round"] == 0:
         return []
-    return [describe_share(share_facts) for share_facts in summary["reached"] if is_shown(share_facts["share"])]
+    return [describe_share(share_facts) for share_facts in summary["reached"] if is_shown_share(share_facts["share"])]
 
 
 def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, summarise_differences
-from fedcohort.results.metric import is_share
+from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, Numbers
 from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, equivalence_p, name_verdict
 
@@ -100,15 +100,15 @@ def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing:
     if text.startswith(BEST_OF) and (conditions := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
         return Target(best_of=conditions, crossing=crossing)
     try:
-        value = float(text)
+        target_value = float(text)
     except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
+        target_value = math.nan
+    if not math.isfinite(target_value):
         allowed_text = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
         raise ranges.range_error("target", allowed_text, text)
-    if is_share(metric) and not 0 <= value <= 1:
+    if is_accuracy(metric) and not 0 <= target_value <= 1:
         raise ranges.range_error("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
-    return Target(value, crossing=crossing)
+    return Target(target_value, crossing=crossing)
 
 
 def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1) -> int | None:
@@ -141,9 +141,9 @@ def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign:
     masked_values = run.values
     if run.has_clock:
         masked_values = np.where(run.costs["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
-    crossing = find_crossing(run.steps, masked_values, target, window, sign)
-    cost_position, is_met = (-1, False) if crossing is None else (crossing, True)
-    return {cost_name: Cost(float(costs[cost_position]), is_met) for cost_name, costs in run.costs.items()}
+    crossing_index = find_crossing(run.steps, masked_values, target, window, sign)
+    cost_position, met_target = (-1, False) if crossing_index is None else (crossing_index, True)
+    return {cost_name: Cost(float(costs[cost_position]), met_target) for cost_name, costs in run.costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -199,7 +199,7 @@ class SpeedUp:
     log_ratios: Difference
 
     @property
-    def is_reached(self) -> bool:
+    def is_target_reached(self) -> bool:
         """Whether at least half of the pairs met the target, so that the ratio is informative."""
         return 2 * self.n_unmet <= self.n
 
@@ -219,8 +219,8 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
         common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
         b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
         baseline_cost, method_cost = min(b.value, common_horizon), min(m.value, common_horizon)
-        has_costs = baseline_cost > 0 and method_cost > 0
-        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if has_costs else math.nan
+        has_both_costs = baseline_cost > 0 and method_cost > 0
+        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if has_both_costs else math.nan
         n_unmet += not b_met and not m_met
         baseline_is_later |= not b.met and m.met and m.value < common_horizon
         method_is_later |= not m.met and b.met and b.value < common_horizon
@@ -234,7 +234,7 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
     return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound_name, median, mean_log_ratio)
 
 
-def judge_speed(speed_up: SpeedUp, p: float, rules: Rules) -> str:
+def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
     """Return the verdict on a speed-up, such as "faster".
 
     Args:
@@ -242,7 +242,7 @@ def judge_speed(speed_up: SpeedUp, p: float, rules: Rules) -> str:
         p: its p-value after the correction for several tests.
         rules: level, smallest speed-up and number of seeds of a verdict.
     """
-    if not speed_up.is_reached:
+    if not speed_up.is_target_reached:
         return UNREACHED
     log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)
     p_equivalent = equivalence_p(speed_up.log_ratios.values, log_rules.margin)

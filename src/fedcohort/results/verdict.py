@@ -69,11 +69,11 @@ def equivalence_p(values: Numbers, margin: float) -> float:
     return float(max(p_above, p_below))
 
 
-def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
+def name_verdict(mean_difference: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
     """Return the verdict on a mean difference, such as "better".
 
     Args:
-        mean: the mean difference, positive where the method is better.
+        mean_difference: the mean difference, positive where the method is better.
         p: p-value of the difference after the correction for several tests; NaN without a test.
         p_equivalent: p-value of the two one-sided tests of equivalence.
         n: number of paired seeds.
@@ -82,7 +82,7 @@ def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rule
     if n < rules.seeds:
         return TOO_FEW_SEEDS
     if p < rules.alpha:
-        return (BETTER if mean > 0 else WORSE) if abs(mean) >= rules.least else DIFFERENT
+        return (BETTER if mean_difference > 0 else WORSE) if abs(mean_difference) >= rules.least else DIFFERENT
     return EQUIVALENT if p_equivalent < rules.alpha else NOT_SETTLED
 
 
@@ -106,7 +106,7 @@ def sign_of_verdict(verdict: str) -> int:
     return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0
 
 
-def adjust_holm(p_values: Sequence[float]) -> list[float]:
+def adjust_p_by_holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values of one family adjusted by Holm's step-down rule; NaN stays NaN and does not count as a test.
 
     The i-th smallest of m `p_values` is multiplied by m - i + 1. The results do not decrease in i and are at most 1.
@@ -121,17 +121,17 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted_p]
 
 
-def adjust_families(p_values: Mapping[Test, float], family_of: Callable[[Test], Hashable]) -> dict[Test, float]:
+def adjust_p_by_family(p_values: Mapping[Test, float], find_family: Callable[[Test], Hashable]) -> dict[Test, float]:
     """Return p-values adjusted by Holm's rule within families of tests, in the order of `p_values`.
 
     Args:
         p_values: p-value of each test; NaN does not count as a test.
-        family_of: returns the family of a test.
+        find_family: returns the family of a test.
     """
     families: defaultdict[Hashable, list[Test]] = defaultdict(list)
     for test in p_values:
-        families[family_of(test)].append(test)
+        families[find_family(test)].append(test)
     adjusted_p: dict[Test, float] = {}
     for family_tests in families.values():
-        adjusted_p |= dict(zip(family_tests, adjust_holm([p_values[test] for test in family_tests]), strict=True))
+        adjusted_p |= dict(zip(family_tests, adjust_p_by_holm([p_values[test] for test in family_tests]), strict=True))
     return {test: adjusted_p[test] for test in p_values}

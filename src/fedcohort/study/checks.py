@@ -8,7 +8,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.metric import is_share
+from fedcohort.results.metric import is_accuracy
 from fedcohort.results.target import BASELINE, Target
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
@@ -107,7 +107,7 @@ def read_target(option_path: str, yaml_value: object, metric: str, baseline_targ
         return baseline_target if yaml_value else None
     if isinstance(yaml_value, bool) or not isinstance(yaml_value, int | float):
         raise ranges.range_error(option_path, f"a number, {BASELINE} or null", yaml_value)
-    ranges.number(option_path, yaml_value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
+    ranges.number(option_path, yaml_value, "[0, 1]" if is_accuracy(metric) else "(-inf, inf)")
     return replace(baseline_target, value=float(yaml_value))
 
 

@@ -19,7 +19,7 @@ from fedcohort.results.headroom import HeadroomShare, Winner, cross_fit, estimat
 from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, find_median_cost
-from fedcohort.results.verdict import adjust_families
+from fedcohort.results.verdict import adjust_p_by_family
 from fedcohort.study import ranking
 from fedcohort.study.definition import METHOD, ORACLE, ConditionKey, Study, list_conditions
 from fedcohort.study.result_files import Row
@@ -72,7 +72,7 @@ def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult
     """Return the p-values of each condition, corrected by Holm for each family of tests.
 
     Conditions that are not methods keep their p. Methods that are variants of one idea form one family over all
-    settings, else each method does (`PValues.within_method`). A method with too few seeds for a verdict is in no
+    settings, else each method does (`PValues.p_within_method`). A method with too few seeds for a verdict is in no
     family.
 
     Args:
@@ -86,8 +86,8 @@ def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult
         if not result.is_untested and result.difference and result.difference.n >= study.rules.seeds
     }
     variant_by_method = {method: group_name for group_name, methods in study.variants.items() for method in methods}
-    p_within_method = p_values | adjust_families(tested_p_values, lambda cell: variant_by_method.get(cell[1], cell[1]))
-    p_in_study = adjust_families(tested_p_values, lambda _: "")
+    p_within_method = p_values | adjust_p_by_family(tested_p_values, lambda c: variant_by_method.get(c[1], c[1]))
+    p_in_study = adjust_p_by_family(tested_p_values, lambda _: "")
     return {
         cell: PValues(result.p, p_within_method[cell], p_in_study.get(cell, math.nan))
         for cell, result in cell_results.items()

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
 from fedcohort.report.table import EMPTY_CELL
-from fedcohort.results.verdict import adjust_holm
+from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
@@ -166,7 +166,7 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
     tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
     tests = tests[(tests["role"] == METHOD) & (tests["diff_p"] != "")]
-    return tests.assign(p=adjust_holm(tests["diff_p"].astype(float).tolist()))
+    return tests.assign(p=adjust_p_by_holm(tests["diff_p"].astype(float).tolist()))
 
 
 def _count_settings_by_kind(rows: "pd.DataFrame") -> dict[str, int]:

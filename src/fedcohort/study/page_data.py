@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from fedcohort import units
-from fedcohort.results.target import judge_speed
-from fedcohort.results.verdict import FASTER, adjust_families
+from fedcohort.results.target import judge_speed_up
+from fedcohort.results.verdict import FASTER, adjust_p_by_family
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, find_clock_limit, format_method
 from fedcohort.study.formats import format_range
 from fedcohort.study.measure import N_COMPARED_ROUNDS
@@ -107,8 +107,8 @@ def _count_settings_with_faster_method(study: Study, speeds_by_cost: Speeds) -> 
     setting_counts = {"settings": len({setting for speeds in speeds_by_cost.values() for setting, _ in speeds})}
     for cost_name, speeds in speeds_by_cost.items():
         speed_ups = {cell: speed.speed_up for cell, speed in speeds.items() if study.find_role(cell[1]) == METHOD}
-        p_values = adjust_families({cell: gain.p for cell, gain in speed_ups.items()}, lambda _: "")
-        winners = {cell for cell, gain in speed_ups.items() if judge_speed(gain, p_values[cell], study.rules) == FASTER}
+        p_values = adjust_p_by_family({cell: gain.p for cell, gain in speed_ups.items()}, lambda _: "")
+        winners = {c for c in speed_ups if judge_speed_up(speed_ups[c], p_values[c], study.rules) == FASTER}
         setting_counts[cost_name] = len({setting for setting, _ in winners})
     return setting_counts
 
@@ -127,7 +127,7 @@ def collect_page_notes(study: Study, results: Results, verdict: Verdict) -> dict
         other_code: number of runs whose code behaves differently from the current code.
         compared: commits with which the code was compared, 10 digits each.
         rounds: number of first rounds that the comparison runs.
-        same_cost: differences of methods to the references that have their cost (`same_cost.compare_references`).
+        same_cost: differences of methods to the references that have their cost (`same_cost.compare_with_references`).
     """
     worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
     rows_of_other_code = [run for _, run in results.done_runs() if run["differs"]]

@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedcohort.results import overall
-from fedcohort.results.verdict import adjust_holm
+from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
 from fedcohort.study.method_ranks import OverallResult, Ranks
 from fedcohort.study.result_files import Row
@@ -208,8 +208,9 @@ def _compare_with_baseline(
         seed_mean = overall.average_over_seeds(differences, family_by_setting)
         family_mean = overall.average_over_families(differences, family_by_setting)
         overall_by_method[method] = OverallResult(seed_mean, family_mean, *overall.find_worst_decile(mean_gains))
-    p_values = adjust_holm([result.seeds.p for result in overall_by_method.values()])
-    family_p_values = adjust_holm([r.family_mean.p if r.family_mean else math.nan for r in overall_by_method.values()])
+    p_values = adjust_p_by_holm([result.seeds.p for result in overall_by_method.values()])
+    family_means = [result.family_mean for result in overall_by_method.values()]
+    family_p_values = adjust_p_by_holm([mean.p if mean else math.nan for mean in family_means])
     for (method, result), p, family_p_value in zip(overall_by_method.items(), p_values, family_p_values, strict=True):
         family_mean = result.family_mean and replace(result.family_mean, p=family_p_value)
         overall_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), family_mean=family_mean)

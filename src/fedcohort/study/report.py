@@ -13,7 +13,7 @@ from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.figure.methods import draw_difference_map, draw_ranks
 from fedcohort.report.render import render, render_document
 from fedcohort.report.table import Table
-from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
+from fedcohort.results.method_names import ORACLE_GROUP, REFERENCE_GROUP, describe_method, name_method
 from fedcohort.results.metric import label_metric
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import mean_tables, overview, page_data, page_tables
@@ -157,7 +157,7 @@ def draw_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[
 
 def _find_method_group(study: Study, method: str) -> str:
     """Return the group of `method` in figures, which decides its colour: that of its role in `study`, or its name."""
-    return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.find_role(method)) or describe_method(method)[1]
+    return {ORACLE: ORACLE_GROUP, REFERENCE: REFERENCE_GROUP}.get(study.find_role(method)) or describe_method(method)[1]
 
 
 def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:

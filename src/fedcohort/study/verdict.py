@@ -164,5 +164,5 @@ class Verdict:
 
     @property
     def n_tests(self) -> int:
-        """Number of tests of methods over all settings, for which `PValues.in_study` is corrected."""
+        """Number of tests of methods over all settings, for which `PValues.p_in_study` is corrected."""
         return sum(math.isfinite(method.p_values.p_in_study) for method in self.methods)

@@ -12,7 +12,7 @@ from report.test_run_figures import check_layout
 def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> None:
     title = "a title that is far too long for one line of a column of a paper"
     names = ["a name that is too long for a panel of a column", *"bcde"]
-    figure, panels = style.new_panels(names, title, "5 runs", columns=across, height=0.8)
+    figure, panels = style.make_panels(names, title, "5 runs", columns=across, height=0.8)
     assert len(panels) == len(figure.axes) == 5
     panels[0].set_xlim(0, 7)
     assert panels[4].get_xlim() == (0, 7)
@@ -24,7 +24,7 @@ def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> 
 
 
 def test_a_figure_is_saved_for_screens_and_papers(tmp_path: Path) -> None:
-    figure, _ = style.new_panels("a", "b", "c", columns=1, height=0.8)
+    figure, _ = style.make_panels("a", "b", "c", columns=1, height=0.8)
     files = style.save_figure(figure, tmp_path / "a.png", ("png", "pdf", "svg"))
     assert [file.name for file in files] == ["a.png", "a.pdf", "a.svg"]
     starts = [file.read_bytes()[:5] for file in files]

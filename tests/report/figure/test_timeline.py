@@ -143,7 +143,7 @@ def test_at_every_size(tmp_path: Path, clients: int) -> None:
     assert figure is not None
     figure.draw_without_rendering()
     (axes,) = figure.axes
-    assert len(axes.get_yticks()) == min(clients, timeline.MAX_ROWS)
+    assert len(axes.get_yticks()) == min(clients, timeline.MAX_JOB_ROWS)
     texts = words(figure)
     assert ("(40 more are not shown)" in texts) == (clients == 100)
     assert "announced deadline" not in texts

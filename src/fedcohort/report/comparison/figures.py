@@ -14,7 +14,7 @@ from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
 from fedcohort.results.compare import Cell, CellResult, RunsByCell, group_runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
-from fedcohort.results.method_names import GROUPS, METHOD_FOLDERS, ORACLES, describe_method, name_method
+from fedcohort.results.method_names import GROUPS, METHOD_FOLDERS, ORACLE_GROUP, describe_method, name_method
 from fedcohort.results.metric import MetricUnit, find_metric_unit, label_metric
 from fedcohort.results.verdict import sign_of_verdict
 
@@ -67,29 +67,29 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     table, unit = answer.headline, find_metric_unit(answer.headline.options.metric)
     cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell])]
     figure_name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
-    baseline, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
+    baseline_name, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
     groups = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
     has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and len(set(groups.values())) > 1]
     interval_rows = []
     for cell in drawn_cells:
-        result = table.results[cell]
-        estimate: Mean = result.difference if cells and result.difference is not None else result.mean
-        low, high = estimate.low * unit.factor, estimate.high * unit.factor
+        cell_result = table.results[cell]
+        estimate: Mean = cell_result.difference if cells and cell_result.difference is not None else cell_result.mean
+        lower_end, upper_end = estimate.low * unit.factor, estimate.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        sign, has_other_options = sign_of_verdict(result.verdict), bool(answer.differing_options.get(cell))
+        sign, has_other_options = sign_of_verdict(cell_result.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
-        verdict = _format_verdict(result, baseline, has_other_options=has_other_options)
-        row_style = (sign, verdict, bool(sign) and not has_other_options) if cells else ()
+        verdict_text = _format_verdict(cell_result, baseline_name, has_other_options=has_other_options)
+        row_style = (sign, verdict_text, bool(sign) and not has_other_options) if cells else ()
         label = f"{_name_condition(answer, cell[1])} (n={estimate.n})"
-        interval_rows.append(Row(label, group, estimate.mean * unit.factor, low, high, *row_style))
-    title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
-    axis_label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
-    canvas = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
-    return style.save_figure(canvas, folder / f"{figure_name}.png", style.FILE_FORMATS)
+        interval_rows.append(Row(label, group, estimate.mean * unit.factor, lower_end, upper_end, *row_style))
+    title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: mean and 95 % interval"
+    axis_label = f"better than {baseline_name}, {unit.difference}" if cells else f"{metric}, {unit.name}"
+    figure = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
+    return style.save_figure(figure, folder / f"{figure_name}.png", style.FILE_FORMATS)
 
 
 def _name_method_group(answer: Answer, cell: Cell) -> str:
-    return ORACLES if answer.headline.results[cell].is_untested else describe_method(cell[1])[1]
+    return ORACLE_GROUP if answer.headline.results[cell].is_untested else describe_method(cell[1])[1]
 
 
 def _sort_cells(answer: Answer) -> list[Cell]:
@@ -104,8 +104,8 @@ def _has_difference(cell_result: CellResult) -> bool:
 
 def _format_verdict(cell_result: CellResult, baseline: str, *, has_other_options: bool) -> str:
     sign = sign_of_verdict(cell_result.verdict)
-    verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
-    return f"{verdict}, but other options differ" if has_other_options else verdict
+    verdict_text = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
+    return f"{verdict_text}, but other options differ" if has_other_options else verdict_text
 
 
 def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
@@ -128,11 +128,11 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in mean_curves]
     titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, mean_curves, strict=True)]
     n_columns = 2 if len(mean_curves) <= 4 else 4
-    figure, panels = style.new_panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
+    figure, panels = style.make_panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.results[cell].verdict)]
-        verdict = _format_verdict(table.results[cell], name, has_other_options=False)
-        line_style = {"color": colour, "marker": marker, "label": verdict}
+        verdict_text = _format_verdict(table.results[cell], name, has_other_options=False)
+        line_style = {"color": colour, "marker": marker, "label": verdict_text}
         _draw_line(axes, curve, 1.0, unit.factor, line_style)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
@@ -148,7 +148,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     """
     table = answer.headline
     unit, metric = find_metric_unit(table.options.metric), label_metric(table.options.metric)
-    cost_axes = _list_cost_axes(curves)
+    cost_axes = _label_cost_axes(curves)
     if not curves or not cost_axes:
         return []
     settings = list(table.settings)
@@ -156,8 +156,8 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     line_styles = _choose_line_styles(answer, conditions)
     width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
-    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _format_note(answer), width, height)
-    panel_grid = canvas.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
+    figure = style.make_figure(f"{metric}: mean and 95 % interval over seeds", _format_note(answer), width, height)
+    panel_grid = figure.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):
             for condition in [*(name for name in conditions if name not in line_styles), *line_styles]:
@@ -175,8 +175,8 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
                 axes.set_xlabel(axis_label)
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
         panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.5))
-    style.add_legend(canvas)
-    return style.save_figure(canvas, folder / "curves.png", style.FILE_FORMATS)
+    style.add_legend(figure)
+    return style.save_figure(figure, folder / "curves.png", style.FILE_FORMATS)
 
 
 def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
@@ -186,14 +186,14 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
     """
     targets = set(answer.target_costs.targets[setting].values()) if answer.target_costs is not None else set()
     if len(targets) == 1:
-        target, metric_sign = targets.pop() * unit.factor, answer.headline.options.sign
+        shown_target, metric_sign = targets.pop() * unit.factor, answer.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
-        is_met = np.any(metric_sign * values >= metric_sign * target)
-        target_label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
-        axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=target_label)
+        is_target_met = np.any(metric_sign * values >= metric_sign * shown_target)
+        target_label = f"target {shown_target:.4g} {unit.name}{'' if is_target_met else ', met by no mean curve'}"
+        axes.axhline(shown_target, color=style.GREY, linewidth=1.0, linestyle="--", label=target_label)
 
 
-def _list_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
+def _label_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     """Return factor and label of each horizontal axis that all runs logged, by name; `curves` has their evaluations."""
     runs = [run.costs for run_by_seed in curves.values() for run in run_by_seed.values()]
     run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort.results.compare import Options
-from fedcohort.results.difference import t_test
+from fedcohort.results.difference import run_t_test
 from fedcohort.results.run import Evaluations
 
 ROUNDS_AXIS = "round"  # column of the curves
@@ -38,27 +38,27 @@ class MeanCurve:
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def average_curves(curves: RunsBySeed, axis: str) -> MeanCurve:
-    """Return the mean over seeds of `curves`; `axis` is `round` or the name of a cost."""
-    x = _choose_points(list(curves.values()), axis)
-    return _average(x, [_values_at(run, axis, x) for run in curves.values()])
+def average_curves(run_by_seed: RunsBySeed, axis: str) -> MeanCurve:
+    """Return the mean over seeds of `run_by_seed`; `axis` is `round` or the name of a cost."""
+    x = _choose_curve_points(list(run_by_seed.values()), axis)
+    return _average(x, [_values_at(run, axis, x) for run in run_by_seed.values()])
 
 
-def average_difference(curves: RunsBySeed, base: RunsBySeed, axis: str, options: Options) -> MeanCurve:
+def average_difference(run_by_seed: RunsBySeed, base: RunsBySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better.
 
     Args:
-        curves: evaluations of a method, by seed.
+        run_by_seed: evaluations of a method, by seed.
         base: evaluations of the baseline, by seed.
         axis: `round`, or the name of a cost.
         options: options of the comparison, which say whether high values are better.
     """
-    pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
-    x = _choose_points([run for seed_pair in pairs for run in seed_pair], axis)
+    pairs = [(run_by_seed[seed], base[seed]) for seed in sorted(set(run_by_seed) & set(base))]
+    x = _choose_curve_points([run for seed_pair in pairs for run in seed_pair], axis)
     return _average(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
-def _choose_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
+def _choose_curve_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
     """Return the rounds that all of `runs` evaluated, or equidistant costs in the range that all runs cover, [points].
 
     `axis` is `round` or the name of a cost.
@@ -76,12 +76,12 @@ def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:
     return np.asarray(np.interp(x, run.steps if axis == ROUNDS_AXIS else run.costs[axis], run.values))
 
 
-def _average(x: PointValues, values: Sequence[PointValues]) -> MeanCurve:
-    if not len(x) or not values:
+def _average(x: PointValues, seed_curves: Sequence[PointValues]) -> MeanCurve:
+    if not len(x) or not seed_curves:
         return EMPTY_CURVE
-    values_by_seed = np.stack(values, axis=1)  # [points, seeds]
+    values_by_seed = np.stack(seed_curves, axis=1)  # [points, seeds]
     half_width = np.full(len(x), np.nan)
     if values_by_seed.shape[1] > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
-            half_width = t_test(values_by_seed)[0]
+            half_width = run_t_test(values_by_seed)[0]
     return MeanCurve(x, values_by_seed.mean(axis=1), half_width)

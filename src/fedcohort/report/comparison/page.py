@@ -17,7 +17,7 @@ from fedcohort.results.power import TARGET_POWER
 from fedcohort.results.verdict import sign_of_verdict
 
 PAGE_FILE, NOTES_HEADING = "report.html", "<h2>How to read it</h2>"
-RESULT_FILES, TARGET_FILES = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
+RESULT_TABLE_FILES, TARGET_FILES = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
 IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
 EQUAL_COST = 0.005  # relative difference up to which costs count as equal
 FIGURE_FILES = tuple(f"{name}.{suffix}" for name in figures.FIGURE_NAMES for suffix in style.FILE_FORMATS)
@@ -33,7 +33,9 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
         folder: folder of the files.
         curves: whether to draw figures by round.
     """
-    disk.check_output_files(folder, (PAGE_FILE, *RESULT_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING)
+    disk.check_output_files(
+        folder, (PAGE_FILE, *RESULT_TABLE_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING
+    )
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / PAGE_FILE).exists():
         write_atomically(folder / PAGE_FILE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
@@ -41,7 +43,7 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
     pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
     files = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
     result_table, cost_table = tables.make_result_table(comparison), tables.make_cost_table(comparison)
-    for file_names, table in ((RESULT_FILES, result_table), (TARGET_FILES, cost_table)):
+    for file_names, table in ((RESULT_TABLE_FILES, result_table), (TARGET_FILES, cost_table)):
         if table is not None:
             files |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     tables_text = to_markdown(comparison)
@@ -119,8 +121,8 @@ def _describe_method(
         digits: number of decimals.
     """
     difference = result.difference or NO_DIFFERENCE
-    mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
-    bounds = sorted((abs(low), abs(high))) if sign_of_verdict(result.verdict) else (low, high)
+    mean, lower_end, upper_end = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
+    bounds = sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
     ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {

@@ -118,7 +118,7 @@ def make_result_table(answer: Answer) -> Table:
             "Holm's correction over the methods of a setting"
         )
         caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=frame_results(answer))
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=make_result_frame(answer))
 
 
 def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
@@ -133,7 +133,7 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
     return {**setting_column, answer.matching.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def _make_key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
+def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
     """Return condition and setting, the first columns of a CSV file, by heading; `cell` is this pair in reverse order.
 
     `answer` is the comparison, which knows the headings.
@@ -141,16 +141,16 @@ def _make_key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
     return {answer.matching.condition: cell[1], answer.matching.setting or "column": cell[0]}
 
 
-def frame_results(answer: Answer) -> "pd.DataFrame":
+def make_result_frame(answer: Answer) -> "pd.DataFrame":
     """Return the content of the CSV file of `answer`: one row per setting, condition and metric, in metric units."""
     import pandas as pd
 
     rows = []
     for table in answer.tables:
         for cell in sort_cells(answer):
-            result, mean, diff = table.results[cell], table.results[cell].mean, table.results[cell].difference
-            row = _make_key_columns(answer, cell) | {"metric": table.options.metric}
-            row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
+            result, mean_result, diff = table.results[cell], table.results[cell].mean, table.results[cell].difference
+            row = _make_cell_columns(answer, cell) | {"metric": table.options.metric}
+            row |= {name: getattr(mean_result, name) for name in ("mean", "std", "n", "low", "high")}
             row |= {"seeds": " ".join(map(str, result.results)), "odd": cell in answer.matching.atypical_cells}
             row |= {"oracle": result.is_untested, "baseline": answer.question.baseline if diff is not None else None}
             if diff is not None:
@@ -192,7 +192,7 @@ def make_cost_table(answer: Answer) -> Table | None:
             f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
             "t-test after Holm's correction over the methods of a setting"
         )
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_frame_costs(answer, target_costs))
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_make_cost_frame(answer, target_costs))
 
 
 def format_median_cost(result: CostResult, axis: str) -> str:
@@ -219,13 +219,13 @@ def format_speed_up(cost_result: CostResult) -> str:
     speed_up = cost_result.speed_up
     if speed_up is None or not math.isfinite(speed_up.ratio):
         return EMPTY_CELL
-    if not speed_up.is_reached:
+    if not speed_up.is_target_reached:
         return "target not reached"
     interval_text = f" [{speed_up.low:.2f}, {speed_up.high:.2f}]" if math.isfinite(speed_up.low) else ""
     return f"{speed_up.bound + ' ' if speed_up.bound else ''}{speed_up.ratio:.2f}{interval_text}"
 
 
-def _frame_costs(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame":
+def _make_cost_frame(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame":
     """Return the content of the CSV file: one row per setting, condition, axis and seed, and one with an empty seed.
 
     `answer` is the comparison, and `target_costs` has the costs until the target is met.
@@ -236,7 +236,7 @@ def _frame_costs(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame"
     for axis, cost_results in target_costs.results.items():
         for cell in sort_cells(answer):
             result, up = cost_results[cell], cost_results[cell].speed_up
-            key = {**_make_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
+            key = {**_make_cell_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
             for seed, cost in result.costs.items():
                 target = target_costs.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})

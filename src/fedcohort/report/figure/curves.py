@@ -55,15 +55,15 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     hint = f" (means of {window_rounds} rounds; pale: as measured)" if window_rounds > 1 else ""
     steps = metrics.index.to_series().astype(float)
     virtual_s = metrics.get("time/virtual_s", 0 * steps)
-    has_time_axis = not has_equal_rounds(virtual_s.to_numpy(), steps.to_numpy())
+    has_time_axis = not rounds_are_equal(virtual_s.to_numpy(), steps.to_numpy())
     n_columns = 2 if has_time_axis else 1
-    figure = style.new_run_figure(info, f"Accuracy and loss{hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
+    figure = style.make_run_figure(info, f"Accuracy and loss{hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
     panel_grid = figure.subplots(2, n_columns, sharey="row", sharex="col", squeeze=False)
-    _draw_column(panel_grid[:, 0], metrics, steps, window_rounds)
+    _draw_panel_column(panel_grid[:, 0], metrics, steps, window_rounds)
     style.label_rounds_axis(panel_grid[1, 0])
     if has_time_axis:
         unit_s, unit_name = style.choose_time_unit(virtual_s.tolist())
-        _draw_column(panel_grid[:, 1], metrics, virtual_s / unit_s, window_rounds)
+        _draw_panel_column(panel_grid[:, 1], metrics, virtual_s / unit_s, window_rounds)
         panel_grid[1, 1].set_xlabel(f"virtual time, {unit_name}")
     else:
         pace_s = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
@@ -75,7 +75,7 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     return figure
 
 
-def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
+def rounds_are_equal(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
     """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time.
 
     Args:
@@ -87,7 +87,7 @@ def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
     return bool(np.abs(virtual_s / virtual_s[-1] - steps / steps[-1]).max() < MAX_CURVE_DISTANCE)
 
 
-def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
+def _draw_panel_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
     """Draw accuracy and loss, the band of the clients, and a star at the best accuracy so far.
 
     Args:
@@ -125,8 +125,8 @@ def list_measured_values(metrics: "pd.DataFrame", metric: str) -> "pd.Series[flo
     """
     import pandas as pd
 
-    series: pd.Series[float] = metrics.get(metric, pd.Series(dtype=float))
-    return series[np.isfinite(series)] * (1 if metric.endswith("loss") else 100)
+    metric_values: pd.Series[float] = metrics.get(metric, pd.Series(dtype=float))
+    return metric_values[np.isfinite(metric_values)] * (1 if metric.endswith("loss") else 100)
 
 
 def choose_window_rounds(metrics: "pd.DataFrame") -> int:
@@ -158,7 +158,7 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     """
     if not list_timed_rounds(history):
         return None
-    figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
+    figure = style.make_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
     upper_axes, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
     lengths = measure_round_lengths(history).reindex(round_ends.index)

@@ -67,7 +67,7 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
     """
     row_names, row_groups = [row.name for row in rows], [row.group for row in rows]
     width = style.COLUMN if max(map(len, (*row_names, *row_groups))) <= MAX_COLUMN_LETTERS else style.PAGE
-    canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(row_groups))))
+    canvas = style.make_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(row_groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, row_names, row_groups), strict=True):
         colour, marker = STYLE_BY_SIGN[row.sign]
@@ -129,7 +129,7 @@ def draw_difference_map(
     margin_inches = 0.15 + max(map(len, (*method_names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
     n_blocks = -(-n_settings // int((style.PAGE - margin_inches) / CELL_WIDTH))
     width = style.COLUMN if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
-    labels = [_wrap_label(label) for label in differences.index]
+    labels = [_wrap_setting_label(label) for label in differences.index]
     label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
     mean_differences = differences.mean().fillna(0.0).to_numpy(dtype=float)
     method_order = np.lexsort((-mean_differences, np.array([GROUPS.index(group) for group in groups])))
@@ -137,7 +137,7 @@ def draw_difference_map(
     has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in setting_blocks]
     rows = [method_order[has_values] if has_values.any() else method_order for has_values in has_result]
     heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_in + 0.1 for block in rows]
-    canvas = style.new_figure(title, note, width, sum(heights))
+    canvas = style.make_figure(title, note, width, sum(heights))
     largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
     colour_scale = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
     block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
@@ -151,7 +151,7 @@ def draw_difference_map(
     style.save_figure(canvas, path)
 
 
-def _wrap_label(label: str) -> str:
+def _wrap_setting_label(label: str) -> str:
     """Return `label`, the name of a setting, in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
     lines = (textwrap.wrap(label, width) for width in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15))
     return "\n".join(next(label_lines for label_lines in lines if len(label_lines) <= MAX_LABEL_LINES))

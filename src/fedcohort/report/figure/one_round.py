@@ -144,7 +144,7 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
     shown_clients, panels = choose_shown_clients(round), _list_panels(round)
     height = float(np.clip(0.11 * len(shown_clients), 1.4, 5.8))
     width = style.COLUMN if len(panels) == 1 else style.PAGE
-    figure = style.new_run_figure(info, _format_title(round), width, height + 1.2)
+    figure = style.make_run_figure(info, _format_title(round), width, height + 1.2)
     panel_widths = [3.0] + [1.4] * (len(panels) - 1)
     panel_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=panel_widths)[0]
     for i, (axes, (panel_label, client_values)) in enumerate(zip(panel_axes, panels, strict=True)):
@@ -183,7 +183,7 @@ def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> N
         rows: client of each row.
         values: value of each row, [rows].
     """
-    colours = [STYLE_BY_OUTCOME[int(outcome)][0] for outcome in round.outcomes[rows]]
+    colours = [STYLE_BY_OUTCOME[int(outcome_code)][0] for outcome_code in round.outcomes[rows]]
     axes.barh(np.arange(len(rows)), np.where(np.isfinite(values), values, 0.0), height=0.78, color=colours, linewidth=0)
     text_style: dict[str, Any] = {"va": "center", "fontsize": style.fit_row_font(axes, len(rows)), "color": "#555555"}
     for i in np.flatnonzero(~np.isfinite(values)):

@@ -40,9 +40,9 @@ def draw_partition(info: RunInfo) -> "Figure":
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.name for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
-    figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
-    if common_text := "; ".join(trait.uniform_text for trait in traits if trait.uniform_text and not trait.has_spread):
-        wrapped_text = style.wrap_text(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
+    figure = style.make_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
+    if uniform_text := "; ".join(trait.uniform_text for trait in traits if trait.uniform_text and not trait.has_spread):
+        wrapped_text = style.wrap_text(f"equal for all clients: {uniform_text}", figure.get_figwidth() - 0.1)
         figure.supxlabel(wrapped_text, x=0.01, ha="left", fontsize=style.FONT_SIZE, color="#555555")
     panel_widths = [2.6] + [1.4] * len(strip_traits)
     panel_axes = figure.subplots(1, len(panel_widths), sharey=True, squeeze=False, width_ratios=panel_widths)[0]

@@ -52,7 +52,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     min_selected, max_selected = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
     selected_text = f"{min_selected}{f' to {max_selected}' if min_selected < max_selected else ''}"
     title = f"Selection: clients by round, {selected_text} per round"
-    figure = style.new_run_figure(info, title, style.PAGE, height)
+    figure = style.make_run_figure(info, title, style.PAGE, height)
     panel_widths = [6, 1.2, *([1.2] if trait else [])]
     panel_axes = figure.subplots(1, len(panel_widths), width_ratios=panel_widths, sharey="row", squeeze=False)[0]
     client_label = "client" if shows_all_clients else f"client, of the {len(clients):,} ever selected"
@@ -86,14 +86,14 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
     """
     table = history.clients(["available", "selected", "arrived"], start=1)
     table = table[table["client"].isin(clients)]
-    steps = np.array([step for step in history.steps if step], dtype=np.int64)
+    steps = np.array([round_number for round_number in history.steps if round_number], dtype=np.int64)
     outcome_codes = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
-    for i, step in enumerate(steps.tolist()):
-        if (is_available := history.available(step)) is not None:
+    for i, round_number in enumerate(steps.tolist()):
+        if (is_available := history.available(round_number)) is not None:
             outcome_codes[~is_available[clients], i] = AWAY
     if len(table):
         client_positions = np.searchsorted(clients, table["client"].to_numpy())
-        status_flags = [table[column].to_numpy(dtype=bool) for column in ("available", "selected", "arrived")]
+        status_flags = [table[column_name].to_numpy(dtype=bool) for column_name in ("available", "selected", "arrived")]
         outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*status_flags)
     return outcome_codes
 
@@ -108,17 +108,17 @@ def coarsen_outcomes(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids
         row_starts: first row of each group of clients.
         column_starts: first column of each group of rounds.
     """
-    best_outcome = np.maximum.reduceat(np.maximum.reduceat(outcomes, row_starts, axis=0), column_starts, axis=1)
-    away_share = partition.average_groups(partition.average_groups(outcomes == AWAY, row_starts).T, column_starts).T
-    return np.where(best_outcome >= TOO_LATE, best_outcome, np.where(away_share >= 0.5, AWAY, IDLE)).astype(np.int64)
+    best_outcomes = np.maximum.reduceat(np.maximum.reduceat(outcomes, row_starts, axis=0), column_starts, axis=1)
+    away_shares = partition.average_groups(partition.average_groups(outcomes == AWAY, row_starts).T, column_starts).T
+    return np.where(best_outcomes >= TOO_LATE, best_outcomes, np.where(away_shares >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
 def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     from matplotlib.colors import ListedColormap
 
-    n_clients, rounds = outcomes.shape
-    rows, columns = style.find_group_starts(n_clients), style.find_group_starts(rounds, MAX_MAP_ROUNDS)
-    axes_extent, map_values = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcomes, rows, columns)
+    n_clients, n_rounds = outcomes.shape
+    rows, columns = style.find_group_starts(n_clients), style.find_group_starts(n_rounds, MAX_MAP_ROUNDS)
+    axes_extent, map_values = (0.5, n_rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcomes, rows, columns)
     image_style: dict[str, Any] = {"cmap": ListedColormap(COLOURS), "vmin": -0.5, "vmax": len(COLOURS) - 0.5}
     style.draw_heat_map(axes, map_values, axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:

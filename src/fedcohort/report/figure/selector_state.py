@@ -47,7 +47,7 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
     panel_titles = [label_component(name) for name in component_names[:MAX_PANELS]]
     n_columns = 2 if len(panel_titles) <= 4 else 4
     note = style.describe_run(info)
-    figure, panels = style.new_panels(panel_titles, title, note, columns=n_columns, height=0.95, sharey=False)
+    figure, panels = style.make_panels(panel_titles, title, note, columns=n_columns, height=0.95, shares_y_axis=False)
     for axes, name in zip(panels, component_names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
@@ -72,7 +72,7 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     if not score_parts or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.new_panels(list(map(label_component, score_parts)), title, note, columns=1, height=0.85)
+    figure, panels = style.make_panels(list(map(label_component, score_parts)), title, note, columns=1, height=0.85)
     for axes, term in zip(panels, score_parts, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
@@ -88,8 +88,8 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_varying_facts(info: RunInfo) -> list[str]:
     """Return the properties in which the clients of the run `info` differ; correlations with others are noise."""
-    varying_traits = {trait.name for trait in population.list_traits(info) if trait.has_spread}
-    return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
+    varying_traits = {client_trait.name for client_trait in population.list_traits(info) if client_trait.has_spread}
+    return [fact_name for fact_name, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 
 def label_component(name: str) -> str:

@@ -52,12 +52,12 @@ MAX_NAMED_ROWS = 60  # rows, sorted by a property, that have the ids of their cl
 FILE_FORMATS = ("png", "pdf", "svg")
 
 
-def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
+def make_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
     """Return a figure with the title `title` and a note on the run `info`; `width` and `height` are in inches."""
-    return new_figure(title, describe_run(info), width, height)
+    return make_figure(title, describe_run(info), width, height)
 
 
-def new_figure(title: str, note_text: str, width: float, height: float) -> "Figure":
+def make_figure(title: str, note_text: str, width: float, height: float) -> "Figure":
     """Return a figure with a title in bold face and a note below it, each in as many lines as it needs.
 
     Args:
@@ -120,13 +120,13 @@ def label_rounds_axis(axes: "Axes") -> None:
     use_integer_ticks(axes.xaxis)
 
 
-def draw_line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
-    """Draw `y` over `x`, [points], into `axes`, with markers if they can be counted; `width` is in points.
+def draw_line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", line_width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
+    """Draw `y` over `x`, [points], into `axes`, with markers if they can be counted; `line_width` is in points.
 
     `line_style` has options of `Axes.plot`.
     """
     marker = "o" if len(np.asarray(x)) <= MAX_MARKED_POINTS else ""
-    axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **line_style})
+    axes.plot(x, y, **{"linewidth": line_width, "marker": marker, "markersize": 2.2 * line_width, **line_style})
 
 
 def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
@@ -149,7 +149,7 @@ def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> N
 
 def draw_heat_map(
     axes: "Axes",
-    values: np.ndarray,
+    map_values: np.ndarray,
     map_extent: tuple[float, float, float, float] | None,
     **heat_map_options: Any,  # noqa: ANN401
 ) -> "AxesImage":
@@ -157,28 +157,28 @@ def draw_heat_map(
 
     Args:
         axes: the panel.
-        values: [rows, columns].
+        map_values: [rows, columns].
         map_extent: left, right, lower and upper end of the map; None for a unit for each cell.
         heat_map_options: options of `Axes.imshow`.
     """
-    n_rows, n_columns = values.shape
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=map_extent, **heat_map_options)
+    n_rows, n_columns = map_values.shape
+    heat_map = axes.imshow(map_values, aspect="auto", interpolation="nearest", extent=map_extent, **heat_map_options)
     if n_rows <= MAX_MARKED_POINTS and n_columns <= MAX_MARKED_POINTS:
-        left_edge, right_edge, bottom, top = image.get_extent()
+        left_edge, right_edge, bottom, top = heat_map.get_extent()
         axes.hlines(np.linspace(bottom, top, n_rows + 1)[1:-1], left_edge, right_edge, color="white", linewidth=0.6)
         axes.vlines(np.linspace(left_edge, right_edge, n_columns + 1)[1:-1], bottom, top, color="white", linewidth=0.6)
     format_axes(axes, "")
-    return image
+    return heat_map
 
 
-def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
-    """Label the rows of `axes` with the ids `clients` if there is room, or with integer ticks if `sorted_by_id`."""
+def label_client_rows(axes: "Axes", client_ids: Ids, *, sorted_by_id: bool) -> None:
+    """Label the rows of `axes` with the ids `client_ids` if there is room, or with integer ticks if `sorted_by_id`."""
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
-        client_ids = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
-        axes.set_yticks(np.arange(len(client_ids)), client_ids)
-        axes.tick_params(axis="y", labelsize=fit_row_font(axes, len(clients)), length=0)
+        row_labels = [str(k) for k in client_ids] if len(client_ids) <= MAX_NAMED_ROWS else []
+        axes.set_yticks(np.arange(len(row_labels)), row_labels)
+        axes.tick_params(axis="y", labelsize=fit_row_font(axes, len(client_ids)), length=0)
 
 
 def fit_row_font(axes: "Axes", rows: int) -> float:
@@ -186,8 +186,8 @@ def fit_row_font(axes: "Axes", rows: int) -> float:
     return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, FONT_SIZE))
 
 
-def new_panels(
-    panel_titles: Sequence[str], title: str, note_text: str, *, columns: int, height: float, sharey: bool = True
+def make_panels(
+    panel_titles: Sequence[str], title: str, note_text: str, *, columns: int, height: float, shares_y_axis: bool = True
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of small multiples and its panels; with more than two panels in a row it is as wide as a page.
 
@@ -197,12 +197,12 @@ def new_panels(
         note_text: text such as the number of runs.
         columns: largest number of panels side by side.
         height: height of a panel in inches.
-        sharey: whether the panels have the same vertical axis.
+        shares_y_axis: whether the panels have the same vertical axis.
     """
     n_panels, columns = len(panel_titles), min(len(panel_titles), columns)
     n_rows, width = -(-n_panels // columns), COLUMN if columns <= 2 else PAGE
-    canvas = new_figure(title, note_text, width, 0.75 + n_rows * (height + LINE_HEIGHT))
-    panel_grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=sharey, squeeze=False).flat)
+    canvas = make_figure(title, note_text, width, 0.75 + n_rows * (height + LINE_HEIGHT))
+    panel_grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=shares_y_axis, squeeze=False).flat)
     for axes in panel_grid[n_panels:]:
         axes.remove()
     for i, (axes, name) in enumerate(zip(panel_grid, panel_titles, strict=False)):

@@ -26,7 +26,7 @@ STYLE_BY_PHASE = {  # phase -> (colour, label)
     "train_s": (style.BLUE, "training"),
     "up_s": (style.GREEN, "upload"),
 }
-MAX_ROWS = 60  # clients that can be distinguished
+MAX_JOB_ROWS = 60  # clients that can be distinguished
 AXIS_MULTIPLE = 1.8  # multiple of the round's length to which the axis extends for slower clients
 MIN_VISIBLE_SHARE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
 PALE_ALPHA = 0.28  # opacity of phases after the end of the round
@@ -76,17 +76,17 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     """Return the virtual time of round `step`, one of `list_timed_rounds`; `history` is the run's journal."""
     metrics = {str(metric): float(metric_values.loc[step]) for metric, metric_values in history.metrics.items()}
     if "round/in_flight" in metrics:
-        rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
+        rows = _read_jobs_in_progress(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
     else:
         client_table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], start=step)
         rows = client_table[(client_table["step"] == step) & client_table["selected"]].assign(start=0.0, goes_on=False)
-    finish, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
-    jobs = rows.assign(finish=finish, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
+    finish_s, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
+    jobs = rows.assign(finish=finish_s, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
     deadline_s, total_s = metrics.get("round/announced_s", math.nan), measure_round_lengths(history).get(step, math.nan)
     return TimedRound(step, jobs, metrics["round/closed_s"], deadline_s, float(total_s))
 
 
-def _read_jobs(history: History, step: int, start_s: float) -> "pd.DataFrame":
+def _read_jobs_in_progress(history: History, step: int, start_s: float) -> "pd.DataFrame":
     """Return the jobs that were in progress in a round, one row per client.
 
     Args:
@@ -98,8 +98,8 @@ def _read_jobs(history: History, step: int, start_s: float) -> "pd.DataFrame":
     client_table = history.clients(job_columns, start=1)
     latest_jobs = client_table[client_table["selected"] & (client_table["step"] <= step)].groupby("client").last()
     clients = client_table[client_table["step"] == step].set_index("client")
-    is_at_work = clients["selected"] | clients["arrived"] | (clients["in_flight"] == 1)
-    rows = latest_jobs.loc[clients.index[is_at_work], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
+    is_client_at_work = clients["selected"] | clients["arrived"] | (clients["in_flight"] == 1)
+    rows = latest_jobs.loc[clients.index[is_client_at_work], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
     rows = rows.assign(start=rows["sent_s"] - start_s, arrived=clients["arrived"], goes_on=clients["in_flight"] == 1)
     return rows.assign(units=rows["units_asked"]).reset_index()
 
@@ -138,11 +138,11 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     round = load_timed_round(history, timed_rounds[-1] if step is None else step)
     n_jobs = len(round.jobs)
     # at equal distances
-    shown_positions = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64))
+    shown_positions = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))
     jobs = round.jobs.iloc[shown_positions]
     unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end_s))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
-    figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
+    figure = style.make_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
     right_edge = _draw_bars(axes, round, jobs, unit_seconds)
     axes.axvline(round.closed_s / unit_seconds, color=style.BLACK, linewidth=1.4)
@@ -150,8 +150,8 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
         axes.axvline(round.announced_s / unit_seconds, **DEADLINE_STYLE)
     axes.set_xlim(max(float(round.jobs["start"].min()) / unit_seconds, -right_edge), right_edge)
     axes.set_ylim(len(jobs) - 0.4, -0.6)
-    is_lost = ~(jobs["arrived"] | jobs["goes_on"])
-    row_marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
+    is_lost_job = ~(jobs["arrived"] | jobs["goes_on"])
+    row_marks = np.where(is_lost_job, "× ", ""), np.where(jobs["goes_on"], " →", "")
     names = [f"{lost_mark}{client}{arrow}" for client, lost_mark, arrow in zip(jobs["client"], *row_marks, strict=True)]
     axes.set_yticks(np.arange(len(jobs)), names)
     n_hidden = n_jobs - len(jobs)
@@ -159,7 +159,7 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
     style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0, labelsize=style.fit_row_font(axes, len(jobs)))
-    for row_label, lost_mark in zip(axes.get_yticklabels(), is_lost, strict=True):
+    for row_label, lost_mark in zip(axes.get_yticklabels(), is_lost_job, strict=True):
         row_label.set_color(style.VERMILLION if lost_mark else style.BLACK)
     style.add_legend(figure, _list_handles(round))
     return figure
@@ -186,28 +186,28 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         unit_s: seconds of the axis's unit.
     """
     y = np.arange(len(jobs))
-    ends, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
-    right_edge = max(1.03 * min(float(ends.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
-    starts, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
+    job_ends, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
+    right_edge = max(1.03 * min(float(job_ends.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
+    job_starts, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in STYLE_BY_PHASE.items():
-        phase_end = np.minimum(starts + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
-        end_in_round = np.where(is_late, np.minimum(phase_end, close_time), phase_end)
-        axes.barh(y, np.maximum(end_in_round - starts, 0), left=starts, height=0.72, color=colour, linewidth=0)
-        start_after_close = np.maximum(starts, close_time)
+        phase_end = np.minimum(job_starts + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
+        visible_end = np.where(is_late, np.minimum(phase_end, close_time), phase_end)
+        axes.barh(y, np.maximum(visible_end - job_starts, 0), left=job_starts, height=0.72, color=colour, linewidth=0)
+        start_after_close = np.maximum(job_starts, close_time)
         late_width = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
         axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
-        starts = phase_end
+        job_starts = phase_end
     font_size = style.fit_row_font(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
         note_texts = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
-        is_beyond_axis = ends[i] > right_edge
+        is_beyond_axis = job_ends[i] > right_edge
         if is_beyond_axis and not job.goes_on:
             finish_s = float(jobs["finish"].iloc[i])
             note_texts.append(f"done after {units.seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
         if note_texts:
             align = "right" if is_beyond_axis else "left"
             font: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
-            axes.text(min(ends[i], right_edge), i, f" {', '.join(note_texts)} ", **font)
+            axes.text(min(job_ends[i], right_edge), i, f" {', '.join(note_texts)} ", **font)
     return right_edge
 
 

@@ -94,16 +94,16 @@ class _RunMatcher:
             row, column = run.find_value(self.rows), "" if self.columns is None else run.find_value(self.columns)
             missing_options = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
             if run.status != "finished":
-                self.exclude(run, f"it is {run.status}")
+                self.exclude_run(run, f"it is {run.status}")
             elif missing_options or SEED_OPTION not in run.params:
-                self.exclude(run, f"it has no {', '.join(missing_options) or SEED_OPTION}")
+                self.exclude_run(run, f"it has no {', '.join(missing_options) or SEED_OPTION}")
             elif self.metric not in run.metrics:
-                self.exclude(run, f"it has no {self.metric}")
+                self.exclude_run(run, f"it has no {self.metric}")
             elif row is not None and column is not None:
                 runs_by_cell.setdefault((row, column), []).append(run)
         return runs_by_cell
 
-    def exclude(self, run: Run, reason: str) -> None:
+    def exclude_run(self, run: Run, reason: str) -> None:
         """Record that `run` is left out, with the reason."""
         self.left_out.setdefault(reason, []).append(tracked_run.label_run(run))
 
@@ -115,8 +115,8 @@ class _RunMatcher:
         options = result_options(run)
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
-        groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
-        return tuple(o for o in options if o[0].partition(".")[0] in groups and o[0] not in self.compared)
+        federation_groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
+        return tuple(o for o in options if o[0].partition(".")[0] in federation_groups and o[0] not in self.compared)
 
     def choose_runs(
         self, cell_key: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
@@ -127,8 +127,8 @@ class _RunMatcher:
         every seed has one run, the runs may differ in their budgets (such as the time that another run took).
         `cell_key` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
         """
-        has_one_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored = LIMIT_OPTIONS if has_one_per_seed else frozenset()
+        has_one_run_per_seed = len({run.seed for run in runs}) == len(runs)
+        ignored = LIMIT_OPTIONS if has_one_run_per_seed else frozenset()
         options = {run.id: tuple(option for option in result_options(run) if option[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest_position = {options[run.id]: i for i, run in enumerate(runs)}
@@ -137,13 +137,13 @@ class _RunMatcher:
         chosen_runs: dict[int, Run] = {}
         for run in runs:
             if options[run.id] != majority:
-                differences = tracked_run.list_differences(options[run.id], majority)
-                differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences)
+                option_differences = tracked_run.list_differences(options[run.id], majority)
+                differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in option_differences)
                 cell_name = tracked_run.format_cell(cell_key)
-                self.exclude(run, f"it differs from the other runs of {cell_name}: {differences_text}")
+                self.exclude_run(run, f"it differs from the other runs of {cell_name}: {differences_text}")
                 continue
             if run.seed in chosen_runs:
-                self.exclude(chosen_runs[run.seed], "a newer run has the same settings and seed")
+                self.exclude_run(chosen_runs[run.seed], "a newer run has the same settings and seed")
             chosen_runs[run.seed] = run
         return dict(sorted(chosen_runs.items()))
 
@@ -158,8 +158,8 @@ class _RunMatcher:
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         atypical_cells: set[Cell] = set()
         for name in option_names:
-            is_compared = name in self.compared or name.startswith(self.prefixes)
-            if is_compared or tracked_run.follows_from_choice(name, values):
+            is_compared_option = name in self.compared or name.startswith(self.prefixes)
+            if is_compared_option or tracked_run.is_implied_by_group(name, values):
                 continue
             values_by_label = {"": values[name]}
             if name in LIMIT_OPTIONS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
@@ -169,7 +169,7 @@ class _RunMatcher:
                 }
             for seeds_text, options_by_cell in values_by_label.items():
                 if len(set(options_by_cell.values())) > 1:
-                    values_text = tracked_run.format_values(options_by_cell)
+                    values_text = tracked_run.format_option_values(options_by_cell)
                     self.differences.append(f"also differs: {name}{seeds_text} is {values_text}")
                     if not name.startswith(self.implied):
                         atypical_cells |= tracked_run.find_minority_cells(options_by_cell)
@@ -205,8 +205,8 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     runs_by_position = matcher.assign_runs(runs)
     if not runs_by_position:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
-    sort_key = tracked_run.natural_sort_key
-    row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=sort_key) for i in range(2))
+    natural_key = tracked_run.natural_sort_key
+    row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=natural_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
         columns = f" or {columns} ({', '.join(column_values)})" if columns else ""
         raise range_error("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
@@ -217,14 +217,14 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     )
     has_column_conditions = baseline is not None and baseline not in row_values
     runs_by_cell = {}
-    for row, column in sorted(runs_by_position, key=lambda key: (sort_key(key[0]), sort_key(key[1]))):
+    for row, column in sorted(runs_by_position, key=lambda key: (natural_key(key[0]), natural_key(key[1]))):
         cell = (row, column) if has_column_conditions else (column, row)
         runs_by_cell[cell] = matcher.choose_runs(cell, runs_by_position[row, column], federation_counts)
     atypical_cells = matcher.find_atypical_cells(runs_by_cell)
     return Matching(
         *((str(columns), rows) if has_column_conditions else (rows, columns)),
         runs_by_cell,
-        notes=[*matcher.notes, *tracked_run.describe_runs(runs_by_cell, metrics[0])],
+        notes=[*matcher.notes, *tracked_run.describe_matched_runs(runs_by_cell, metrics[0])],
         atypical_cells=atypical_cells,
         oracles=frozenset(tracked_run.find_oracles(runs_by_cell)),
         federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in runs_by_cell.items()},

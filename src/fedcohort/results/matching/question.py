@@ -11,7 +11,7 @@ from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_co
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
 from fedcohort.results.matching import tracked_run
 from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_OPTION_PREFIXES, Matching
-from fedcohort.results.metric import default_rules, find_metric_sign
+from fedcohort.results.metric import choose_rules, find_metric_sign
 from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
 
@@ -93,7 +93,7 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
     Raises:
         OptionError: a target that names an unknown condition or lacks a baseline, or an axis that a run did not log.
     """
-    q, frames = question, RunFrames(_frame_runs(matching), curves)
+    q, frames = question, RunFrames(_make_run_frame(matching), curves)
     unpaired_cells = {  # cells whose seeds give other clients or data than the baseline's
         cell
         for cell, federation in matching.federations.items()
@@ -102,7 +102,7 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
     tables = []
     for i, metric in enumerate(q.metrics):
         metric_sign = find_metric_sign(metric, q.better if i == 0 else "auto")
-        options = Options(metric, q.baseline, metric_sign, q.result, q.horizon, default_rules(metric))
+        options = Options(metric, q.baseline, metric_sign, q.result, q.horizon, choose_rules(metric))
         tables.append(compare_conditions(frames, options, unpaired_cells))
     differing_options, notes = {}, list(matching.notes)
     for cell in matching.cells if q.baseline is not None else ():
@@ -127,11 +127,11 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
     )
 
 
-def _frame_runs(matching: Matching) -> "pd.DataFrame":
+def _make_run_frame(matching: Matching) -> "pd.DataFrame":
     """Return the frame of the runs of `matching` (`results.frame`), in the order of their cells."""
     import pandas as pd
 
-    rows = []
+    run_rows = []
     for (setting, condition), run_by_seed in matching.cells.items():
         is_oracle = (setting, condition) in matching.oracles
         for seed, run in run_by_seed.items():
@@ -140,8 +140,8 @@ def _frame_runs(matching: Matching) -> "pd.DataFrame":
             run_row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
             run_row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
             run_row |= {cost: sum(run.metrics.get(metric, math.nan) for metric in COSTS[cost]) for cost in COST_COLUMNS}
-            rows.append(run_row)
-    return pd.DataFrame(rows)
+            run_rows.append(run_row)
+    return pd.DataFrame(run_rows)
 
 
 def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) -> tuple[str, ...]:
@@ -170,7 +170,7 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
             for name in values_by_option
             if name != compared_option
             and not name.startswith(f"{compared_option}.")
-            and not tracked_run.follows_from_choice(name, values_by_option)
+            and not tracked_run.is_implied_by_group(name, values_by_option)
             and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
     option_names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
@@ -182,5 +182,5 @@ def find_newest_sweep(matching: Matching) -> str | None:
 
     `matching` holds the runs by cell and seed.
     """
-    common_sweeps = set.intersection(*(set(run.sweeps) for run in matching.runs))
+    common_sweeps = set.intersection(*(set(run.sweep_ids) for run in matching.runs))
     return None if common_sweeps else tracked_run.name_newest_sweep(matching.runs)

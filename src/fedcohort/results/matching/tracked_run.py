@@ -66,7 +66,7 @@ class Run:
         return n_done_rounds is not None and n_requested is not None and int(n_done_rounds) < int(n_requested)
 
     @property
-    def sweeps(self) -> list[str]:
+    def sweep_ids(self) -> list[str]:
         """Ids of the sweeps that the run belongs to, the earliest first."""
         return [name for name in self.tags.get(SWEEPS, "").split(SEPARATOR) if name]
 
@@ -90,7 +90,7 @@ def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]])
     a_values, b_values = dict(a), dict(b)
     option_names = sorted({*a_values, *b_values})
     values_by_option = [(name, a_values.get(name, "none"), b_values.get(name, "none")) for name in option_names]
-    return [option for option in values_by_option if option[1] != option[2]]
+    return [name_and_values for name_and_values in values_by_option if name_and_values[1] != name_and_values[2]]
 
 
 def label_run(run: Run) -> str:
@@ -112,7 +112,7 @@ def describe_commit(run: Run) -> str:
 
 def name_newest_sweep(runs: Sequence[Run]) -> str | None:
     """Return the sweep with the newest of `runs`; of several, the one whose name sorts last; None without any."""
-    dated_sweeps = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
+    dated_sweeps = [(run.started_ms, sweep) for run in runs for sweep in run.sweep_ids]
     return max(dated_sweeps)[1] if dated_sweeps else None
 
 
@@ -133,7 +133,7 @@ def format_cell(cell: Cell) -> str:
     return f"{condition} + {setting}" if setting else condition
 
 
-def format_values(values: Mapping[Cell, str]) -> str:
+def format_option_values(values: Mapping[Cell, str]) -> str:
     """Return text such as `0.5 for ucb; 0.1 for random` of `values`, the value of an option by cell."""
     return "; ".join(f"{value} for {', '.join(_name_cells(values, value))}" for value in dict.fromkeys(values.values()))
 
@@ -158,14 +158,14 @@ def find_minority_cells(values: Mapping[Cell, str]) -> set[Cell]:
     """
     minority_cells = set()
     for setting in {setting for setting, _ in values}:
-        setting_values = {cell: value for cell, value in values.items() if cell[0] == setting}
-        value, n_equal_values = Counter(setting_values.values()).most_common(1)[0]
-        has_majority = 2 * n_equal_values > len(setting_values)
-        minority_cells |= {cell for cell, v in setting_values.items() if v != value or not has_majority}
+        values_of_setting = {cell: value for cell, value in values.items() if cell[0] == setting}
+        value, n_equal_values = Counter(values_of_setting.values()).most_common(1)[0]
+        has_majority = 2 * n_equal_values > len(values_of_setting)
+        minority_cells |= {cell for cell, v in values_of_setting.items() if v != value or not has_majority}
     return minority_cells
 
 
-def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> bool:
+def is_implied_by_group(name: str, values: Mapping[str, Mapping[Cell, str]]) -> bool:
     """Return whether a cell lacks an option because it has another choice of a group, which is reported anyway.
 
     Args:
@@ -174,28 +174,28 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
     """
     name_parts = name.split(".")
     choices = [values.get(".".join(name_parts[:n]), {}) for n in range(1, len(name_parts))]
-    return "none" in values[name].values() and any(len(set(cell_choices.values())) > 1 for cell_choices in choices)
+    return "none" in values[name].values() and any(len(set(value_by_cell.values())) > 1 for value_by_cell in choices)
 
 
-def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
+def describe_matched_runs(runs_by_cell: RunsByCell, metric: str) -> list[str]:
     """Return one line for each note on runs: missing seeds, early ends, divergence, oracles, commits, forced resumes.
 
     Args:
-        cells: runs by cell, (setting, condition), and seed.
+        runs_by_cell: runs by cell, (setting, condition), and seed.
         metric: metric whose last value shows divergence.
     """
-    runs = [run for run_by_seed in cells.values() for run in run_by_seed.values()]
+    runs = [run for run_by_seed in runs_by_cell.values() for run in run_by_seed.values()]
     seeds, notes = {run.seed for run in runs}, []
-    for cell, run_by_seed in cells.items():
+    for cell, run_by_seed in runs_by_cell.items():
         if missing_seeds := sorted(seeds - set(run_by_seed)):
             notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing_seeds))}")
     notes += _describe_early_ends([run for run in runs if run.has_ended_early])
     for run in runs:
         if not math.isfinite(run.metrics[metric]):
             notes.append(f"diverged: {label_run(run)} ended with {metric}={run.metrics[metric]}")
-    oracles = find_oracles(cells)
-    for oracle_fact in dict.fromkeys(oracles.values()):
-        cell_names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
+    oracle_facts = find_oracles(runs_by_cell)
+    for oracle_fact in dict.fromkeys(oracle_facts.values()):
+        cell_names = ", ".join(format_cell(cell) for cell in oracle_facts if oracle_facts[cell] == oracle_fact)
         notes.append(f"oracles, not methods: {cell_names} read {oracle_fact}, which no server can know")
     runs_by_commit = Counter(map(describe_commit, runs))
     if len(runs_by_commit) == 1:
@@ -220,14 +220,16 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span_text = f", the last round of each after {time_range}" if end_times else ""
-        rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in budget_runs})
-        rounds_text = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+        round_counts = sorted({int(run.tags[ROUNDS_DONE]) for run in budget_runs})
+        rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
         runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
         note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
     return note_lines
 
 
-def find_oracles(cells: RunsByCell) -> dict[Cell, str]:
-    """Return the cells of oracles in `cells` with the information that they read and no server can know."""
-    tags = {cell: [run.tags.get(ORACLE_TAG) for run in run_by_seed.values()] for cell, run_by_seed in cells.items()}
+def find_oracles(runs_by_cell: RunsByCell) -> dict[Cell, str]:
+    """Return the cells of oracles in `runs_by_cell` with the information that they read and no server can know."""
+    tags = {
+        cell: [run.tags.get(ORACLE_TAG) for run in run_by_seed.values()] for cell, run_by_seed in runs_by_cell.items()
+    }
     return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}
