@@ -116,7 +116,7 @@ class Diagnosis:
 
     @property
     def noise_case(self) -> str:
-        """Name of what the queries show about label noise, from which the page's template makes a sentence."""
+        """What the queries show about label noise, one of the keys from which the page's template makes a sentence."""
         watch = NoiseWatch()
         for probe_result in self.probe_results:
             noise = probe_result.noise
@@ -139,7 +139,7 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """The rule of `selector=auto` that applies: noise, classes, speed, random; unknown while noise is unsettled."""
+        """The rule of `selector=auto` that applies: noise, classes, speed or random; unknown while noise is undecided."""
         if self.noise_case in ("not_measured", "too_early", "one_look"):
             return "unknown"
         if self.noise_case == "persists":

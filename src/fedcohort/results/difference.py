@@ -130,9 +130,9 @@ def summarise_differences(difference_by_seed: Mapping[int, float], largest_value
     """Return the mean of paired differences with its interval and test.
 
     Args:
-        difference_by_seed: the differences, by seed or by another unit.
-        largest_value: largest absolute value that is compared; a spread far below it is rounding. None for the largest
-            difference.
+        difference_by_seed: the differences, by seed or by another unit of observation.
+        largest_value: largest absolute value of those that are subtracted; a spread far below it is rounding. None for
+            the largest absolute difference.
     """
     x = np.array(list(difference_by_seed.values()), dtype=float)
     n, nan = len(x), math.nan

@@ -49,8 +49,8 @@ def estimate_headroom_share(
 ) -> HeadroomShare | None:
     """Return the share of the headroom that a method closes; None without a clear headroom.
 
-    A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`. Fewer than two seeds, or a
-    value that is not finite, give None, too.
+    A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`. The result is also
+    None for fewer than two seeds, and for a value that is not finite.
 
     Args:
         method_differences: differences of the method to the baseline, by seed, on the seeds that all three share.

@@ -116,7 +116,7 @@ def compare_round(
 
 
 class RunHistory:
-    """What is known of a run's clients before each of its rounds.
+    """The facts that are known about a run's clients before each of its rounds.
 
     Attributes:
         run_number: number of the run, from 0.

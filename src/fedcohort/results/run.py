@@ -159,8 +159,8 @@ def average_over_clock(virtual_s: Numbers, values: Numbers, clock_s: float) -> f
 def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     """Return for how many seconds of the last sixth of the clock each model was the newest, [evaluations].
 
-    It is 0 or less for a model that never was. `virtual_s` are the virtual seconds of the evaluations, increasing, and
-    `clock_s` is the end of the run.
+    It is 0 or less for a model that was never the newest in this time. `virtual_s` are the virtual seconds of the
+    evaluations, increasing, and `clock_s` is the end of the run.
     """
     model_start_s = np.array(virtual_s, dtype=float)
     model_start_s[:1] = -math.inf  # the first model existed before its evaluation

@@ -93,7 +93,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     reached is left out. `history` is the run's journal.
 
     Returns:
-        Dictionaries with the keys `level`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
+        Dictionaries with the keys `share`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
         None if no virtual time passes in the run, and `bytes` is None if bytes were not logged.
     """
     metric_frame = history.metrics

@@ -40,8 +40,8 @@ class Target:
         best_of: conditions whose best result on each seed is the target.
         level: share of the way to the baseline's mean result, from 0, or from the untrained model's value for a loss;
             in (0, 1]. It is used without `value` and `best_of`.
-        crossing: what must reach the target: the mean over as many evaluations as a run's result is computed from
-            ("window"), or a single evaluation ("first").
+        crossing: "window" if the mean over as many evaluations as a run's result is computed from must reach the
+            target, or "first" if a single evaluation must.
     """
 
     value: float | None = None

@@ -99,8 +99,8 @@ def read_target(option_path: str, yaml_value: object, metric: str, baseline_targ
 
     Args:
         option_path: dotted path of the option, for messages.
-        yaml_value: a number, in the metric's unit, or `baseline`, or None.
-        metric: the study's metric; a target of a share must be in [0, 1].
+        yaml_value: a number in the metric's unit, `baseline`, or None for no target.
+        metric: the study's metric; a target of an accuracy must be in [0, 1].
         baseline_target: the target that `baseline` stands for.
     """
     if yaml_value is None or yaml_value == BASELINE:
@@ -151,7 +151,7 @@ def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple
         methods: methods that the option may name.
 
     Raises:
-        OptionError: an unknown method, a small group, or a method in two groups.
+        OptionError: an unknown method, a group of one method, or a method in two groups.
     """
     variants = read_named_mapping("variants", yaml_value)
     grouped_methods = set[str]()
@@ -166,8 +166,8 @@ def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple
 def read_overrides(option_path: str, yaml_value: object) -> tuple[str, ...]:
     """Return `yaml_value`, the content of the yaml node `option_path`, as overrides `name=value`.
 
-    Raises `OptionError` for other texts, for overrides that name code, and for the options that the study sets itself:
-    the seed, `resume` and `paths.logs`.
+    Raises `OptionError` for a text without `=`, for an override of `_target_`, which names a Python class, and for the
+    options that the study sets itself: `seed`, `resume` and `paths.logs`.
     """
     ranges.texts(option_path, yaml_value)
     overrides: Any = yaml_value

@@ -97,7 +97,7 @@ def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: 
         runner: the study with its results.
         run_keys: keys of the group's runs; the first one is compared.
         outcome: outcome of the reference run.
-        commit_text: the current commit, which is stored as the one compared with.
+        commit_text: the current commit, which is stored as the commit that the runs were compared with.
     """
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
@@ -112,8 +112,8 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tupl
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:
-        earlier_result: fingerprint, "" if there is none, and curve of the first run.
-        rerun_result: the same of the second run.
+        earlier_result: fingerprint of the stored run, "" if it has none, and its evaluations.
+        rerun_result: fingerprint of its repetition, "" if it has none, and its evaluations.
     """
     differing_columns = _compare_curves(earlier_result[1], rerun_result[1])
     if earlier_result[0] and rerun_result[0]:

@@ -21,7 +21,7 @@ PACKAGE_COMMENT_PATTERN = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the on
 
 
 def read_yaml_content(path: Path) -> str:
-    """Return the content of the yaml file `path` as JSON, without comments and the options of Hydra itself.
+    """Return the content of the yaml file `path` as JSON, without comments and without the options of Hydra itself.
 
     Comments with `@package` stay, since Hydra reads them. An invalid file is returned unchanged.
     """

@@ -42,9 +42,10 @@ class Setting:
         overrides: Hydra overrides of the runs in this setting.
         bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
         target: value of the metric to which costs are measured; None for no target.
-        methods: methods that are run in it, with the baseline, the bounds and a user's own methods; None for all.
+        methods: methods that are run in it besides the baseline, the bounds and a user's own methods; None for all.
         family: name that settings share if they differ only in cohort size or in the level of heterogeneity.
-        oracle: the oracle whose gain is the headroom; None to take, for each seed, the best on the other seeds.
+        oracle: the oracle whose gain is the headroom; None to take, for each seed, the oracle that is best on the
+            other seeds.
     """
 
     name: str
@@ -65,7 +66,7 @@ class CostReference:
     Attributes:
         method: the other method, option `of`.
         cost_name: the option of `until` that ends the runs, and the column of the results: `bytes` or `client_flops`.
-        overrides: overrides of the reference's runs, without the limit.
+        overrides: overrides of the reference's runs, without the option that limits their cost.
     """
 
     method: str
@@ -93,7 +94,7 @@ class Study:
         horizon: last round whose evaluations count; None for the end of each run.
         search_space: options to tune with their ranges; None for no tuning.
         tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
-        seed_counts: number of seeds of methods that are run on the first seeds only.
+        seed_counts: number of seeds, by name, of the methods that are run on the first of the study's seeds only.
         same_cost: reference methods whose runs end at the cost of another method's run, by name.
         variants: groups of methods that are variants of one idea, by name; their p-values are corrected together.
         notes: remarks for the page.
@@ -144,7 +145,7 @@ class Study:
         return methods is None or method in methods or method == self.baseline or method not in self.role_by_method
 
     def list_overrides(self, setting: str, *overrides: Iterable[str]) -> Overrides:
-        """Return the overrides of runs in `setting`, of which the lists `overrides` replace those of equal options."""
+        """Return the overrides of runs in `setting`; each list in `overrides` replaces earlier ones of its options."""
         return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
 
     def find_role(self, method: str) -> str:
@@ -180,12 +181,15 @@ class Condition:
     awaited_method: str = ""
 
     def key(self, seed: int) -> RunKey:
-        """Return the key of the condition's run with this seed."""
+        """Return setting, method and seed of the condition's run with this seed."""
         return self.setting, self.method, seed
 
 
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs_folder: Path) -> Study:
-    """Return `study` with the `selectors` that it lacks; raise `OptionError` for one that `configs/selector` lacks."""
+    """Return `study` with the `selectors` that it lacks, None for none, as further methods.
+
+    `configs_folder` is the folder of Hydra's groups. Raises `OptionError` for a selector that it does not have.
+    """
     bound_names = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(selector_file.stem for selector_file in (configs_folder / "selector").glob("*.yaml"))
     user_methods = [method for method in selectors or () if method not in study.overrides and method not in bound_names]
@@ -204,8 +208,8 @@ def list_conditions(
     Args:
         study: the study's definition.
         settings: names of settings; None for all.
-        methods: names of methods to list, in each setting and with any seed, and for `same_cost` the methods whose cost
-            they have. None for the methods that the study requests in each setting.
+        methods: names of methods to list in each setting, for all seeds. For a reference in `same_cost`, the method
+            whose cost it has is listed, too. None for the methods that the study requests in each setting.
 
     Raises:
         OptionError: for an unknown setting.

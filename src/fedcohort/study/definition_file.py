@@ -114,8 +114,8 @@ def _read_cost_references(
 ) -> dict[str, definition.CostReference]:
     """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
 
-    Raises `OptionError` for a wrong option, if there is a `horizon`, too, and for a setting that has a reference but
-    not the method whose cost it has.
+    Raises `OptionError` for a wrong option, and if the study has a `horizon` as well. It is also raised for a setting
+    that has a reference but not the method whose cost the reference has.
 
     Args:
         options: the options of `study.yaml`.

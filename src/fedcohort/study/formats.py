@@ -38,7 +38,7 @@ class Format:
         return self._format_interval(estimate, ".1f")
 
     def format_diff(self, estimate: Mean | Difference) -> str:
-        """Format the difference `estimate` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
+        """Format the difference `estimate` like `format_mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
         return self._format_interval(estimate, "+.1f")
 
     def format_signed_value(self, metric_value: float) -> str:
@@ -85,7 +85,7 @@ def format_count(n: int, singular_noun: str) -> str:
 
 
 def join_first_texts(listed_texts: Sequence[str], n: int) -> str:
-    """Return the first n texts and the number of further texts: `a, b and 3 more`."""
+    """Return the first `n` of the texts, and the number of further texts: `a, b and 3 more`."""
     return ", ".join(listed_texts[:n]) + (f" and {len(listed_texts) - n} more" if len(listed_texts) > n else "")
 
 

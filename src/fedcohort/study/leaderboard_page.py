@@ -85,7 +85,7 @@ def _make_partial_table(board: Leaderboard, all_ranks: Mapping[str, Ranks], verd
 
     Args:
         board: the leaderboard.
-        all_ranks: by method, the ranks of it and of the ranked methods in the settings that they share.
+        all_ranks: for each of these methods, its ranks among the ranked methods in the settings that they share.
         verdict: verdict on the joined study.
         fmt: format of differences.
     """

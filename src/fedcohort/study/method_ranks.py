@@ -14,9 +14,9 @@ class OverallResult:
     """A method compared with the baseline over all settings.
 
     Attributes:
-        seeds: mean difference over these settings, with seeds as units.
-        family_mean: mean difference with families of settings as units, which generalises to similar settings; None for
-            fewer than six families.
+        seeds: mean difference over these settings; its interval and test treat seeds as units.
+        family_mean: mean difference whose interval and test treat families of settings as units, which generalises to
+            similar settings; None for fewer than six families.
         worst_decile: mean of the lowest tenth of the settings' mean differences, in the metric's unit.
         worst_setting: name of the setting with the lowest mean difference.
     """
@@ -65,6 +65,6 @@ class Ranks:
         return {method: rank.mean for method, rank in self.rank_by_method.items()}
 
     def find_rank_positions(self) -> dict[str, int]:
-        """Return the position of each method by mean rank; methods with equal means share the smallest one."""
+        """Return the position of each method by mean rank; methods with equal means share the smallest position."""
         mean_ranks = self.mean_ranks
         return {method: 1 + sum(mean_ranks[m] < mean_ranks[method] for m in mean_ranks) for method in mean_ranks}

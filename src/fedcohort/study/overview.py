@@ -145,7 +145,7 @@ def _read_overview_csv(csv_file: Path) -> "pd.DataFrame":
 
 
 def _read_title(study_folder: Path) -> str:
-    """Return the title of the study in `study_folder`; "" for a leaderboard, a remark for an unreadable file."""
+    """Return the title of the study in `study_folder`; "" for a leaderboard, an error text for a bad file."""
     try:
         return "" if leaderboard.is_leaderboard(study_folder) else str(read_yaml(study_folder / STUDY_FILE)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written

@@ -37,7 +37,7 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_
     Returns:
         A dictionary with the keys below.
         settings: pairs of outcome and verdict of the settings with results, sorted by outcome.
-        counts: number of settings of each outcome.
+        counts: number of settings by outcome.
         tests: number of tests of methods in all settings.
         won_over_all: number of settings where a method is better after one correction over all tests.
         horizons: budgets of the baseline's runs, in words.
@@ -126,7 +126,7 @@ def collect_page_notes(study: Study, results: Results, verdict: Verdict) -> dict
         collapsing: worst difference of each method that collapses on some seeds, in the metric's own unit.
         other_code: number of runs whose code behaves differently from the current code.
         compared: commits with which the code was compared, 10 digits each.
-        rounds: number of first rounds that the comparison runs.
+        rounds: number of rounds, from the first one, that this comparison of the code repeats.
         same_cost: differences of methods to the references that have their cost (`same_cost.compare_with_references`).
     """
     worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
@@ -147,7 +147,7 @@ def summarise_runs_by_commit(runs: Sequence[Row]) -> dict[str, object]:
 
 
 def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, str], ...], list[str]]:
-    """Return the methods that lack runs, by their gaps: tuples (missing seeds, requested seeds, names of settings).
+    """Return the methods that lack runs, by their gaps: (missing seeds, requested seeds, names of the settings).
 
     `verdict` has the number of missing seeds of each condition of `study`.
     """
@@ -174,7 +174,7 @@ def find_changed_runs(study: Study, results: Results) -> dict[str, dict[str, Any
         A dictionary with the keys below, by the study's name.
         runs: number of these runs.
         methods: methods of these runs, by setting.
-        own: user's own methods among them, which have to be named to run again.
+        own: user's own methods among them; the command runs them again only if it names them.
     """
     settings, methods = dict[str, dict[str, None]](), dict[str, list[str]]()
     for setting, method, _ in sorted(results.changed):

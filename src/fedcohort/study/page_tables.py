@@ -189,7 +189,7 @@ def _format_cost_ratio(method: MethodVerdict, baseline: MethodVerdict | None, co
 
 
 def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
-    """Return the median costs to the target, or `2 of 4`, the seeds that met it, where half of them or more did not.
+    """Return the median costs to the target; where half of the seeds or more never met it, `2 of 4` seeds that did.
 
     Args:
         method: verdict on a method in a setting.

@@ -39,7 +39,7 @@ def find_run_state(row: Row | None, config_digest: str) -> str:
 
     Args:
         row: stored row of the run; None if it has none.
-        config_digest: present digest of its overrides and yaml files.
+        config_digest: digest of its present overrides and yaml files.
     """
     if row is None:
         return MISSING

@@ -193,7 +193,7 @@ def _compare_with_baseline(
         study: the study's definition.
         result_values: results by setting, method and seed.
         methods: the methods that are compared.
-        shared_settings: the settings that count, each with its seeds.
+        shared_settings: the settings that are compared, each with its common seeds.
     """
     family_by_setting = {name: study.settings[name].family for name in shared_settings}
     overall_by_method = {}

@@ -43,8 +43,8 @@ TEMPLATE_FUNCTIONS = {
 def write_study_report(study: Study, results: Results) -> list[Path]:
     """Write the pages, tables and figures of `study` into its folder; return their paths, the page first.
 
-    `results` are the study's stored results. Raises `OptionError` if the folder has a page that was not written here,
-    such as a user's own notes.
+    `results` are the study's stored results. Raises `OptionError` if the folder has a page that this command did not
+    write, such as a user's own notes.
     """
     disk.check_output_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
@@ -187,7 +187,7 @@ def make_numbers_frame(
     Args:
         study: the study's definition.
         verdict: the study's verdict.
-        metric_by_setting: metric of each setting that does not have the study's; None if all have it.
+        metric_by_setting: metric of each setting whose metric is not that of the study; None if there is none.
     """
     import pandas as pd
 

@@ -39,7 +39,7 @@ class Results:
         rows: the rows by key. A run that was refused or failed has a row with the reason.
         curves: curves of the runs that are done, by key.
         changed: keys of done runs whose present configuration is another one (`StudyRunner.mark_changed_runs`).
-        user_folder: where the rows of a user's own methods are kept; None for the study's folder.
+        user_folder: folder of the rows of a user's own methods; None if they are in the study's folder.
         user_run_keys: keys of the runs that are kept in `user_folder`.
     """
 
@@ -127,7 +127,7 @@ def load_results(study: Study, user_folder: Path | None = None) -> Results:
 
     Args:
         study: the study's definition.
-        user_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
+        user_folder: folder of the rows of a user's own methods, which are added; None if the study's folder has them.
 
     Raises:
         DataError: for a damaged file, and for done rows of another metric, which the next run would delete.

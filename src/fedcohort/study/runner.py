@@ -32,10 +32,10 @@ class StudyRunner:
         study: the study's definition.
         results: the stored results, which grow with each run.
         configs, logs: the folders of Hydra's groups, and of new run folders.
-        keeps_run_folders: whether run folders are kept when their results are stored.
+        keeps_run_folders: whether run folders are kept after their results are stored.
         print_line: function that prints a line.
-        rerun_rule: `true` repeats the runs of other commits and of uncommitted code, `changed` those that
-            `compare_code.py` found different, `false` none.
+        rerun_rule: which done runs are repeated. `true` repeats those of other commits and of uncommitted code,
+            `changed` those that `compare_code.py` found different, and `false` none.
         launch: how jobs are started.
     """
 

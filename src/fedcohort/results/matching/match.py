@@ -65,7 +65,7 @@ class _RunMatcher:
     """The assignment of runs to cells, with the runs that are left out and the options that differ.
 
     Attributes:
-        rows, columns: the parameters or tags that are rows and columns of the table; `columns` may be None.
+        rows, columns: the parameters or tags that are rows and columns of the table; `columns` is None for one column.
         metric: metric that a run must have.
         compared: `rows` and `columns` as a list.
         prefixes: prefixes of the options of the compared groups, which may differ.
@@ -88,7 +88,7 @@ class _RunMatcher:
         return [f"left out: {', '.join(runs)}: {reason}" for reason, runs in self.left_out.items()] + self.differences
 
     def assign_runs(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-        """Return the usable ones of `runs` by the row and column of the table, and record why others are left out."""
+        """Return the comparable ones of `runs` by row and column of the table; record why others are left out."""
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
             row, column = run.find_value(self.rows), "" if self.columns is None else run.find_value(self.columns)
@@ -184,7 +184,8 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
         rows: the parameter or tag whose values are the rows of the table.
         columns: the parameter or tag whose values are the columns; None for a single column.
         metrics: metrics that some run must have; a run without the first one is left out.
-        baseline: a value of rows or of columns, which are the conditions then; None for rows.
+        baseline: a value of `rows` or of `columns`. The values of the same parameter are then the conditions. If it is
+            None, the values of `rows` are.
 
     Raises:
         OptionError: no run has the parameter, tag, metric or baseline.

@@ -27,7 +27,7 @@ class Question:
 
     Attributes:
         rows: the parameter or tag whose values are the rows of the table.
-        cols: the parameter or tag whose values are the columns, None for a single column.
+        cols: the parameter or tag whose values are the columns; None for a single column.
         metrics: names of the metrics; verdicts are on the first one, and the table shows all.
         baseline: a value of rows or of cols, None without one.
         better: whether `high` or `low` values of the first metric are better, or `auto` by its name.

@@ -228,7 +228,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
 
 
 def find_oracles(runs_by_cell: RunsByCell) -> dict[Cell, str]:
-    """Return the cells of oracles in `runs_by_cell` with the information that they read and no server can know."""
+    """Return the cells of oracles in `runs_by_cell`, with a text on the information that only an oracle can read."""
     tags = {
         cell: [run.tags.get(ORACLE_TAG) for run in run_by_seed.values()] for cell, run_by_seed in runs_by_cell.items()
     }
