@@ -74,7 +74,7 @@ def name_federation_kind(diagnosis: Diagnosis) -> str:
 
 @cache
 def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
-    """Return the measured gains of `selector=auto` by kind of federation: labels of settings, and points as text."""
+    """Return the measured gains of `selector=auto` by kind of federation, each with setting and points as text."""
     yaml_text = Path(__file__).with_name("measured_gains.yaml").read_text()
     measured_gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(yaml_text)
     return measured_gains
@@ -98,7 +98,7 @@ def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    """Return the numbers of `diagnosis` for other programs, by name."""
+    """Return the content of `diagnosis.json`: the numbers of `diagnosis` by name."""
     skew, speeds = diagnosis.skew, diagnosis.speeds
     return {
         "advice": diagnosis.advice,

@@ -73,7 +73,7 @@ def render_document(title: str, markdown: str, folder: Path) -> str:
     """Return a page in Markdown as one HTML file, with its figures inside.
 
     Args:
-        title: title of the file; the text has a heading.
+        title: title of the HTML file; the heading of the page is part of `markdown`.
         markdown: the page in Markdown.
         folder: folder of the figures.
     """
@@ -81,7 +81,7 @@ def render_document(title: str, markdown: str, folder: Path) -> str:
 
 
 def escape_markdown(markdown: str) -> str:
-    """Return `markdown` with the characters escaped that Markdown reads as HTML, table cells or type faces."""
+    """Return `markdown` with the characters escaped that Markdown reads as HTML, table borders, emphasis or code."""
     return re.sub(r"([|<*`\\])", r"\\\1", markdown)
 
 

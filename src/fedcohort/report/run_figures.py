@@ -42,9 +42,9 @@ class Figures(Observer):
     `round`, `belief` and `following`. If virtual time passes, there are `pace` and `timeline`.
 
     Args:
-        formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
-        always: whether they are drawn for every run. If not, they are drawn for runs outside of sweeps whose output is
-            a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
+        formats: formats of the figures: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
+        always: whether the figures are drawn for every run. If not, they are drawn for runs outside of sweeps whose
+            output is a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
 
     Raises:
         OptionError: an unknown format, or no `png`.
@@ -88,7 +88,7 @@ def check_figure_formats(formats: Sequence[str]) -> tuple[str, ...]:
 
 
 def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
-    """Draw the figures that there is data for, write the page, and return the files.
+    """Draw the figures for which the run has data, write the page, and return the files.
 
     Args:
         info: the run.
@@ -127,7 +127,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
         formats: suffixes of the figures' files.
 
     Raises:
-        OptionError: the round has neither.
+        OptionError: the round has neither a selection by scores nor a timeline.
         CheckpointError: the folder holds no run.
     """
     info = metadata.load_info(folder)
@@ -225,7 +225,7 @@ def average_score_correlations(info: RunInfo, history: History) -> dict[str, flo
 
 
 def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
-    """Return the summary of a run, with the wall time of `summary.json` if that has the same rounds.
+    """Return the summary of a run, with the wall time of `summary.json` if that file has the same number of rounds.
 
     Args:
         info: the run.

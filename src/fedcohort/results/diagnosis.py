@@ -139,7 +139,7 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """The rule of `selector=auto` that applies: noise, classes, speed or random; unknown while noise is undecided."""
+        """The rule of `selector=auto` that applies: noise, classes, speed or random; unknown if noise is undecided."""
         if self.noise_case in ("not_measured", "too_early", "one_look"):
             return "unknown"
         if self.noise_case == "persists":

@@ -32,7 +32,7 @@ def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> lis
     Args:
         answer: result of the comparison.
         folder: folder of the files.
-        curves: whether to draw figures by round.
+        curves: whether to draw the figures with rounds or costs on the horizontal axis, too.
     """
     files = _draw_intervals(answer, folder)
     if not curves:
@@ -54,7 +54,7 @@ def _format_note(answer: Answer) -> str:
 def _name_condition(answer: Answer, condition: str | None) -> str:
     """Return the published name of the method `condition`; other conditions, such as values of client.lr, are as typed.
 
-    `answer` is the comparison, which knows what a condition is.
+    `answer` is the comparison, which has the option whose values are the conditions.
     """
     return name_method(str(condition)) if answer.matching.condition in METHOD_FOLDERS else str(condition)
 
@@ -180,7 +180,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
 
 
 def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
-    """Draw the target as a line if it is one number, and say if the mean of no method meets it.
+    """Draw the target as a line if all seeds have the same one; its label says if no mean curve meets it.
 
     `axes` is the panel of `setting` with the curves; `answer` has the targets; `unit` is that of the metric.
     """
@@ -208,7 +208,7 @@ def _label_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
 
 
 def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the line options of the conditions that have a colour, by name.
+    """Return the line options of the conditions that are drawn in a colour, by condition; others are drawn in grey.
 
     These are the baseline, and the best conditions on average over settings. `conditions` are all conditions of
     `answer`.

@@ -31,7 +31,7 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
     Args:
         comparison: result of the comparison.
         folder: folder of the files.
-        curves: whether to draw figures by round.
+        curves: whether to draw the figures with rounds or costs on the horizontal axis, too.
     """
     disk.check_output_files(
         folder, (PAGE_FILE, *RESULT_TABLE_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING
@@ -109,9 +109,9 @@ def _describe_method(
 ) -> dict[str, Any]:
     """Return the values that the template needs for one method, by name, with numbers as text.
 
-    `interval` is that of the absolute difference `size`, or of the signed one without a significant difference. `costs`
-    has pairs of a multiple of the baseline's cost and the name of the cost, for costs that differ. `unlike` has the
-    other options that differ from the baseline's.
+    `interval` is that of the absolute difference `size`, or of the signed one if the difference is not significant.
+    `costs` has pairs of a multiple of the baseline's cost and the name of the cost, for costs that differ. `unlike` has
+    the other options that differ from the baseline's.
 
     Args:
         comparison: result of the comparison.

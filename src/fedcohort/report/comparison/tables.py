@@ -47,7 +47,7 @@ def count_difference_decimals(comparison: Comparison) -> int:
 
 
 def format_mean(estimate: Mean | None, unit_factor: float, number_format: str) -> str:
-    """Return text such as "12.3 [11.0, 13.6]", or only the mean without an interval.
+    """Return a mean with its interval as text, such as "12.3 [11.0, 13.6]", or only the mean without an interval.
 
     The text is "diverged" if the mean is not finite.
 
@@ -136,7 +136,7 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
 def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
     """Return condition and setting, the first columns of a CSV file, by heading; `cell` is this pair in reverse order.
 
-    `answer` is the comparison, which knows the headings.
+    `answer` is the comparison, whose options are the headings.
     """
     return {answer.matching.condition: cell[1], answer.matching.setting or "column": cell[0]}
 
@@ -214,7 +214,7 @@ def format_median_cost(result: CostResult, axis: str) -> str:
 def format_speed_up(cost_result: CostResult) -> str:
     """Return the speed-up in `cost_result` as text such as "1.18 [0.94, 1.47]".
 
-    A bound is in front if runs never met the target.
+    `>=`, `<=` or `restricted` precedes it if a run never met the target (`SpeedUp.bound`).
     """
     speed_up = cost_result.speed_up
     if speed_up is None or not math.isfinite(speed_up.ratio):
@@ -226,7 +226,7 @@ def format_speed_up(cost_result: CostResult) -> str:
 
 
 def _make_cost_frame(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame":
-    """Return the content of the CSV file: one row per setting, condition, axis and seed, and one with an empty seed.
+    """Return the CSV file's content by setting, condition and cost: a row per seed, and a row of all seeds.
 
     `answer` is the comparison, and `target_costs` has the costs until the target is met.
     """

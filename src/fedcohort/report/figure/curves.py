@@ -88,7 +88,7 @@ def rounds_are_equal(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
 
 
 def _draw_panel_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
-    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy so far.
+    """Draw accuracy and loss, a band from the worst to the best 5 % of the clients, and a star at the best accuracy.
 
     Args:
         column: panels of accuracy and loss, [2].
@@ -130,7 +130,7 @@ def list_measured_values(metrics: "pd.DataFrame", metric: str) -> "pd.Series[flo
 
 
 def choose_window_rounds(metrics: "pd.DataFrame") -> int:
-    """Return the window of the moving mean, in rounds; 1 if the points themselves are readable.
+    """Return the window of the moving mean, in rounds; 1, without a mean, for 300 points or fewer.
 
     `metrics` has rounds as index and metrics as columns.
     """

@@ -193,7 +193,7 @@ def make_panels(
 
     Args:
         panel_titles: titles of the panels.
-        title: what the figure shows.
+        title: title of the figure.
         note_text: text such as the number of runs.
         columns: largest number of panels side by side.
         height: height of a panel in inches.

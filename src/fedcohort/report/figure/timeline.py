@@ -41,8 +41,8 @@ class TimedRound:
     Attributes:
         step: the round.
         jobs: one row per selected client, in the order in which they finish. Columns are `client` and the seconds of
-            each phase in `STYLE_BY_PHASE`; for a late client, those of its complete job. `start`, negative for a job
-            of an earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units
+            each phase in `STYLE_BY_PHASE`; for a late client, those of its whole job. `start`, negative for a job of
+            an earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units
             of local work done and requested. `arrived` is a flag for clients in time, `goes_on` for those that still
             work after the round, and `partial` for those that arrived with less work than requested.
         closed_s: seconds from the broadcast to the end of the round.
@@ -177,7 +177,7 @@ def describe_round(round: TimedRound) -> str:
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: float) -> float:
-    """Draw one bar for each job, pale after the end of the round, and return the end of the axis in `unit_s`.
+    """Draw one bar for each job, pale after the end of the round, and return the end of the axis in the axis's unit.
 
     Args:
         axes: the panel.
