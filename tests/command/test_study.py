@@ -95,7 +95,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     stored.store_run(outdated, stored.curves["equal", "ucb_cs", 0])
     for row in stored.rows.values():
         row["stamp"] = "of other configs"
-    stored.save()
+    stored.save_files()
     for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE, manifest.MANIFEST_FILE):
         (user_folder / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
@@ -106,7 +106,7 @@ def test_a_page_leaves_out_runs_of_another_config(
 
     for name in ("round_robin", "ucb_cs"):
         stored.rows["equal", name, 0]["config_hash"] = "another"
-    stored.save()
+    stored.save_files()
     written = (tiny.folder / result_files.RESULTS_FILE).read_bytes()
     line = (
         "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "

@@ -37,7 +37,7 @@ def template() -> Path:
         late_values = {
             cell: {row: values[-len(seeds) :] for row, values in source.items()} for cell, source in LATE_MEANS.items()
         }
-        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late_values).save()
+        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late_values).save_files()
     (home / "configs").symlink_to(CONFIGS)
     return home
 

@@ -38,7 +38,7 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
     extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
     saved.store_run({**facts, **keys, **extra}, curve)
-    saved.save()
+    saved.save_files()
     curves, of_study = read_curves([folder], ["test/acc"]), read_study(study.folder)
     row = of_study.runs.iloc[0]
     for name in ("commit", "dirty", "rounds", *COSTS):

@@ -79,7 +79,7 @@ def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monk
     bench.define(bench.common[::-1])
     for row in first.rows.values():
         row["behaviour"] = ""
-    first.save()
+    first.save_files()
     assert "code     4 not compared with commit renamed000: fedcohort study check tiny" in bench.status()
     assert bench.compare() == {"random": "", "ucb_cs": ""}
     assert bench.lines[1] == "2 reference runs of 8 rounds to do"  # not one for each seed

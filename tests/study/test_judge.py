@@ -104,7 +104,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
     """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
     study = write_study(tmp_path, **ROWS)
     late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
-    make_results(study, {"equal": late_means}).save()
+    make_results(study, {"equal": late_means}).save_files()
     flash = judge_study(study, load_results(study)).settings["equal"].methods["flash"]
     assert flash.has_difference
     assert flash.difference.mean == pytest.approx(1 / 60)
@@ -118,7 +118,10 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
     assert dict(ranks.mean_ranks) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
-    assert (ranks.overall_results["flash"].sign(study.rules), math.isnan(ranks.overall_results["flash"].seeds.p)) == (
+    assert (
+        ranks.overall_results["flash"].find_verdict_sign(study.rules),
+        math.isnan(ranks.overall_results["flash"].seeds.p),
+    ) == (
         0,
         True,
     )

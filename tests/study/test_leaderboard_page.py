@@ -40,8 +40,8 @@ WITHOUT_POWD = {
 def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
     """Write two studies with results and a leaderboard, and return the leaderboard's folder."""
     first, second = write_study(folder / "first", **ROWS), write_study(folder / "second", **{**ROWS, **changes})
-    make_results(first, LATE_MEANS).save()
-    make_results(second, WITHOUT_POWD).save()
+    make_results(first, LATE_MEANS).save_files()
+    make_results(second, WITHOUT_POWD).save_files()
     (folder / "board").mkdir()
     (folder / "board" / "study.yaml").write_text(text)
     return folder / "board"
@@ -83,7 +83,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     """A setting without powd's runs has no ranks: it must not count, and the page must name it."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
-    make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save()
+    make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
@@ -100,7 +100,7 @@ def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -
     make_results(
         write_study(tmp_path / "second", **rows),
         {**WITHOUT_POWD, "equal": LATE_MEANS["equal"] | {"oort": [0.8, 0.8, 0.8]}},
-    ).save()
+    ).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         ranked = {row["method"]: row for row in csv.DictReader(file)}
@@ -134,7 +134,7 @@ def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)
     equal = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
-    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE_MEANS["equal"], "noisy": equal}).save()
+    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE_MEANS["equal"], "noisy": equal}).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
@@ -223,7 +223,7 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     """Each row names the metric of its study, not "test/acc or test/acc_worst_group"."""
     folder = studies(tmp_path)
     second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
-    make_results(second, LATE_MEANS).save()
+    make_results(second, LATE_MEANS).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "numbers.csv").open() as file:
         metrics = {(row["cell"].split("/")[0], row["metric"]) for row in csv.DictReader(file)}

@@ -137,7 +137,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
     assert contest.seeds.mean == pytest.approx(0.11 / 3)
     assert contest.seeds.half_width == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
     assert contest.seeds.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue), "powd has no p, and Holm counts one"
-    assert contest.families is None, "three are too few"
+    assert contest.family_mean is None, "three are too few"
 
 
 def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     overall = compare(tmp_path, GAPS)
-    assert (overall["better"], overall["worse"], overall["first"].families) == (["flash"], ["powd"], None)
+    assert (overall["better"], overall["worse"], overall["first"].family_mean) == (["flash"], ["powd"], None)
     assert (overall["settings"], overall["first"].seeds.n) == (3, 3)
     assert overall["first"].seeds.mean == pytest.approx(0.11 / 3)
     assert compare(tmp_path, GAPS, win={"least": 0.11})["worse"] == []
@@ -190,7 +190,7 @@ def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
     overall = compare(tmp_path, apart)
-    assert (overall["better"], overall["elsewhere"], overall["first"].families.n) == (["flash"], [], 6)
+    assert (overall["better"], overall["elsewhere"], overall["first"].family_mean.n) == (["flash"], [], 6)
     alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
     assert compare(tmp_path, alike)["elsewhere"] == ["flash"]
 

@@ -24,7 +24,7 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
     repeat = load_results(study)
     assert list(repeat.rows) == sorted(results.rows)
     assert repeat.rows["equal", "flash", 1]["late"] == pytest.approx(0.84)
-    repeat.save()
+    repeat.save_files()
     assert (tmp_path / CURVES_FILE).read_bytes() == first[1]
     report.write_study_report(study, load_results(study))  # from the files as from the runs
 
@@ -47,7 +47,7 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    make_results(study, LATE_MEANS).save()
+    make_results(study, LATE_MEANS).save_files()
     (tmp_path / RESULTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
         load_results(study)
@@ -58,7 +58,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     """They were left out, and the next run that was written down deleted them."""
-    make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save()
+    make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save_files()
     original = (tmp_path / RESULTS_FILE).read_bytes()
     expected = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: restore "
@@ -81,7 +81,7 @@ def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> Non
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    make_results(study, LATE_MEANS).save()
+    make_results(study, LATE_MEANS).save_files()
     table = parquet.read_table(tmp_path / RESULTS_FILE)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS_FILE)
     manifest.remove_manifest(tmp_path)

@@ -131,7 +131,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     # configs changed, and the composed one did not: composing tells
     for row in repeat.rows.values():
         row["stamp"] = "other"
-    repeat.save()
+    repeat.save_files()
     work = StudyRunner(changed, repeat, CONFIGS, logs, False, lines.append)
     assert work.find_progress(list_conditions(changed), [0, 1]).count_runs(DONE) == 10
     for row in repeat.rows.values():
@@ -181,18 +181,18 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
 
 def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    logs, save = tmp_path / "logs", Results.save
+    logs, save = tmp_path / "logs", Results.save_files
 
     def broken(self: Results) -> None:  # trained, and not written down
         raise KeyboardInterrupt
 
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
-    monkeypatch.setattr(Results, "save", broken)
+    monkeypatch.setattr(Results, "save_files", broken)
     with pytest.raises(KeyboardInterrupt):
         work.run_conditions(list_conditions(study), [0])
     (folder,) = (logs / "runs").iterdir()
     trained = (folder / "weights.pt").stat().st_mtime_ns
-    monkeypatch.setattr(Results, "save", save)
+    monkeypatch.setattr(Results, "save_files", save)
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     work.run_conditions(list_conditions(study), [0])
     assert len(list((logs / "runs").iterdir())) == 2  # one more selector, and no second folder of the first

@@ -44,8 +44,7 @@ class Setting:
         target: value of the metric to which costs are measured; None for no target.
         methods: methods that are run in it besides the baseline, the bounds and a user's own methods; None for all.
         family: name that settings share if they differ only in cohort size or in the level of heterogeneity.
-        oracle: the oracle whose gain is the headroom; None to take, for each seed, the oracle that is best on the
-            other seeds.
+        oracle: the oracle whose gain is the headroom; None to take, for each seed, the best on the other seeds.
     """
 
     name: str
@@ -90,7 +89,7 @@ class Study:
         seeds: seeds on which methods are run.
         metric: name of the compared metric, of which larger values are better.
         rules: what counts as a difference, in the metric's own unit.
-        result_kind: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
+        result: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
         horizon: last round whose evaluations count; None for the end of each run.
         search_space: options to tune with their ranges; None for no tuning.
         tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
@@ -111,7 +110,7 @@ class Study:
     seeds: Sequence[int]
     metric: str
     rules: Rules
-    result_kind: ResultKind = "late"
+    result: ResultKind = "late"
     horizon: int | None = None
     search_space: SearchSpace | None = None
     tunings: Mapping[str, TuningResult] = field(default_factory=dict)
@@ -127,7 +126,7 @@ class Study:
     @property
     def comparison_options(self) -> Options:
         """The options with which `results.compare` gives the results and verdicts of the study."""
-        return Options(self.metric, self.baseline, result=self.result_kind, horizon=self.horizon, rules=self.rules)
+        return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def find_cost_source(self, method: str) -> str:
         """Return the method whose cost limits the runs of `method` if that is in `same_cost`, else `method` itself."""
@@ -186,10 +185,7 @@ class Condition:
 
 
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs_folder: Path) -> Study:
-    """Return `study` with the `selectors` that it lacks, None for none, as further methods.
-
-    `configs_folder` is the folder of Hydra's groups. Raises `OptionError` for a selector that it does not have.
-    """
+    """Return `study` with the `selectors` it lacks, or None; raise `OptionError` for one not in `configs_folder`."""
     bound_names = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(selector_file.stem for selector_file in (configs_folder / "selector").glob("*.yaml"))
     user_methods = [method for method in selectors or () if method not in study.overrides and method not in bound_names]

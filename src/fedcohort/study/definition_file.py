@@ -86,8 +86,7 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
         seed_counts=seed_counts,
         same_cost=same_cost,
         variants=checks.read_variants(options["variants"], [method for method in methods if roles[method] == METHOD]),
-        result_kind=options["result"],
-        **{option_name: options[option_name] for option_name in ("title", "question", "metric", "horizon")},
+        **{option_name: options[option_name] for option_name in ("title", "question", "metric", "result", "horizon")},
         notes=tuple(options["notes"]),
     )
 

@@ -166,7 +166,7 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
-    result_text = "mean of the last evaluations" if study.result_kind == "late" else f"{study.result_kind} evaluation"
+    result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     dataset_texts = [f"dataset {o.split('=')[1]}" for o in study.common if o.startswith("dataset=")]
     seed_range = format_range(method.value.n for method in verdict.methods)

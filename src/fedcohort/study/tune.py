@@ -156,7 +156,7 @@ class Tuning:
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
         late_share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
-        result_rule = {"result": self.study.result_kind, "horizon": self.study.horizon}
+        result_rule = {"result": self.study.result, "horizon": self.study.horizon}
         result_rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
         run_facts, metric = [[run.overrides, run.seed] for run in runs], self.space.metric
         search_text = json.dumps([run_facts, options, metric, None, *late_share_rule, *result_rules])
