@@ -84,7 +84,11 @@ def test_a_value_of_an_earlier_round_is_marked(tmp_path: Path, capsys: pytest.Ca
     for watcher in watch:
         watcher.finish("finished")
     output = capsys.readouterr().out
-    for label in ("test accuracy, of round 2 ", "clients: worst 5 %, of round 2 ", "test loss, of round 2 "):
+    for label in (
+        "test accuracy, of round 2 ",
+        "clients: accuracy of the worst 5 %, of round 2 ",
+        "test loss, of round 2 ",
+    ):
         assert f"│ {label}" in output
     assert "│ class imbalance of all data  " in output
 
@@ -99,7 +103,7 @@ def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFix
     assert "run: finished after 6 of 6 rounds" in output
     assert cells["test accuracy"] == f"{100 * metrics['test/acc']:.1f} %"
     assert "at round" in cells["best so far (early stop)"]
-    assert cells["clients: worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
+    assert cells["clients: accuracy of the worst 5 %"] == f"{100 * metrics['clients/acc_worst5']:.1f} %"
     assert (cells["virtual time (the simulated clock)"], cells["bytes down"], cells["client computation"]) == (
         "31 min 0 s",
         "15 MB",
@@ -117,7 +121,7 @@ def test_the_short_table_names_the_command_for_the_rest(tmp_path: Path, capsys: 
     assert [label for label, _ in cells][:4] == [
         "test accuracy",
         "best so far (early stop)",
-        "clients: worst 5 %",
+        "clients: accuracy of the worst 5 %",
         "rounds",
     ]
     assert dict(cells)["rounds"] == "6 of 6"

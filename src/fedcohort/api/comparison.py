@@ -173,7 +173,7 @@ def compare(
         source_text = f"sweep {runs.folder.name}"
         run_folders = runs.folders
     else:
-        settings, fixed_options, source_text = make_options(option_texts), {}, "folders"
+        settings, fixed_options, source_text = make_options(option_texts), {}, "the listed folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         run_folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
     question = replace(settings.question, source_text=source_text)

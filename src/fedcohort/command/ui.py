@@ -100,7 +100,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         sys.stdout.write(f"http://{HOST}:{options['port']}/{page_path}\n")
-        sys.stdout.write("The page opens when MLflow's server has started, within half a minute. Ctrl-C ends it.\n")
+        sys.stdout.write("Open this address once MLflow's server has started, within half a minute. Ctrl-C ends it.\n")
         sys.stdout.flush()
         return server_process.wait()
     except KeyboardInterrupt:

@@ -51,6 +51,22 @@ def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -
     assert axes.get_xlim()[1] > ends.max()
 
 
+def test_one_seed_has_neither_interval_nor_test(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    figures.draw_comparison(compare_runs(make_gains(1)), Path())
+    for name in ("forest.png", "differences.png"):
+        text = words(drawn[name])
+        assert "digits, 5 runs, 1 seed per condition: no intervals" in text
+        assert "too few seeds for a test" in text
+        assert "significant" not in text
+
+
+def test_the_axis_of_an_accuracy_ends_at_its_range(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """Accuracies of 10 and 90 % have the interval 50 % +- 508 points."""
+    runs = [make_run(name, seed, value) for name in ("random", "flash") for seed, value in enumerate((0.1, 0.9))]
+    figures.draw_comparison(compare_runs(runs), Path())
+    assert drawn["curves.png"].axes[0].get_ylim() == (-2, 102)
+
+
 @pytest.mark.parametrize(("target", "label"), [(0.6, "target 60 %"), (0.9, "target 90 %, met by no mean curve")])
 def test_a_target_that_no_curve_meets_says_so(
     drawn: dict[str, Figure],  # noqa: F811

@@ -47,7 +47,7 @@ def test_an_open_verdict_names_the_required_seeds() -> None:
     (line,) = list_verdicts(compare_runs(runs))
     assert line == (
         "not settled against random: ucb +1.0 points [-5.6, 7.6]. To detect a true difference of 1 point with a "
-        "power of 80 %, a paired t-test at level 0.05 needs 57 seeds for each method. The present 3 seeds detect 8.6 "
+        "power of 80 %, a paired t-test at level 0.05 needs 57 seeds. The present 3 seeds detect 8.6 "
         "points."
     )
 

@@ -48,7 +48,8 @@ def _format_note(answer: Answer) -> str:
     dataset_names = sorted({run.params["dataset"] for run in answer.matching.runs if "dataset" in run.params})
     seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.results.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
-    return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
+    seeds_text = "1 seed per condition: no intervals" if seeds == "1" else f"{seeds} seeds per condition"
+    return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", seeds_text])
 
 
 def _name_condition(answer: Answer, condition: str | None) -> str:
@@ -103,9 +104,10 @@ def _has_difference(cell_result: CellResult) -> bool:
 
 
 def _format_verdict(cell_result: CellResult, baseline: str, *, has_other_options: bool) -> str:
-    sign = sign_of_verdict(cell_result.verdict)
-    verdict_text = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
-    return f"{verdict_text}, but other options differ" if has_other_options else verdict_text
+    verdict_by_sign = {1: f"better than {baseline}", -1: f"worse than {baseline}", 0: "no significant difference"}
+    is_tested = cell_result.verdict != "too few seeds"
+    verdict = verdict_by_sign[sign_of_verdict(cell_result.verdict)] if is_tested else "too few seeds for a test"
+    return f"{verdict}, but other options differ" if has_other_options else verdict
 
 
 def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
@@ -174,7 +176,10 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
-        panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.5))
+        panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.7))
+        if unit.name == "%":  # intervals of few seeds exceed the range of a share
+            low, high = panel_grid[i, 0].get_ylim()
+            panel_grid[i, 0].set_ylim(max(low, -2.0), min(high, 102.0))
     style.add_legend(figure)
     return style.save_figure(figure, folder / "curves.png", style.FILE_FORMATS)
 
