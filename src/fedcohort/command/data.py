@@ -40,7 +40,7 @@ from fedcohort.startup.overrides import spell_override_value
 from fedcohort.startup.run_info import describe_data
 
 if TYPE_CHECKING:
-    pass
+    from fedcohort.dataset.user_table.propose import OptionProposal
 
 OUT_KEY = "out="
 LABEL_WIDTH = 12  # of the labels at the left

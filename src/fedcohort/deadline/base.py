@@ -180,9 +180,8 @@ def compute_outcome(
     """Return which clients arrive before a round closes, and the work that each completes.
 
     A client that can complete its work by `close_s` does. Any other client completes as many units as fit with
-    `partial_work`, and is dropped without it. A client with less than one unit is dropped. The server waits until
-    `close_s` as soon as a client is dropped, and until the last answer otherwise: the full deadline is charged if any
-    selected client misses it.
+    `partial_work`, and is dropped without it or if less than one unit fits. If a client is dropped, the server waits
+    until `close_s`, so that the full deadline is charged, and otherwise until the last answer.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
