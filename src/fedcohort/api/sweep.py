@@ -12,6 +12,7 @@ from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
 from fedcohort.jobs.launch import LaunchOptions
+from fedcohort.jobs.status import list_varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
 from fedcohort.report.table import Table
