@@ -68,15 +68,15 @@ class Cost:
 
 def measure(name: str, code: Path) -> Cost:
     """Return the cost of a command with the code of the checkout in `code`."""
-    words = COMMANDS[name]
-    if ALWAYS in words and "always:" not in (code / "configs" / "callback" / "default.yaml").read_text():
-        words = tuple(word for word in words if word != ALWAYS)  # older code draws the figures of every run
+    overrides = COMMANDS[name]
+    if ALWAYS in overrides and "always:" not in (code / "configs" / "callback" / "default.yaml").read_text():
+        overrides = tuple(word for word in overrides if word != ALWAYS)  # older code draws the figures of every run
     with tempfile.TemporaryDirectory() as folder:
-        logs = (f"paths.logs={folder}",) if words[0] == "train.py" and "--help" not in words else ()
+        logs = (f"paths.logs={folder}",) if overrides[0] == "train.py" and "--help" not in overrides else ()
         environment = {**os.environ, "PYTHONPATH": str(code / "src"), "OMP_NUM_THREADS": "1"}
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         process = subprocess.Popen(
-            [sys.executable, *words, *logs], cwd=code, env=environment, stdout=subprocess.DEVNULL
+            [sys.executable, *overrides, *logs], cwd=code, env=environment, stdout=subprocess.DEVNULL
         )
         peak_kb = 0
         with suppress(ChildProcessError):  # raised when no process is left
@@ -84,7 +84,7 @@ def measure(name: str, code: Path) -> Cost:
                 pid, status, usage = os.wait3(0)
                 peak_kb = max(peak_kb, usage.ru_maxrss)
                 if pid == process.pid and status:
-                    raise SystemExit(f"{' '.join(words)} ended with status {status}")
+                    raise SystemExit(f"{' '.join(overrides)} ended with status {status}")
         process.returncode = 0
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
@@ -113,11 +113,11 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         stages.append([STAGES[name or ""], *(f"{part:.1f}" for part in parts)])
     commands = [
         [
-            f"`{' '.join(words).removeprefix('-m ')}`",
+            f"`{' '.join(overrides).removeprefix('-m ')}`",
             *(f"{values[name]:.1f}" for values in middle.values()),
             *(f"{max(cost.peak_mb for cost in repeats[name]):.0f}" for repeats in costs.values()),
         ]
-        for name, words in COMMANDS.items()
+        for name, overrides in COMMANDS.items()
     ]
     counts = sorted({len(repeats) for by_command in costs.values() for repeats in by_command.values()})
     n_repeats = " to ".join(map(str, counts))
@@ -175,10 +175,10 @@ NOTES = textwrap.dedent(
 ).splitlines()
 
 
-def main(words: list[str]) -> None:
+def main(overrides: list[str]) -> None:
     """Measure the commands, and write the page if none was named."""
-    options = dict(word.split("=") for word in words if "=" in word)
-    names = [word for word in words if "=" not in word] or list(COMMANDS)
+    options = dict(word.split("=") for word in overrides if "=" in word)
+    names = [word for word in overrides if "=" not in word] or list(COMMANDS)
     codes = {"before": Path(options["before"]).resolve()} if "before" in options else {}
     codes["after"], repeats = ROOT, int(options.get("repeats", 3))
     load = os.getloadavg()[0]

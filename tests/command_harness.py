@@ -34,13 +34,15 @@ class FinishedCommand:
 class Command:
     """A running command, whose `stdout` and `stderr` can be read while it runs."""
 
-    def __init__(self, *words: str, home: Path = ROOT) -> None:
+    def __init__(self, *overrides: str, home: Path = ROOT) -> None:
         self._folder = tempfile.TemporaryDirectory()
         names = [os.path.join(self._folder.name, name) for name in ("stdout", "stderr")]
         for name in names:
             os.mkfifo(name)
         path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])  # for its children
-        self._process = SERVER.Process(target=_command, args=(words, home, names, {**os.environ, "PYTHONPATH": path}))
+        self._process = SERVER.Process(
+            target=_command, args=(overrides, home, names, {**os.environ, "PYTHONPATH": path})
+        )
         self._process.start()
         self.stdout, self.stderr = [Path(name).open() for name in names]  # noqa: SIM115  until `finish`
 
@@ -66,12 +68,12 @@ class Command:
         return FinishedCommand(self._process.exitcode or 0, stdout, stderr[0])
 
 
-def run_command(*words: str, home: Path = ROOT) -> FinishedCommand:
+def run_command(*overrides: str, home: Path = ROOT) -> FinishedCommand:
     """Run `python train.py <words>` of the checkout in `home` to its end."""
-    return Command(*words, home=home).finish()
+    return Command(*overrides, home=home).finish()
 
 
-def _command(words: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
+def _command(overrides: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
     """Run the command in the child process and exit with its code."""
     for name, descriptor in zip(names, (1, 2), strict=True):
         os.dup2(os.open(name, os.O_WRONLY), descriptor)
@@ -81,7 +83,7 @@ def _command(words: tuple[str, ...], home: Path, names: list[str], environment: 
     os.environ.update(environment)
     os.chdir(home)
     sys.path.insert(0, str(home / "src"))
-    sys.argv = ["train.py", *words]
+    sys.argv = ["train.py", *overrides]
     code: object = 0
     try:
         runpy.run_path("train.py", run_name="__main__")

@@ -49,6 +49,6 @@ def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **que
     return answer_question(comparison, matched, pd.DataFrame(rows))
 
 
-def notes_with(matched: Matching, words: str) -> list[str]:
+def notes_with(matched: Matching, overrides: str) -> list[str]:
     """Return the notes that contain `words`."""
-    return [line for line in matched.notes if words in line]
+    return [line for line in matched.notes if overrides in line]

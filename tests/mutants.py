@@ -207,8 +207,8 @@ def read_equivalent() -> dict[tuple[str, str, str], str]:
 def list_changed() -> list[Path]:
     """Return the files that differ from the main branch, or from the previous commit on it."""
 
-    def git(*words: str) -> str:
-        return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True).stdout.strip()
+    def git(*overrides: str) -> str:
+        return subprocess.run(["git", "-C", str(ROOT), *overrides], capture_output=True, text=True).stdout.strip()
 
     since = git("merge-base", "HEAD", "main")
     since = "HEAD~1" if since in ("", git("rev-parse", "HEAD")) else since
@@ -233,12 +233,12 @@ def format_table(counts: dict[Path, Counter[str]]) -> str:
     return "\n".join(lines)
 
 
-def main(words: Sequence[str]) -> int:
+def main(overrides: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Plant faults, and see whether the tests notice.")
     parser.add_argument("files", nargs="*")
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args(words)
+    arguments = parser.parse_args(overrides)
     equivalent = read_equivalent()
     by_path: dict[Path, list[Mutant]] = {}
     for mutant in sorted(

@@ -11,12 +11,12 @@ from fedcohort.jobs.job import JobContext
 class ToyJobs(JobContext):
     """Jobs that do not train: `note` writes the process's id, `die` kills it, `wait` waits until a signal comes."""
 
-    def run(self, number: int, words: Sequence[str]) -> float | None:
+    def run(self, number: int, overrides: Sequence[str]) -> float | None:
         (self.folder / f"{number}.pid").write_text(str(os.getpid()))
         print(f"job {number}")
-        if words[0] == "die":
+        if overrides[0] == "die":
             os.kill(os.getpid(), signal.SIGKILL)
-        if words[0] == "wait":
+        if overrides[0] == "wait":
             signal.pause()
         return None
 

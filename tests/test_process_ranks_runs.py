@@ -87,8 +87,8 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return changes
 
 
-def run(logs: Path, ranks: int, *words: str) -> Path:
-    return run_training(logs / str(ranks), *words, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
+def run(logs: Path, ranks: int, *overrides: str) -> Path:
+    return run_training(logs / str(ranks), *overrides, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "is_same"),
+    ("overrides", "is_same"),
     [
         ("checkpoint.every=3 checkpoint.every_s=5 client_store.limit_gb=0 engine.slices=2 engine.force=true", True),
         ("rounds=7 seed=3 name=x resume=force trainer=cpu_all logger=none callback=none paths.logs=other", True),
@@ -93,9 +93,10 @@ def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
         ("update_limit=5", False),
     ],
 )
-def test_the_hash_covers_exactly_the_options_that_change_results(words: str, is_same: bool) -> None:
+def test_the_hash_covers_exactly_the_options_that_change_results(overrides: str, is_same: bool) -> None:
     assert (
-        folder.config_hash(compose_overrides().config) == folder.config_hash(compose_overrides(*words.split()).config)
+        folder.config_hash(compose_overrides().config)
+        == folder.config_hash(compose_overrides(*overrides.split()).config)
     ) == is_same
 
 
@@ -113,14 +114,14 @@ def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
 def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")
-    words = {
+    overrides = {
         "dataset": "dataset=folder",
         "deadline": "deadline=fixed",
         "eval": "seed=0",
         "device": "seed=0",
         "availability": "availability=diurnal",
     }[group]
-    now = compose_overrides("dataset=mnist" if option == "dataset.columns" else words).config
+    now = compose_overrides("dataset=mnist" if option == "dataset.columns" else overrides).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
     second = {**now, group: {**now[group], name: {"image": "picture"}}}
     assert name in now[group]

@@ -169,7 +169,7 @@ def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> 
 
 
 def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
-    words = (
+    overrides = (
         *SHORT,
         "client=adam",
         "regulariser=prox",
@@ -178,8 +178,8 @@ def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
         "objective=ce",
         "server=momentum",
     )
-    fedavg = run_training(tmp_path / "a", "agg=fedavg", *words, *ONE_BY_ONE)
-    assert same_bits(fedavg, run_training(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
+    fedavg = run_training(tmp_path / "a", "agg=fedavg", *overrides, *ONE_BY_ONE)
+    assert same_bits(fedavg, run_training(tmp_path / "b", "agg=fedbio", *overrides, "agg.eta_x=0"))
 
 
 def stored_weights(run: FinishedRun) -> dict[int, torch.Tensor]:
@@ -192,11 +192,11 @@ def stored_weights(run: FinishedRun) -> dict[int, torch.Tensor]:
 def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> None:
     client_ids = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
-    words = ("agg=fedbio", "agg.eta_x=300", *client_ids, *how)
-    config = compose_overrides(*words)
+    overrides = ("agg=fedbio", "agg.eta_x=300", *client_ids, *how)
+    config = compose_overrides(*overrides)
     train = load_facts(config).federation.train
     clean, flipped = [], []
-    for k, x in stored_weights(run_training(tmp_path, *words)).items():
+    for k, x in stored_weights(run_training(tmp_path, *overrides)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
         correctly_labelled = train.y[rows] == train.true_y[rows]
         weights = 2 * torch.sigmoid(x)
@@ -207,21 +207,21 @@ def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> 
 
 
 def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=8", "split.limit=240")
-    before = stored_weights(run_training(tmp_path / "one", *words, "rounds=1"))
+    overrides = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=8", "split.limit=240")
+    before = stored_weights(run_training(tmp_path / "one", *overrides, "rounds=1"))
     result = LocalTrainer.make_result
 
     def broken(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
         return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *arguments)
 
     monkeypatch.setattr(LocalTrainer, "make_result", broken)
-    after = stored_weights(run_training(tmp_path / "two", *words, "rounds=2"))
+    after = stored_weights(run_training(tmp_path / "two", *overrides, "rounds=2"))
     assert torch.equal(before[2], after[2])
     assert not torch.equal(before[1], after[1])
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("overrides", "message"),
     [
         (
             ("objective=flash_robust",),
@@ -230,9 +230,9 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
         (("agg.variant=second_order", "codec=mask"), "agg=fedbio compares or corrects clients in all parameters"),
     ],
 )
-def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
-        run_training(tmp_path, "agg=fedbio", *words)
+        run_training(tmp_path, "agg=fedbio", *overrides)
 
 
 def test_clients_without_validation_data_are_rejected() -> None:

@@ -202,8 +202,8 @@ def test_the_servers_passes_are_counted(deltas: list[list[float]], options: dict
 def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
     # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
-    words = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
-    distilled = run_training(tmp_path / "a", *words)
+    overrides = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
+    distilled = run_training(tmp_path / "a", *overrides)
     a_round = (4 * 50 + 3 * 100) * 2 * 64 * 10
     assert [report.metrics["comp/server_flops"] for report in distilled.reports] == [
         0,
@@ -215,19 +215,19 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     assert {report.metrics["comp/server_flops"] for report in plain.reports} == {0}
     for name in ("comp/client_flops", "time/virtual_s"):
         assert distilled.last.metrics[name] == plain.last.metrics[name]
-    run_training(tmp_path / "c", *words, "rounds=1")
-    resumed = run_training(tmp_path / "c", *words, "resume=true")
+    run_training(tmp_path / "c", *overrides, "rounds=1")
+    resumed = run_training(tmp_path / "c", *overrides, "resume=true")
     assert [report.step for report in resumed.reports] == [2, 3]
     assert resumed.last.metrics["comp/server_flops"] == 3 * a_round
 
 
 def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> None:
-    words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
-    first_run = run_training(tmp_path / "a", *words)
-    assert same_bits(first_run, run_training(tmp_path / "b", *words))
+    overrides = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
+    first_run = run_training(tmp_path / "a", *overrides)
+    assert same_bits(first_run, run_training(tmp_path / "b", *overrides))
     plain = run_training(tmp_path / "c", "agg=fedavg")
     assert not torch.equal(first_run.weights(), plain.weights())
-    still = run_training(tmp_path / "d", *words, "agg.steps=0")
+    still = run_training(tmp_path / "d", *overrides, "agg.steps=0")
     torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):
         run_training(tmp_path, "agg=feddf")

@@ -134,8 +134,8 @@ def test_with_epsilon_1_no_clients_loss_increases(seed: int) -> None:
 
 
 def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
-    words = ("agg=fedmgda_plus", "agg.eta_g=0.05", "client.lr=0.5")
-    after_one, after_two = (run_training(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
+    overrides = ("agg=fedmgda_plus", "agg.eta_g=0.05", "client.lr=0.5")
+    after_one, after_two = (run_training(tmp_path, *overrides, f"rounds={rounds}").weights() for rounds in (1, 2))
     assert 0 < float(torch.linalg.vector_norm(after_two - after_one)) <= 0.05 + 1e-6
 
 

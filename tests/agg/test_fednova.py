@@ -123,8 +123,8 @@ def test_clients_report_their_normaliser_and_steps() -> None:
 
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
     # Momentum .9, two local steps each: a = 2.9. Four clients a round, three rounds, 8 bytes.
-    words = ("client.momentum=0.9", "client.steps=2")
-    plain, run = run_training(tmp_path, "agg=fedavg", *words), run_training(tmp_path, "agg=fednova", *words)
+    overrides = ("client.momentum=0.9", "client.steps=2")
+    plain, run = run_training(tmp_path, "agg=fedavg", *overrides), run_training(tmp_path, "agg=fednova", *overrides)
     arrived = run.last.clients["arrived"]
     np.testing.assert_allclose(run.last.clients["signal_response_norm"][arrived], 2.9, rtol=1e-12)
     np.testing.assert_array_equal(run.last.clients["signal_steps"][arrived], 2)
@@ -134,8 +134,8 @@ def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
 
 
 def test_partial_work_is_normalised(tmp_path: Path) -> None:
-    words = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
-    run, plain = run_training(tmp_path, "agg=fednova", *words), run_training(tmp_path, "agg=fedavg", *words)
+    overrides = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
+    run, plain = run_training(tmp_path, "agg=fednova", *overrides), run_training(tmp_path, "agg=fedavg", *overrides)
     last = run.last.clients
     assert len(set(last["signal_steps"][last["arrived"]])) > 1
     assert not torch.equal(run.weights(), plain.weights())

@@ -80,9 +80,9 @@ def test_clients_that_the_selector_excludes_get_no_weight() -> None:
 @pytest.fixture(scope="module")
 def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, FinishedRun]:
     """FedAvg with equal weights, of a few clients and of all."""
-    words = ("agg=fedavg", "agg.weighting=uniform")
-    plain = run_training(tmp_path_factory.mktemp("some"), *words, "rounds=2")
-    return plain, run_training(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
+    overrides = ("agg=fedavg", "agg.weighting=uniform")
+    plain = run_training(tmp_path_factory.mktemp("some"), *overrides, "rounds=2")
+    return plain, run_training(tmp_path_factory.mktemp("all"), *overrides, "selector=full", "rounds=3")
 
 
 @pytest.mark.parametrize("word", FAIR)

@@ -75,9 +75,9 @@ def test_the_constant_must_be_set_with_adam(tmp_path: Path) -> None:
 
 
 def test_the_learning_rate_of_the_round_is_used(tmp_path: Path) -> None:
-    words = ("agg=qffl", "agg.q=1", "client.lr=0.1", "client.milestones=[1]", "client.factor=0.1", "rounds=2")
-    assert run_training(tmp_path, *words).last.clients["signal_lr"][
-        run_training(tmp_path, *words).last.arrived
+    overrides = ("agg=qffl", "agg.q=1", "client.lr=0.1", "client.milestones=[1]", "client.factor=0.1", "rounds=2")
+    assert run_training(tmp_path, *overrides).last.clients["signal_lr"][
+        run_training(tmp_path, *overrides).last.arrived
     ] == pytest.approx(0.01)
 
 

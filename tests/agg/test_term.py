@@ -125,10 +125,10 @@ def test_without_smoothing_there_is_no_state() -> None:
 
 
 def test_a_resumed_run_keeps_its_normaliser(tmp_path: Path) -> None:
-    words = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
-    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=3")
-    run_training(tmp_path / "parts", *words, "rounds=2")
-    resumed = run_training(tmp_path / "parts", *words, "rounds=3", "resume=true")
+    overrides = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=3")
+    run_training(tmp_path / "parts", *overrides, "rounds=2")
+    resumed = run_training(tmp_path / "parts", *overrides, "rounds=3", "resume=true")
     assert resumed.last.fingerprint == uninterrupted.last.fingerprint
     weight = uninterrupted.last.clients["weight"][uninterrupted.last.arrived]
     assert weight.sum() < 0.999  # losses fall, and the normaliser remembers them higher

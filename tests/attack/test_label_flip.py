@@ -60,9 +60,9 @@ def test_only_the_attackers_training_labels_change() -> None:
 
 def test_clients_are_evaluated_on_their_true_labels(tmp_path: Path) -> None:
     """Before the first round attackers report the loss of false labels, and the table has that of the true ones."""
-    words = ("selector=powd", "selector.candidates=12", "rounds=1", "model=logreg")
-    false = run_training(tmp_path / "false", *words, "attack=label_flip", "attack.fraction=0.5")
-    true = run_training(tmp_path / "true", *words)
+    overrides = ("selector=powd", "selector.candidates=12", "rounds=1", "model=logreg")
+    false = run_training(tmp_path / "false", *overrides, "attack=label_flip", "attack.fraction=0.5")
+    true = run_training(tmp_path / "true", *overrides)
     attackers = false.reports[0].clients["attacker"] == 1
     np.testing.assert_array_equal(false.reports[0].clients["loss"], true.reports[0].clients["loss"])
     assert attackers.sum() == 6

@@ -163,10 +163,10 @@ def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_p
 
 
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
-    words = (*CROPS, "split.limit=120", "model=cnn", "model.dense=16", "client.epochs=1")
-    uninterrupted = run_training(tmp_path / "a", *words)
-    run_training(tmp_path / "b", *words, "rounds=1")
-    assert same_bits(run_training(tmp_path / "b", *words, "resume=true"), uninterrupted)
+    overrides = (*CROPS, "split.limit=120", "model=cnn", "model.dense=16", "client.epochs=1")
+    uninterrupted = run_training(tmp_path / "a", *overrides)
+    run_training(tmp_path / "b", *overrides, "rounds=1")
+    assert same_bits(run_training(tmp_path / "b", *overrides, "resume=true"), uninterrupted)
 
 
 def test_inputs_that_are_no_images_are_rejected_by_name(tmp_path: Path) -> None:

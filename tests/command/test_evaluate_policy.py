@@ -21,8 +21,8 @@ PROPORTIONAL = ("selector=random", "selector.weights=proportional")
 NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
 
 
-def run(logs: Path, *words: str) -> Path:
-    return run_training(logs, *LOGGED, *NOT_PART, *words).folder
+def run(logs: Path, *overrides: str) -> Path:
+    return run_training(logs, *LOGGED, *NOT_PART, *overrides).folder
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def _last_change(folder: Path, metric: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("words", "reason"),
+    ("overrides", "reason"),
     [
         (("selector=round_robin", "selector.tie=id"), "the other selector is deterministic"),
         (("selector=rpowd",), "draws candidates at random, of which only some train"),
@@ -81,9 +81,9 @@ def _last_change(folder: Path, metric: str) -> float:
     ],
 )
 def test_selectors_without_known_probabilities_are_refused(
-    runs: list[Path], words: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+    runs: list[Path], overrides: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*map(str, runs), *words], Path(CONFIGS)) == 1
+    assert main([*map(str, runs), *overrides], Path(CONFIGS)) == 1
     text = capsys.readouterr().out
     assert reason in text
     assert "No estimate" in text

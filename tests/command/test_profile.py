@@ -25,9 +25,9 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_is_split_into_stages(processes: int) -> None:
-    words = [word for word in SMALL if not word.startswith(("callback", "logger"))]
+    overrides = [word for word in SMALL if not word.startswith(("callback", "logger"))]
     times = measure_run(
-        [*words, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
+        [*overrides, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
     )
     assert times["rounds"] == 2 + processes
     assert set(times["stage_s"]) == set(STAGE_NAMES)

@@ -18,13 +18,13 @@ LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", 
 AWAY = ("availability=bernoulli", "availability.p=0.6")
 
 
-def run(logs: Path, *words: str) -> Path:
-    return run_training(logs, *LOGGED, *words).folder
+def run(logs: Path, *overrides: str) -> Path:
+    return run_training(logs, *LOGGED, *overrides).folder
 
 
-def repeat(folder: Path, *words: str) -> ReplayResult:
+def repeat(folder: Path, *overrides: str) -> ReplayResult:
     log = read_run_log(folder)
-    return replay_selector(log, *make_selectors(log, words, Path(CONFIGS)))
+    return replay_selector(log, *make_selectors(log, overrides, Path(CONFIGS)))
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("selector=random", "selector.weights=proportional", *AWAY),
         ("selector=round_robin", *AWAY),
@@ -53,12 +53,12 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("selector=flash", "selector.context=fresh"),
     ],
 )
-def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert repeat(run(tmp_path, *words)) == ReplayResult(6)
+def test_the_same_selector_selects_the_same_clients(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    assert repeat(run(tmp_path, *overrides)) == ReplayResult(6)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("selector=fedcbs", *AWAY),
         ("selector=feddiverse", "selector.pretrain=2", "selector.epochs=1", "selector.batch=100", *AWAY),
@@ -71,8 +71,8 @@ def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple
         ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
     ],
 )
-def test_vectors_and_static_signals_are_logged(tmp_path: Path, words: tuple[str, ...]) -> None:
-    folder = run(tmp_path, *words)
+def test_vectors_and_static_signals_are_logged(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    folder = run(tmp_path, *overrides)
     assert repeat(folder) == ReplayResult(6)
 
 
@@ -102,7 +102,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("overrides", "says"),
     [
         (
             ("selector=fedpns", "selector.loss_check=true"),
@@ -119,8 +119,8 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
         (("selector=hcsfed", "selector.rate=0.7"), "queries compressed_gradient in round 1, which"),
     ],
 )
-def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
-    folder = run(tmp_path, *words, "rounds=2")
+def test_signals_too_large_to_log_are_named(tmp_path: Path, overrides: tuple[str, ...], says: str) -> None:
+    folder = run(tmp_path, *overrides, "rounds=2")
     with pytest.raises(IncompatibleConfig, match=says):
         repeat(folder)
 
@@ -221,7 +221,7 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("overrides", "says"),
     [
         ((), "can't read 'nothing'"),
         (("selector=flash",), "can't read 'selector=flash'"),
@@ -230,9 +230,9 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
         ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],
 )
-def test_wrong_arguments_are_reported(words: tuple[str, ...], says: str) -> None:
+def test_wrong_arguments_are_reported(overrides: tuple[str, ...], says: str) -> None:
     with pytest.raises(FedcohortError, match=says):
-        main(words, Path(CONFIGS))
+        main(overrides, Path(CONFIGS))
 
 
 def test_an_option_out_of_range_is_reported(ucb: Path) -> None:
@@ -250,8 +250,8 @@ def test_the_command_prints_the_replay(
 
 
 def test_an_unknown_selector_is_reported(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [f"run={ucb}", "selector=ucb"]
-    assert run_with_one_line_errors(lambda: main(words, Path(CONFIGS)), words, Path(CONFIGS)) == 2
+    overrides = [f"run={ucb}", "selector=ucb"]
+    assert run_with_one_line_errors(lambda: main(overrides, Path(CONFIGS)), overrides, Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith("did you mean selector=ucb_cs? selector must be one of ")
     assert text.count("\n") == 1

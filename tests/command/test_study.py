@@ -18,7 +18,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
 
 @for_all(
-    "words, message",
+    "overrides, message",
     [
         ([], "type fedcohort study VERB NAME, where VERB is one of run, status, check, tune, report"),
         (["walk", "tiny"], "type fedcohort study VERB NAME"),
@@ -32,9 +32,9 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
 )
-def test_wrong_arguments_are_reported(words: list[str], message: str) -> None:
+def test_wrong_arguments_are_reported(overrides: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        study.parse_arguments(words)
+        study.parse_arguments(overrides)
 
 
 def test_a_study_is_run_and_reported(

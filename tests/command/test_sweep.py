@@ -42,7 +42,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
 
 
 def test_arguments_are_checked(tmp_path: Path) -> None:
-    for words, reason in [
+    for overrides, reason in [
         ([], "type fedcohort sweep status ID"),
         (["stop", "s"], "type fedcohort sweep status ID"),
         (["status", "s", "log=x"], "there is no option 'log'; there are logs"),
@@ -50,7 +50,7 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         (["status", "s", f"logs={tmp_path}"], r"ID must be last, or one of those in .*sweeps: there are none, got 's'"),
     ]:
         with pytest.raises(OptionError, match=reason):
-            sweep.main(words)
+            sweep.main(overrides)
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
@@ -86,9 +86,9 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
 
 
 def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ("seed=0,1", "rounds=20000", "clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none")
+    overrides = ("seed=0,1", "rounds=20000", "clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none")
     quiet = ("callback.figures=null", "callback.summary=null")
-    running = Command("-m", *words, *quiet, f"paths.logs={tmp_path}")
+    running = Command("-m", *overrides, *quiet, f"paths.logs={tmp_path}")
     running.wait_for("round 1/20000")
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     assert sweep.main(["status", id, f"logs={tmp_path}"]) == 0

@@ -38,19 +38,19 @@ def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
         ui.find_page(logs.place(), "null")
     with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):
         ui.main(["tracking_uri=http://127.0.0.1:9"])
-    for words, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
+    for overrides, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
         with pytest.raises(OptionError, match=message):
-            ui.parse_options(words)
+            ui.parse_options(overrides)
 
 
 class Server:
     """Stands in for the process of MLflow's server."""
 
-    words: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
     pid = 2**22 + 1  # of no process
 
-    def __init__(self, words: list[str], **process_options: object) -> None:
-        Server.words = tuple(words)
+    def __init__(self, overrides: list[str], **process_options: object) -> None:
+        Server.overrides = tuple(overrides)
 
     def wait(self) -> int:
         return 0
@@ -72,12 +72,12 @@ def test_the_server_runs_until_it_or_the_command_ends(
     monkeypatch.setattr(Server, "wait", wait)
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
-    words = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
-    assert ui.main(words) == 0
+    overrides = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
+    assert ui.main(overrides) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
-    assert logs.uri in Server.words
+    assert logs.uri in Server.overrides
     assert ended == [Server.pid]
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]
         with pytest.raises(OptionError, match="port must be a free port"):
-            ui.main([*words[:2], f"port={port}"])
+            ui.main([*overrides[:2], f"port={port}"])

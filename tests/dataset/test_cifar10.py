@@ -36,8 +36,15 @@ def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
         write_image_table(
             tmp_path, part, img=[encode_image(image) for image in PIXELS], label=[i % 10 for i in range(40)]
         )
-    words = ("dataset=cifar10", f"dataset.path={tmp_path}", "model=cnn", "clients=4", "cohort=2", "heterogeneity=iid")
-    extra = (*words, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
+    overrides = (
+        "dataset=cifar10",
+        f"dataset.path={tmp_path}",
+        "model=cnn",
+        "clients=4",
+        "cohort=2",
+        "heterogeneity=iid",
+    )
+    extra = (*overrides, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
     runs = [run_training(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
     assert same_bits(*runs)
     assert runs[1].info.tags["inputs"].startswith("3 x 32 x 32 pixels, kept as bytes; 40 training images")
@@ -50,7 +57,7 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         write_image_table(
             tmp_path, part, img=[encode_image(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)]
         )
-    words = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
+    overrides = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
     small = ("rounds=1", "heterogeneity=iid")
     for extra in (
         ("engine=vectorised", "model=mlp", "model.hidden=[8]"),
@@ -58,7 +65,7 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         ("agg=feddf", "agg.steps=3", "proxy=noise", "proxy.n=8"),
     ):
         runs = [
-            run_training(tmp_path / kind, *words, *small, *extra, f"dataset.pixels={kind}")
+            run_training(tmp_path / kind, *overrides, *small, *extra, f"dataset.pixels={kind}")
             for kind in ("float32", "uint8")
         ]
         if "proxy=noise" not in extra:

@@ -78,8 +78,8 @@ def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
     for part in ("train", "test"):
         table = pa.parquet.read_table(folder / f"{part}.parquet")
-        words = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
-        pa.parquet.write_table(words, tmp_path / f"{part}.parquet")
+        overrides = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
+        pa.parquet.write_table(overrides, tmp_path / f"{part}.parquet")
     np.testing.assert_array_equal(make_dataset(tmp_path).load(0).train_y, make_dataset(folder).load(0).train_y)
 
 
@@ -159,8 +159,8 @@ def test_what_cannot_be_is_refused(folder: Path) -> None:
 
 def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     """Its worst group is at most as accurate as the whole, whose groups are of equal size."""
-    words = ("dataset=cmnist", f"dataset.path={folder}", "split.limit=480", "client.epochs=1", "rounds=2")
-    diverse = (*words, "selector=feddiverse", "selector.epochs=1")
+    overrides = ("dataset=cmnist", f"dataset.path={folder}", "split.limit=480", "client.epochs=1", "rounds=2")
+    diverse = (*overrides, "selector=feddiverse", "selector.epochs=1")
     run = run_training(tmp_path / "a", *diverse)
     for report in run.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]

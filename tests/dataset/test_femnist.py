@@ -76,11 +76,11 @@ def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:
 
 def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:
     hubs(tmp_path)
-    words = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
-    assert compose_overrides(*words).choices["heterogeneity"] == "natural"
-    run = run_training(tmp_path / "sample", *words)
+    overrides = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
+    assert compose_overrides(*overrides).choices["heterogeneity"] == "natural"
+    run = run_training(tmp_path / "sample", *overrides)
     assert len(run.info.n_train) == 8
     assert "clients/acc_mean" in run.last.metrics
-    run = run_training(tmp_path / "user", *words, "dataset.test=user")
+    run = run_training(tmp_path / "user", *overrides, "dataset.test=user")
     assert len(run.info.n_train) == 7
     assert "clients/acc_mean" not in run.last.metrics

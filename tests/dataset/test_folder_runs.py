@@ -29,8 +29,8 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(data: Path, *words: str) -> FinishedRun:
-    return run_training(data / "logs", *DATA, f"dataset.path={data}", *words)
+def run(data: Path, *overrides: str) -> FinishedRun:
+    return run_training(data / "logs", *DATA, f"dataset.path={data}", *overrides)
 
 
 def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:

@@ -146,18 +146,25 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
     serve_folder(monkeypatch, tmp_path)
-    words = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
-    run = run_training(tmp_path / "logs", *words)
+    overrides = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
+    run = run_training(tmp_path / "logs", *overrides)
     assert run.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
     assert dict(list_run_facts(run.info))["hub"] == run.info.tags["hub"]
-    assert "hub" not in run_training(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
+    assert "hub" not in run_training(tmp_path / "logs", *overrides, f"dataset.path={tmp_path}").info.tags
 
 
 def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path) -> None:
     write(tmp_path)
-    words = ("dataset=uci_har", f"dataset.path={tmp_path}", "clients=null", "cohort=2", "rounds=1", "client.lr=1e-6")
-    assert compose_overrides(*words).choices["heterogeneity"] == "natural"
-    run = run_training(tmp_path / "logs", *words)
+    overrides = (
+        "dataset=uci_har",
+        f"dataset.path={tmp_path}",
+        "clients=null",
+        "cohort=2",
+        "rounds=1",
+        "client.lr=1e-6",
+    )
+    assert compose_overrides(*overrides).choices["heterogeneity"] == "natural"
+    run = run_training(tmp_path / "logs", *overrides)
     assert (len(run.info.n_train), run.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
     assert "test/acc" in run.last.metrics
     assert not [name for name in run.last.metrics if name.startswith("clients/acc")]

@@ -38,8 +38,15 @@ def test_a_run_has_groups(tmp_path: Path) -> None:
     rows = np.arange(80)
     for part in ("train", "test"):
         write_image_table(tmp_path, part, image=images, label=rows % 2, place=rows // 2 % 2)
-    words = ("dataset=waterbirds", f"dataset.path={tmp_path}", "dataset.size=16", "clients=5", "cohort=2", "rounds=1")
-    run = run_training(tmp_path / "run", *words, "heterogeneity=iid")
+    overrides = (
+        "dataset=waterbirds",
+        f"dataset.path={tmp_path}",
+        "dataset.size=16",
+        "clients=5",
+        "cohort=2",
+        "rounds=1",
+    )
+    run = run_training(tmp_path / "run", *overrides, "heterogeneity=iid")
     assert 0 <= run.last.metrics["test/acc_worst_group"] <= run.last.metrics["test/acc"]
     assert "global_sc" in run.info.skew
 

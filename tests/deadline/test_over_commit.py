@@ -70,9 +70,9 @@ def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) ->
 
 @pytest.mark.parametrize("selector", ["random", "flash"])
 def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
-    words = (f"selector={selector}", "rounds=3")
-    over_commit = run_training(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
-    all_ = run_training(tmp_path / "all", *words)
+    overrides = (f"selector={selector}", "rounds=3")
+    over_commit = run_training(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *overrides)
+    all_ = run_training(tmp_path / "all", *overrides)
     assert same_bits(over_commit, all_)
     assert over_commit.cohorts == all_.cohorts
     assert over_commit.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]

@@ -23,9 +23,9 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
-def goes_on(finished_run: FinishedRun, logs: Path, *words: str) -> None:
+def goes_on(finished_run: FinishedRun, logs: Path, *overrides: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
-    ended = run_training(logs, *WORDS, *words, "resume=true")
+    ended = run_training(logs, *WORDS, *overrides, "resume=true")
     assert history.read_history(ended.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
     assert bool((ended.weights() == finished_run.weights()).all())
     assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
@@ -34,7 +34,7 @@ def goes_on(finished_run: FinishedRun, logs: Path, *words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "words"),
+    ("limit", "overrides"),
     [
         (400, ()),  # config.yaml
         (2_600, ()),  # info.json
@@ -45,7 +45,7 @@ def goes_on(finished_run: FinishedRun, logs: Path, *words: str) -> None:
     ],
 )
 def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
-    finished_run: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], limit: int, words: tuple[str, ...]
+    finished_run: FinishedRun, tmp_path: Path, capfd: pytest.CaptureFixture[str], limit: int, overrides: tuple[str, ...]
 ) -> None:
     """limit: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
 
@@ -53,7 +53,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            run_training(tmp_path, *WORDS, *words)
+            run_training(tmp_path, *WORDS, *overrides)
         except FedcohortError as error:
             os.write(2, f"{error}\n".encode())
             raise SystemExit(2) from error
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
     assert "Traceback" not in output.out + output.err
     assert "could not be written" in output.err.splitlines()[-1]
     assert "resume=true" in output.err.splitlines()[-1]
-    goes_on(finished_run, tmp_path, *words)
+    goes_on(finished_run, tmp_path, *overrides)
 
 
 MOMENTS = [

@@ -147,8 +147,8 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     """Signals, the queue, a second start in another process; the failure of another job reaches the exit code."""
     if why := cluster():
         pytest.skip(why)
-    words = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]
-    words += ["callback.figures=null", "callback.summary=null", "callback.progress=null"]
+    overrides = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]
+    overrides += ["callback.figures=null", "callback.summary=null", "callback.progress=null"]
     launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
     command = [
         sys.executable,
@@ -157,7 +157,7 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
         *launcher,
         "cohort=4",
         "split.limit=null,3",
-        *words,
+        *overrides,
         f"paths.logs={tmp_path}",
     ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -175,7 +175,7 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     assert list(runs.iterdir()) == [folder]
     log = (folder / "run.log").read_text()
     assert re.search(r"resuming .* after round [1-9]", log)
-    full_run = run_training(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
+    full_run = run_training(tmp_path / "alone", "cohort=4", *overrides, "callback=default", small=False)
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
     assert (last["step"], last["fingerprint"]) == (300, full_run.last.fingerprint)
 
@@ -184,10 +184,10 @@ def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None
     """TERM ends the process that waits, which names them; `fedcohort sweep` finds them all the same, and ends them."""
     if why := cluster():
         pytest.skip(why)
-    words = ["clients=12", "cohort=4", "rounds=200000", "model=logreg", "client.epochs=1", "logger=none"]
-    words += ["callback.figures=null", "callback.summary=null", "callback.progress=null", "seed=0,1"]
+    overrides = ["clients=12", "cohort=4", "rounds=200000", "model=logreg", "client.epochs=1", "logger=none"]
+    overrides += ["callback.figures=null", "callback.summary=null", "callback.progress=null", "seed=0,1"]
     launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
-    command = [sys.executable, "train.py", "-m", *launcher, *words, f"paths.logs={tmp_path}"]
+    command = [sys.executable, "train.py", "-m", *launcher, *overrides, f"paths.logs={tmp_path}"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / "runs"
     wait_for(lambda: sum(read_status(path).get("rounds_done", 0) > 0 for path in runs.glob("*")) == 2, process)

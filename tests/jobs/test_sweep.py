@@ -21,10 +21,10 @@ SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=
 TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
-def train(logs: Path, *words: str) -> FinishedCommand:
-    typed_names = {word.split("=")[0] for word in words}
+def train(logs: Path, *overrides: str) -> FinishedCommand:
+    typed_names = {word.split("=")[0] for word in overrides}
     base = [word for word in SMALL if word.split("=")[0] not in typed_names]
-    return run_command(*words, *base, f"paths.logs={logs}")
+    return run_command(*overrides, *base, f"paths.logs={logs}")
 
 
 def finished(logs: Path) -> int:
@@ -88,10 +88,10 @@ def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
-    words = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
+    overrides = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
     callback_option = "+callback.threads._target_=jobs.test_sweep.Threads"
     sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
-    done = train(tmp_path, *sweep, *words, callback_option)
+    done = train(tmp_path, *sweep, *overrides, callback_option)
     assert done.returncode == 0, done.stderr
     assert done.stderr.splitlines()[-1].startswith("sweep ")
     assert done.stderr.splitlines()[-1].endswith(": 2 done.")
@@ -99,7 +99,7 @@ def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
         (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
         assert (folder / "threads").read_text() == "1"
         separate_run = run_training(
-            tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False
+            tmp_path / "alone", *SMALL[:5], *overrides[:2], f"seed={seed}", "logger=none", small=False
         )
         assert json.loads((folder / "summary.json").read_text())["fingerprint"] == separate_run.last.fingerprint
 
@@ -113,8 +113,8 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
     summary, _, line = counts.partition(" Compare them: ")
     assert summary == f"sweep {sweep}: 2 done."
-    words = shlex.split(line)[1:]
+    overrides = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
-    assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    options = parse_options(words[1:])
+    assert overrides == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    options = parse_options(overrides[1:])
     assert ("", "flash") in compare_tracked_runs(options.query, options.question).matching.cells

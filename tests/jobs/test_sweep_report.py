@@ -48,17 +48,17 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     """Differences 10, 11, 12: mean 11, s 1, half 4.30265 / sqrt(3) = 2.48."""
     sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
-    words = (
+    overrides = (
         "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
         "3 seeds."
     )
-    assert captured_log.messages == [f"report: {page}", words]
+    assert captured_log.messages == [f"report: {page}", overrides]
     assert "flash is better than random by 11.0 points" in page.read_text()
     client = logs.client()
     (run,) = client.search_runs(
         [not_none(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'"
     )
-    assert run.data.tags["verdict"] == words
+    assert run.data.tags["verdict"] == overrides
     artifact_names = {file.path for file in client.list_artifacts(run.info.run_id)}
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 

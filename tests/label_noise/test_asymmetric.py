@@ -74,9 +74,14 @@ def test_it_cannot_contain_another_asymmetric_noise() -> None:
 
 def test_a_run_with_asymmetric_noise_completes(tmp_path: Path) -> None:
     """Rates are those of the base noise, and a wrong list of partners is rejected at start-up."""
-    words = ("label_noise=asymmetric", "label_noise@label_noise.base=bimodal", "label_noise.base.rate=0.4", "rounds=1")
-    run = run_training(tmp_path, "heterogeneity=iid", *words)
+    overrides = (
+        "label_noise=asymmetric",
+        "label_noise@label_noise.base=bimodal",
+        "label_noise.base.rate=0.4",
+        "rounds=1",
+    )
+    run = run_training(tmp_path, "heterogeneity=iid", *overrides)
     assert sorted(run.info.noise_rate) == [0.0] * 7 + [0.4] * 5
     assert (run.info.choices["label_noise"], run.info.choices["label_noise.base"]) == ("asymmetric", "bimodal")
     with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 10 classes"):
-        run_training(tmp_path / "b", *words, "label_noise.partners=[1,0]")
+        run_training(tmp_path / "b", *overrides, "label_noise.partners=[1,0]")

@@ -18,10 +18,10 @@ METRICS = ("test/acc", "test/loss", "server_val/acc", "server_val/loss")
 GROUPS = ("agg", "server", "deadline")
 
 
-def outcome(logs: Path, *words: str) -> FinishedRun | str:
+def outcome(logs: Path, *overrides: str) -> FinishedRun | str:
     """Return the run, or why it was rejected."""
     try:
-        return run_training(logs, *TINY, *words)
+        return run_training(logs, *TINY, *overrides)
     except IncompatibleConfig as rejection:
         return str(rejection)
 
@@ -29,8 +29,8 @@ def outcome(logs: Path, *words: str) -> FinishedRun | str:
 @pytest.mark.parametrize("case", [f"{group}={option}" for group in GROUPS for option in list_options(group)])
 @failure_hint("No component may read the average: it may only be loaded while a model is evaluated.")
 def test_an_average_changes_no_round(case: str, tmp_path: Path) -> None:
-    words = (case, *LIGHT.get(case, ()))
-    plain, averaged = outcome(tmp_path / "0", *words), outcome(tmp_path / "1", *words, "eval.average=ema")
+    overrides = (case, *LIGHT.get(case, ()))
+    plain, averaged = outcome(tmp_path / "0", *overrides), outcome(tmp_path / "1", *overrides, "eval.average=ema")
     if isinstance(plain, str) or isinstance(averaged, str):
         assert plain == averaged
         return

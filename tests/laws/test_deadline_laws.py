@@ -158,9 +158,9 @@ def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, un
 
 @failure_hint("Let the start-up message say that no client can be late here.")
 def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
-    words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
+    overrides = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
-        has_notice = any("device=instant" in line and "is late" in line for line in startup_notices(*words))
+        has_notice = any("device=instant" in line and "is late" in line for line in startup_notices(*overrides))
     except IncompatibleConfig as error:
         has_notice = "device=instant takes no time" in str(error)
     assert has_notice == deadline.bounded

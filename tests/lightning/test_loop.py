@@ -48,7 +48,7 @@ def test_the_global_generators_are_untouched(tmp_path: Path) -> None:
 @pytest.mark.parametrize("slices", [1, 3])
 def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: int) -> None:
     # Lightning fixes the number of batches before the cohort is known: cohorts of 5, 2, 3, 0, 7 became 5, 2, 3, 0, 5.
-    words = [
+    overrides = [
         "availability=bernoulli",
         "availability.p=0.2",
         "rounds=12",
@@ -56,7 +56,7 @@ def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: 
         "split.limit=240",
         f"engine.slices={slices}",
     ]
-    run = run_training(tmp_path, *words)
+    run = run_training(tmp_path, *overrides)
     sizes = [len(report.cohort) for report in run.reports[1:]]
     assert len(set(sizes)) > 2
     assert [len(report.arrived) for report in run.reports[1:]] == sizes
@@ -71,8 +71,8 @@ def test_flash_trains_all_clients_first(tmp_path: Path) -> None:
 
 
 def test_an_empty_round_changes_nothing_but_the_clock(tmp_path: Path) -> None:
-    words = ["availability=bernoulli", "availability.p=1e-9", "agg=scaffold", "server=momentum"]
-    run = run_training(tmp_path, *words)
+    overrides = ["availability=bernoulli", "availability.p=1e-9", "agg=scaffold", "server=momentum"]
+    run = run_training(tmp_path, *overrides)
     hashes = {report.fingerprint.split(":")[1] for report in run.reports}
     assert len(hashes) == 1
     assert [report.step for report in run.reports] == [0, 1, 2, 3]
@@ -141,9 +141,9 @@ def test_data_seed_holds_the_data_apart(tmp_path: Path) -> None:
 
 
 def test_late_clients_are_dropped_and_partial_work_keeps_them(tmp_path: Path) -> None:
-    words = ["deadline=fixed", "deadline.k=0.6", "client.epochs=5", "agg=scaffold", "split.limit=240"]
-    dropped = run_training(tmp_path / "a", *words, "deadline.partial_work=false")
-    partial = run_training(tmp_path / "b", *words, "deadline.partial_work=true")
+    overrides = ["deadline=fixed", "deadline.k=0.6", "client.epochs=5", "agg=scaffold", "split.limit=240"]
+    dropped = run_training(tmp_path / "a", *overrides, "deadline.partial_work=false")
+    partial = run_training(tmp_path / "b", *overrides, "deadline.partial_work=true")
     assert sum(len(r.arrived) for r in dropped.reports) < sum(len(r.cohort) for r in dropped.reports)
     assert sum(len(r.arrived) for r in partial.reports) > sum(len(r.arrived) for r in dropped.reports)
     units = np.concatenate([r.clients["units"] for r in partial.reports[1:]])

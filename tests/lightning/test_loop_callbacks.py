@@ -20,8 +20,8 @@ STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+c
 
 def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
     # under manual optimization global_step stays 0, and ModelCheckpoint then saves nothing
-    words = (*BEST, f"+callback.best.dirpath={tmp_path / 'best'}", "+callback.best.save_top_k=2", "rounds=4")
-    run = run_training(tmp_path, *words)
+    overrides = (*BEST, f"+callback.best.dirpath={tmp_path / 'best'}", "+callback.best.save_top_k=2", "rounds=4")
+    run = run_training(tmp_path, *overrides)
     saved = sorted((tmp_path / "best").glob("*.ckpt"))
     assert len(saved) == 2
     steps = {torch.load(path, weights_only=True)["global_step"] for path in saved}
@@ -31,16 +31,16 @@ def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
 
 
 def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9", "rounds=9")
+    overrides = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9", "rounds=9")
     with caplog.at_level("INFO", "fedcohort"):
-        run = run_training(tmp_path, *words)
+        run = run_training(tmp_path, *overrides)
     assert 2 <= run.last.step < 9
     assert (
         f"ended after round {run.last.step} of 9. EarlyStopping: Monitored metric server_val/acc did not" in caplog.text
     )
     status = json.loads((run.folder / "status.json").read_text())
     assert (status["status"], status["early"]) == ("finished", True)
-    assert run_training(tmp_path, *words, "resume=true").reports == [], "it is finished"
+    assert run_training(tmp_path, *overrides, "resume=true").reports == [], "it is finished"
 
 
 def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
@@ -58,18 +58,18 @@ def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
 
 def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last checkpoint is there, and the status isn't; nor where a budget ended the run in the same round."""
-    words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
-    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=9")
+    overrides = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=9")
     act_at_call(monkeypatch, RunStatus, "finish", 1, kill_self)
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *words, "rounds=9") and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *overrides, "rounds=9") and None))
     monkeypatch.undo()
-    resumed = run_training(tmp_path, *words, "rounds=9", "resume=true")
+    resumed = run_training(tmp_path, *overrides, "rounds=9", "resume=true")
     status = json.loads((resumed.folder / "status.json").read_text())
     assert (status["status"], status["early"], status["rounds_done"]) == ("finished", True, uninterrupted.last.step)
     assert resumed.reports == []
     assert (resumed.weights() == uninterrupted.weights()).all()
-    exact = run_training(tmp_path / "exact", *words, f"rounds={uninterrupted.last.step}")
-    assert run_training(tmp_path / "exact", *words, "rounds=9", "resume=true").reports == []
+    exact = run_training(tmp_path / "exact", *overrides, f"rounds={uninterrupted.last.step}")
+    assert run_training(tmp_path / "exact", *overrides, "rounds=9", "resume=true").reports == []
     assert json.loads((exact.folder / "status.json").read_text())["rounds_done"] == uninterrupted.last.step
 
 
@@ -85,12 +85,14 @@ RATE = ("+callback.rate._target_=lightning.pytorch.callbacks.LearningRateMonitor
 TWICE = tuple(f"+callback.{name}._target_=lightning.pytorch.callbacks.ModelCheckpoint" for name in "ab")
 
 
-@pytest.mark.parametrize(("words", "message"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")])
+@pytest.mark.parametrize(
+    ("overrides", "message"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")]
+)
 def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
-    tmp_path: Path, words: tuple[str, ...], message: str
+    tmp_path: Path, overrides: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(IncompatibleConfig, match=message) as caught:
-        run_training(tmp_path, *words)
+        run_training(tmp_path, *overrides)
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "runs").iterdir())
 

@@ -39,7 +39,7 @@ def captured_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPat
     return caplog
 
 
-def child(tmp_path: Path, *words: str) -> tuple[int, str]:
+def child(tmp_path: Path, *overrides: str) -> tuple[int, str]:
     """Run `words` in a forked child; return its exit code and its output."""
     pid = os.fork()
     if pid == 0:
@@ -48,7 +48,7 @@ def child(tmp_path: Path, *words: str) -> tuple[int, str]:
         handler = logging.FileHandler(tmp_path / "said")
         logging.getLogger("fedcohort").addHandler(handler)
         try:
-            run_training(tmp_path / "logs", *words)
+            run_training(tmp_path / "logs", *overrides)
         except SystemExit as error:
             os._exit(int(error.code or 0))
         except KeyboardInterrupt as error:
@@ -229,15 +229,15 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
 
 
 def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
-    words = ("callback=default", "callback.figures=null", "callback.summary=null")
-    path = run_training(tmp_path, *words).folder / "journal.jsonl"
+    overrides = ("callback=default", "callback.figures=null", "callback.summary=null")
+    path = run_training(tmp_path, *overrides).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))
     manifest.remove_manifest(path.parent)
     with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
-        run_training(tmp_path, *words, "rounds=5", "resume=true")
+        run_training(tmp_path, *overrides, "rounds=5", "resume=true")
     path.write_text("".join(lines))
-    assert run_training(tmp_path, *words, "rounds=5", "resume=true").reports[0].step == 4
+    assert run_training(tmp_path, *overrides, "rounds=5", "resume=true").reports[0].step == 4
 
 
 def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

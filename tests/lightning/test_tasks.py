@@ -44,26 +44,26 @@ class Terminate(Observer):
             os.kill(int(os.environ["OTHER"]), signal.SIGTERM)
 
 
-def begin(number: int, logs: Path, words: tuple[str, ...], **options: str) -> BaseProcess:
+def begin(number: int, logs: Path, overrides: tuple[str, ...], **options: str) -> BaseProcess:
     """Start a task as SLURM would."""
 
     def work() -> None:
         interrupts._shared_flags = mmap.mmap(-1, 2)  # machines share none
         os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **options})
-        run_training(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
+        run_training(logs, *overrides, *LEFT_BEHIND, "trainer.num_nodes=2")
 
     process = FORKED.Process(target=work)
     process.start()
     return process
 
 
-def run_both(logs: Path, *words: str) -> tuple[int | None, int | None]:
+def run_both(logs: Path, *overrides: str) -> tuple[int | None, int | None]:
     """Run both tasks, and return their exit codes."""
     with socket.socket() as free_socket:
         free_socket.bind(("127.0.0.1", 0))
         port = str(free_socket.getsockname()[1])
-    second_process = begin(1, logs, words, MASTER_PORT=port)
-    first_process = begin(0, logs, words, MASTER_PORT=port, OTHER=str(second_process.pid))
+    second_process = begin(1, logs, overrides, MASTER_PORT=port)
+    first_process = begin(0, logs, overrides, MASTER_PORT=port, OTHER=str(second_process.pid))
     for process in (first_process, second_process):
         process.join(PATIENCE_S)
     codes = (first_process.exitcode, second_process.exitcode)
@@ -79,18 +79,18 @@ def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
 ) -> None:
     """The second hears SIGTERM: both end after the round, resume, finish as one process does, and then rest."""
     monkeypatch.setattr(run_harness, "Terminate", Terminate, raising=False)
-    words = CASES["powd"]
-    one_task = run(tmp_path, 1, *words)
+    overrides = CASES["powd"]
+    one_task = run(tmp_path, 1, *overrides)
     logs = tmp_path / "2"
-    assert run_both(logs, *words, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
+    assert run_both(logs, *overrides, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
     (folder,) = (logs / "runs").iterdir()
     assert read_status(folder)["status"] == "interrupted"
-    assert run_both(logs, *words, "resume=true") == (0, 0)
+    assert run_both(logs, *overrides, "resume=true") == (0, 0)
     assert read_status(folder)["status"] == "finished"
     assert_same_journal(one_task, folder)
     assert_same_rest(one_task, folder)
     assert len((folder / "starts.jsonl").read_text().splitlines()) == 2, "the first task alone writes"
-    assert run_both(logs, *words, "resume=true") == (0, 0)
+    assert run_both(logs, *overrides, "resume=true") == (0, 0)
     assert list((logs / "runs").iterdir()) == [folder]
 
 

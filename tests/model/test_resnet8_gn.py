@@ -85,8 +85,8 @@ def test_with_batch_norm_clients_are_trained_sequentially() -> None:
 
 
 def test_a_run_with_resnet8_completes(tmp_path: Path) -> None:
-    words = ("model=resnet8_gn", "split.limit=200", "clients=4", "cohort=3", "client.epochs=1", "rounds=1")
-    run = run_training(tmp_path, *words, "heterogeneity=iid", "agg=scaffold")
+    overrides = ("model=resnet8_gn", "split.limit=200", "clients=4", "cohort=3", "client.epochs=1", "rounds=1")
+    run = run_training(tmp_path, *overrides, "heterogeneity=iid", "agg=scaffold")
     assert run.info.n_params == 78_042 - 2 * 9 * 16  # grey: one channel instead of three
     assert run.last.metrics["test/loss"] != run.reports[0].metrics["test/loss"]
     assert np.isfinite(run.last.metrics["test/loss"])

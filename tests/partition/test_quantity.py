@@ -173,8 +173,13 @@ def test_if_the_base_leaves_samples_over_sizes_stay_proportional() -> None:
 
 
 def test_the_partition_does_not_depend_on_the_selector(tmp_path: Path) -> None:
-    words = ("partition=quantity", "partition@partition.base=dominant_class", "partition.base.share=0.4", "rounds=1")
-    rans = [run_training(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
+    overrides = (
+        "partition=quantity",
+        "partition@partition.base=dominant_class",
+        "partition.base.share=0.4",
+        "rounds=1",
+    )
+    rans = [run_training(tmp_path / word, *overrides, f"selector={word}") for word in ("random", "powd")]
     first, second = (run.info.class_counts for run in rans)
     np.testing.assert_array_equal(first, second)
     assert np.ptp(first.sum(1)) > 100

@@ -72,10 +72,10 @@ def test_a_run_with_a_proxy_folder_completes(tmp_path: Path) -> None:
     """A flat row of the folder takes the shape of the run's images."""
     columns = {f"p{i}": np.random.default_rng(i).random(20) for i in range(64)}
     pd.DataFrame(columns).to_csv(tmp_path / "train.csv", index=False)
-    words = ("agg=feddf", "agg.steps=3", "proxy=folder", f"proxy.path={tmp_path}")
-    assert run_training(tmp_path / "logs", *words, "rounds=1").info.choices["proxy"] == "folder"
+    overrides = ("agg=feddf", "agg.steps=3", "proxy=folder", f"proxy.path={tmp_path}")
+    assert run_training(tmp_path / "logs", *overrides, "rounds=1").info.choices["proxy"] == "folder"
     with pytest.raises(OptionError, match=r"^proxy\.scale must be a number in \(0, inf\), got 0$"):
-        run_training(tmp_path / "none", *words, "proxy.scale=0")
+        run_training(tmp_path / "none", *overrides, "proxy.scale=0")
 
 
 def test_a_file_that_is_no_table_is_named_by_the_option_of_the_proxy(tmp_path: Path) -> None:

@@ -19,9 +19,9 @@ def _without_cache() -> Iterator[None]:
     provenance.current_commit.cache_clear()
 
 
-def git(where: Path, *words: str) -> None:
+def git(where: Path, *overrides: str) -> None:
     subprocess.run(
-        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *words],
+        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *overrides],
         check=True,
     )
 
@@ -87,9 +87,9 @@ def test_a_changed_table_changes_the_data_digest(tmp_path: Path) -> None:
     """The config has the path of a trace, so that its hash stays equal."""
     table = tmp_path / "ready.csv"
     table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))
-    words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
-    run_training(tmp_path, *words, "rounds=1")
+    overrides = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
+    run_training(tmp_path, *overrides, "rounds=1")
     table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
     with pytest.raises(CheckpointError, match=r"the files that availability\.path names have changed"):
-        run_training(tmp_path, *words, "rounds=2", "resume=true")
-    assert run_training(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
+        run_training(tmp_path, *overrides, "rounds=2", "resume=true")
+    assert run_training(tmp_path, *overrides, "rounds=2", "resume=force").last.step == 2

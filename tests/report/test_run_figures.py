@@ -59,7 +59,7 @@ def run(folder: Path, **changes: Any) -> RunInfo:
     return facts
 
 
-def words(figure: Figure) -> str:
+def overrides(figure: Figure) -> str:
     """All the text in a figure, one on each line."""
     texts = [text.get_text() for text in figure.texts]
     for axes in figure.axes:
@@ -106,7 +106,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
 def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     draw_run(run(tmp_path / "run"))
     for figure in drawn.values():
-        assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
+        assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in overrides(figure)
     expected = {
         "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round (about 5 min 1"],
         "partition.png": ["class", "client", "samples, training and validation", "label noise, %", "virtual s"],
@@ -126,9 +126,9 @@ def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]
         "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
     }
     for name, labels in expected.items():
-        assert all(label in words(drawn[name]) for label in labels), name
+        assert all(label in overrides(drawn[name]) for label in labels), name
     best = max(range(7), key=lambda step: make_report(step).metrics["test/acc"])
-    assert f"best so far: {100 * make_report(best).metrics['test/acc']:.1f} % at round {best}" in words(
+    assert f"best so far: {100 * make_report(best).metrics['test/acc']:.1f} % at round {best}" in overrides(
         drawn["accuracy.png"]
     )
 
@@ -179,7 +179,7 @@ def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: d
         round_report = make_report(step)
         writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
     drawn["accuracy.png"] = not_none(curves.draw_accuracy(facts, read_history(facts.folder)))
-    assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
+    assert "communication round (without virtual time)" in overrides(drawn["accuracy.png"])
 
 
 def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -191,7 +191,7 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
         writer.observe(dataclasses.replace(make_report(step), metrics=metrics, trace={}))
     draw_run(facts)
     assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
-    assert "clients" not in words(drawn["accuracy.png"]).split("seed 0")[1]
+    assert "clients" not in overrides(drawn["accuracy.png"]).split("seed 0")[1]
     (line, *_) = drawn["accuracy.png"].axes[0].lines
     assert np.asarray(line.get_xdata()).tolist() == [0, 2, 4]
 
@@ -199,13 +199,13 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
 def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     nothing = np.zeros(12)
     drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing, expected_s=nothing))
-    texts = words(drawn["partition.png"])
+    texts = overrides(drawn["partition.png"])
     assert "Partition: classes and samples of each client" in texts
     assert "equal for all" not in texts
     assert not re.search("label noise|virtual|input noise", texts)
     assert len(drawn["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
     drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing))
-    assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
+    assert "Partition: classes, speed and samples of each client" in overrides(drawn["partition.png"])
 
 
 def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -237,7 +237,7 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[s
     for step in range(3):
         writer.observe(dataclasses.replace(make_report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
     drawn["belief.png"] = not_none(selector_state.draw_state(facts, read_history(facts.folder)))
-    assert "(first 24 of 50)" in words(drawn["belief.png"])
+    assert "(first 24 of 50)" in overrides(drawn["belief.png"])
     assert len(drawn["belief.png"].axes) == 24
 
 

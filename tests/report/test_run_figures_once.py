@@ -12,7 +12,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.report.figure import curves, partition, selection
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, words  # noqa: F401
+from report.test_run_figures import drawn, overrides  # noqa: F401
 
 
 def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
@@ -29,7 +29,7 @@ def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Fi
     expected = f"equal for all clients: {'; '.join(sentences)}; 30 samples per client (training and validation)"
     assert " ".join(drawn["partition.png"].get_supxlabel().split()) == expected
     assert len(drawn["partition.png"].axes) == 2  # the heat map and the colour bar
-    assert "client\n" in words(drawn["partition.png"]), "in the order of their ids"
+    assert "client\n" in overrides(drawn["partition.png"]), "in the order of their ids"
 
 
 def test_curves_by_time_are_drawn_where_rounds_differ() -> None:
@@ -54,10 +54,10 @@ def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     drawn["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
-    assert "Selection: clients by round, 4 per round" in words(figure)
+    assert "Selection: clients by round, 4 per round" in overrides(figure)
     # ranks 0 to 11, squares 143 about their mean; those of the counts are 9.5 four times, 3.5 eight times, squares 96;
     # products 4 (1.5 - 5.5) (9.5 - 5.5) + 8 (7.5 - 5.5) (3.5 - 5.5) = -96: -96 / sqrt(143 96) = -0.819
-    assert "(rank correlation with label noise -0.82)" in words(figure)
+    assert "(rank correlation with label noise -0.82)" in overrides(figure)
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "selected, arrived",
         "available, not selected",

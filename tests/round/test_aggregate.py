@@ -72,12 +72,12 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
 
 
-@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("overrides", WORDS)
 def test_a_step_above_the_limit_changes_nothing(
-    words: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    overrides: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        run = run_training(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
+        run = run_training(tmp_path, *overrides.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
     assert not moved(run, start)
     assert [report.metrics.get("round/dropped_step") for report in run.reports] == [None, 1.0, 1.0]
     assert [report.metrics.get("round/arrived") for report in run.reports] == [None, 4.0, 4.0]
@@ -173,7 +173,7 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
     assert "the same (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
 
 
-@pytest.mark.parametrize("words", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
+@pytest.mark.parametrize("overrides", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
 @pytest.mark.parametrize(
     "advice",
     [
@@ -183,7 +183,7 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
     ids=["keep", "weights"],
 )
 def test_a_selector_that_excludes_all_makes_an_empty_round(
-    words: str,
+    overrides: str,
     advice: Any,
     closed: Closed,
     start: FinishedRun,
@@ -193,7 +193,7 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
 ) -> None:
     advises(monkeypatch, advice)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        run = run_training(tmp_path, words, "rounds=2", "eval.clients_every=0")
+        run = run_training(tmp_path, overrides, "rounds=2", "eval.clients_every=0")
     assert not moved(run, start)
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]

@@ -34,8 +34,8 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
 
 def test_absolute_weights_count_once(tmp_path: Path) -> None:
     """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
-    words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
-    fedavg, fednova = (run_training(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
+    overrides = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
+    fedavg, fednova = (run_training(tmp_path / agg, f"agg={agg}", *overrides) for agg in ("fedavg", "fednova"))
     weight = fedavg.last.clients["weight"]
     assert abs(np.nansum(weight) - 1) > 0.05
     np.testing.assert_allclose(fednova.last.clients["weight"], weight, rtol=1e-12)

@@ -69,7 +69,7 @@ def test_the_values_of_the_server_return_after_an_error() -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("agg=scaffold", "server=adam", "selector=flash", "deadline=fixed", "device=phones"),
         ("agg=fedbuff", "deadline=buffered"),
@@ -77,10 +77,10 @@ def test_the_values_of_the_server_return_after_an_error() -> None:
         BATCH_NORM,
     ],
 )
-def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...], tmp_path: Path) -> None:
+def test_an_average_changes_nothing_but_what_is_evaluated(overrides: tuple[str, ...], tmp_path: Path) -> None:
     """The unaveraged metrics are those of the run without an average; d=0 gives these for the average, too."""
     plain, last, averaged = (
-        run_training(tmp_path / str(n), *words, *average)
+        run_training(tmp_path / str(n), *overrides, *average)
         for n, average in enumerate(((), (EMA[0], "eval.average_decay=0"), EMA))
     )
     fingerprints = [[report.fingerprint for report in run.reports] for run in (plain, last, averaged)]

@@ -100,9 +100,9 @@ def test_without_a_clock_an_empty_round_takes_no_time() -> None:
 
 
 def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:
-    words = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
+    overrides = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
     table = shifts(tmp_path / "table", (0, 1e9))[:2]
-    traced, always = run_training(tmp_path / "a", *words, *table), run_training(tmp_path / "b", *words)
+    traced, always = run_training(tmp_path / "a", *overrides, *table), run_training(tmp_path / "b", *overrides)
     assert same_bits(traced, always)
     assert traced.cohorts == always.cohorts
     np.testing.assert_array_equal(clock_of(traced), clock_of(always))
@@ -124,11 +124,11 @@ def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog
 
 def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_path: Path) -> None:
     """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
-    words = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
-    trained_run = run_training(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
+    overrides = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
+    trained_run = run_training(tmp_path / "late", *overrides, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
     assert set(trained_run.last.cohort.tolist()) <= {0, 3, 6, 9}
     assert len(trained_run.last.arrived) == 0
-    waiting = run_training(tmp_path / "all", *words, "rounds=2", "cohort=2")
+    waiting = run_training(tmp_path / "all", *overrides, "rounds=2", "cohort=2")
     assert len(waiting.reports[1].arrived) == 2
     assert clock_of(waiting)[1] > DAY
     assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
@@ -136,9 +136,9 @@ def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_pa
 
 def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) -> None:
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
-    words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
-    trained_run = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
-    complete = run_training(tmp_path / "whole", *words)
+    overrides = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
+    trained_run = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *overrides)
+    complete = run_training(tmp_path / "whole", *overrides)
     assert trained_run.cohorts == complete.cohorts
     seconds = complete.last.clients["finish_s"] / complete.last.clients["units"]  # of an epoch
     chosen = trained_run.last.arrived
@@ -160,7 +160,7 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
         heard[folder] = answers["loss"].clients.tolist()
         assert np.isfinite(answers["loss"].values).all()
 
-    def run(folder: str, *words: str) -> FinishedRun:
+    def run(folder: str, *overrides: str) -> FinishedRun:
         def select(self: Any, state: Any, ctx: Any, probes: Mapping[str, ProbeResult]) -> Any:
             if not concurrent:
                 keep(folder, probes)
@@ -173,7 +173,7 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
         monkeypatch.setattr(Random, "select", select)
         monkeypatch.setattr(Random, "observe", observe)
-        return run_training(tmp_path / folder, "rounds=1", *words)
+        return run_training(tmp_path / folder, "rounds=1", *overrides)
 
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
@@ -184,9 +184,9 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
     assert costs == {"comm/down_bytes": 0.0, "comm/up_bytes": 4.0 * 6, "comm/probe_bytes": 4.0 * 6}
 
 
-@pytest.mark.parametrize("words", [(), ("availability=bernoulli",)])
-def test_a_window_is_charged_in_each_round(tmp_path: Path, words: tuple[str, ...]) -> None:
-    plain, windowed = (run_training(tmp_path / s, f"deadline.window_s={s}", *words) for s in ("0", "20"))
+@pytest.mark.parametrize("overrides", [(), ("availability=bernoulli",)])
+def test_a_window_is_charged_in_each_round(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    plain, windowed = (run_training(tmp_path / s, f"deadline.window_s={s}", *overrides) for s in ("0", "20"))
     assert same_bits(plain, windowed)
     assert np.diff(clock_of(windowed)) == pytest.approx(np.diff(clock_of(plain)) + 20)
 
@@ -201,17 +201,17 @@ LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
 
 
 def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypatch: Any) -> None:
-    words = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
-    uninterrupted = run_training(tmp_path / "whole", *words)
+    overrides = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
+    uninterrupted = run_training(tmp_path / "whole", *overrides)
     waited = [report.metrics["round/waited_s"] for report in uninterrupted.reports[1:]]
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
     act_at_call(
         monkeypatch, rounds, "make_round_report", t + 2, kill_self
     )  # step 0 is a report, too; the wait is in round t + 1
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "parts", *words) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "parts", *overrides) and None))
     monkeypatch.undo()
-    resumed = run_training(tmp_path / "parts", *words, "resume=true")
+    resumed = run_training(tmp_path / "parts", *overrides, "resume=true")
     assert resumed.reports[0].step == t + 1
     assert same_bits(uninterrupted, resumed)
     assert clock_of(resumed).tolist() == clock_of(uninterrupted)[t + 1 :].tolist()
@@ -220,8 +220,8 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
 
 def test_a_late_client_never_answers(tmp_path: Path) -> None:
     """Its time of answering was that of an answer without a unit of work, the earliest of all."""
-    words = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
-    reports = run_training(tmp_path, *words).reports[1:]
+    overrides = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
+    reports = run_training(tmp_path, *overrides).reports[1:]
     late_clients = [
         report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports
     ]

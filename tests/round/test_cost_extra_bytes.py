@@ -53,12 +53,12 @@ def serialised(agg: Any) -> tuple[int, int, int]:
     return int(sizes[0]), int(sizes[1]), numbers
 
 
-@pytest.mark.parametrize("words", CASES)
-def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, words: str) -> None:
-    word, *options = words.split()
+@pytest.mark.parametrize("overrides", CASES)
+def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, overrides: str) -> None:
+    word, *options = overrides.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
     down, up, numbers = serialised(make_component("agg", word, **changes))
-    assert (down, up, numbers) == TABLE.get(words, (down, up, numbers))
+    assert (down, up, numbers) == TABLE.get(overrides, (down, up, numbers))
     cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
     proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", word).requirements else []
     run = run_training(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)

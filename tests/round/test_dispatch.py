@@ -56,10 +56,10 @@ def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_pa
 
 
 def test_a_run_that_is_killed_in_a_back_off_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ("selector=powd", *SLOW)
-    uninterrupted = run_training(tmp_path / "whole", *words)
+    overrides = ("selector=powd", *SLOW)
+    uninterrupted = run_training(tmp_path / "whole", *overrides)
     killed_in = next(round for round, clients in enumerate(list_backed_off(uninterrupted)) if clients)
     act_at_call(monkeypatch, rounds, "make_round_report", killed_in + 2, kill_self)  # step 0 is a report too
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *words) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *overrides) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *overrides, "resume=true"))

@@ -42,8 +42,11 @@ def test_a_query_takes_a_third_of_an_epoch_and_bytes_are_those_of_the_ledger(tmp
 
 def test_late_clients_are_charged_in_full(tmp_path: Path) -> None:
     """The deadline drops slow clients of a persistent device, whose seconds are charged all the same."""
-    words = ("deadline=fixed", "deadline.k=0.9", "rounds=2", "device.watts=1")
-    run, patient = run_training(tmp_path, *TINY, *words), run_training(tmp_path, *TINY, "rounds=2", "device.watts=1")
+    overrides = ("deadline=fixed", "deadline.k=0.9", "rounds=2", "device.watts=1")
+    run, patient = (
+        run_training(tmp_path, *TINY, *overrides),
+        run_training(tmp_path, *TINY, "rounds=2", "device.watts=1"),
+    )
     assert len(run.last.arrived) < 6
     np.testing.assert_allclose(joules(run), joules(patient))
 
@@ -55,12 +58,12 @@ def test_energy_changes_no_bit_and_is_no_metric_by_default(tmp_path: Path) -> No
 
 
 def test_a_budget_of_joules_ends_and_extends_a_run_to_the_bit(tmp_path: Path) -> None:
-    words = (*TINY, "device.watts=2", "device.joules_per_byte=0.1")
-    whole_run = run_training(tmp_path / "whole", *words)
+    overrides = (*TINY, "device.watts=2", "device.joules_per_byte=0.1")
+    whole_run = run_training(tmp_path / "whole", *overrides)
     assert all(before < after for before, after in pairwise(joules(whole_run)))
-    short = run_training(tmp_path, *words, f"until.joules={joules(whole_run)[1] + 1!r}")
+    short = run_training(tmp_path, *overrides, f"until.joules={joules(whole_run)[1] + 1!r}")
     assert [report.step for report in short.reports] == [0, 1, 2]
-    longer = run_training(tmp_path, *words, "resume=true")
+    longer = run_training(tmp_path, *overrides, "resume=true")
     assert longer.last.fingerprint == whole_run.last.fingerprint
     assert longer.last.metrics["energy/joules"] == joules(whole_run)[-1]
 
@@ -72,12 +75,12 @@ def test_the_text_of_a_budget_names_joules_only_where_they_are_limited() -> None
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("overrides", "message"),
     [
         (("device=instant", "device.watts=2"), "device.watts=2 needs seconds of computation, and device=instant"),
         (("until.joules=5",), "until.joules=5 would never be reached: set device.watts or device.joules_per_byte"),
     ],
 )
-def test_energy_without_its_options_is_rejected(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_energy_without_its_options_is_rejected(overrides: tuple[str, ...], message: str, tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
-        run_training(tmp_path, "clients=6", "cohort=6", *words)
+        run_training(tmp_path, "clients=6", "cohort=6", *overrides)

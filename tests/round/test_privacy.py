@@ -54,8 +54,8 @@ def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun
 
 def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Path) -> None:
     """Oort reads two numbers of each arrival; the training loss, which no component reads, is a metric only."""
-    words = (*TINY, "rounds=1", "selector=oort")
-    plain, noisy = (run_training(tmp_path, *words, *noise) for noise in ((), NOISE))
+    overrides = (*TINY, "rounds=1", "selector=oort")
+    plain, noisy = (run_training(tmp_path, *overrides, *noise) for noise in ((), NOISE))
     for name in ("train_loss", "loss"):  # one round, so that the model is that of both
         np.testing.assert_array_equal(plain.last.clients[name], noisy.last.clients[name])
     arrived = plain.last.arrived
@@ -66,9 +66,9 @@ def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Pa
 
 
 def test_a_resumed_run_has_the_same_bits(powd: FinishedRun, tmp_path: Path) -> None:
-    words = (*TINY, *NOISE, "selector=powd", "selector.candidates=5")
-    run_training(tmp_path, *words, "rounds=1")
-    resumed = run_training(tmp_path, *words, "resume=true")
+    overrides = (*TINY, *NOISE, "selector=powd", "selector.candidates=5")
+    run_training(tmp_path, *overrides, "rounds=1")
+    resumed = run_training(tmp_path, *overrides, "resume=true")
     assert resumed.cohorts == powd.cohorts[1:]
     assert resumed.last.fingerprint == powd.last.fingerprint
     assert resumed.last.metrics["privacy/epsilon"] == powd.last.metrics["privacy/epsilon"]
@@ -92,11 +92,11 @@ def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path)
 def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tmp_path: Path) -> None:
     """Oort's two numbers come with an update, which arrives up to some steps after its client was selected."""
     asynchronous = ("deadline=buffered", "deadline.buffer=2", "deadline.concurrency=5", "device=shifted_exponential")
-    words = (*TINY, *NOISE, *asynchronous, "selector=oort", "eval.clients_every=1", "callback=default")
-    run = run_training(tmp_path / "one", *words, "rounds=6")
+    overrides = (*TINY, *NOISE, *asynchronous, "selector=oort", "eval.clients_every=1", "callback=default")
+    run = run_training(tmp_path / "one", *overrides, "rounds=6")
     assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
     for rounds in (2, 6):
-        ranks = run_training(tmp_path / "two", *words, f"rounds={rounds}", "trainer.devices=2", "resume=true")
+        ranks = run_training(tmp_path / "two", *overrides, f"rounds={rounds}", "trainer.devices=2", "resume=true")
     one, two = (history.read_history(finished.folder) for finished in (run, ranks))
     metrics, columns = ["privacy/epsilon", "round/arrived", "staleness/max"], ["signal_loss_squares", "epsilon"]
     pd.testing.assert_frame_equal(two.metrics[metrics], one.metrics[metrics])

@@ -88,8 +88,8 @@ def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, lo
     assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
 
 
-@pytest.mark.parametrize(("words", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
-def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, travels: int) -> None:
+@pytest.mark.parametrize(("overrides", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
+def test_the_model_is_downloaded_once_per_round(tmp_path: Path, overrides: str, travels: int) -> None:
     """Downloads at 100 bytes a second, uploads at 1,000, and .01 s a sample.
 
     A client that was queried before the round has w_t, and downloads only what the job needs in addition (SCAFFOLD's c,
@@ -98,10 +98,10 @@ def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, trav
     rows = [f"{k},.01,100,1000" for k in range(K)]
     (tmp_path / "devices.csv").write_text("\n".join(["client,seconds,down,up", *rows]))
     trace = ("device=trace", f"device.path={tmp_path / 'devices.csv'}", "device.unit=bytes/s")
-    run = run_training(tmp_path / "logs", *f"selector={words}".split(), *trace)
+    run = run_training(tmp_path / "logs", *f"selector={overrides}".split(), *trace)
     for report in run.reports[1:]:
         chosen = np.asarray(report.cohort)
-        up = 2 if "scaffold" in words else 1
+        up = 2 if "scaffold" in overrides else 1
         job = EPOCHS * 0.01 * run.info.n_train[chosen] + up * MODEL / 1000
         np.testing.assert_allclose(report.clients["finish_s"][chosen], travels * MODEL / 100 + job)
 
@@ -119,7 +119,7 @@ def test_steps_take_the_time_of_their_samples(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("client.steps=8", "client.batch=40"),
         ("client.steps=8", "client.batch=40", "selector=pyramidfl"),  # which asks some for more steps
@@ -128,7 +128,7 @@ def test_steps_take_the_time_of_their_samples(tmp_path: Path) -> None:
     ids=["random", "pyramidfl", "batch norm"],
 )
 def test_short_mini_batches_cost_their_samples(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: tuple[str, ...]
 ) -> None:
     """FLOPs and, at a second a sample, seconds are of the samples that went through training."""
     sizes: list[Ids] = []
@@ -141,7 +141,7 @@ def test_short_mini_batches_cost_their_samples(
 
     monkeypatch.setattr(Collector, "add_update", add)
     monkeypatch.setattr("fedcohort.round.setup.count_forward_flops", lambda network, federation: 1.0)
-    run = run_training(tmp_path, *words, "device.lam=0")
+    run = run_training(tmp_path, *overrides, "device.lam=0")
     assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1
     assert seconds == pytest.approx([float(batch_sizes.sum()) for batch_sizes in sizes])
     assert run.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
@@ -200,8 +200,8 @@ def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest
 
 def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
-    words = ("selector=feddiverse", "selector.pretrain=1", "selector.epochs=1", "agg.weighting=uniform", "rounds=2")
-    run = run_training(tmp_path, *words)
+    overrides = ("selector=feddiverse", "selector.pretrain=1", "selector.epochs=1", "agg.weighting=uniform", "rounds=2")
+    run = run_training(tmp_path, *overrides)
     for report, rule in zip(run.reports[1:], (run.info.n_train, np.ones(K)), strict=True):
         weights = rule[report.arrived]
         assert report.clients["weight"][report.arrived] == pytest.approx(weights / weights.sum())

@@ -74,8 +74,8 @@ def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
 
 def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     """All clients are selected and all samples fit: round 1 costs one forward pass more than round 2."""
-    words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
-    looked, plain = (run_training(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
+    overrides = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
+    looked, plain = (run_training(tmp_path / w, *overrides, f"samples={w}") for w in ("fedbalancer", "all"))
 
     def flops(run: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in run.reports])
@@ -99,9 +99,9 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
         return measure(lab, client)
 
     monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
-    words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
-    first = loss_lists(run_training(tmp_path / "1", *words, "rounds=1"))
-    run = run_training(tmp_path / "2", *words, "rounds=2")
+    overrides = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
+    first = loss_lists(run_training(tmp_path / "1", *overrides, "rounds=1"))
+    run = run_training(tmp_path / "2", *overrides, "rounds=2")
     assert sorted(looks) == sorted(2 * list(range(12)))
     for report, lists in zip(run.reports[1:], (first, loss_lists(run)), strict=True):
         for client, losses in lists.items():
@@ -110,8 +110,8 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 
 def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     """No client finishes an epoch in time; clients that measured their losses in time keep them."""
-    words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
-    run = run_training(tmp_path, *words)
+    overrides = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
+    run = run_training(tmp_path, *overrides)
     assert not any(len(report.arrived) for report in run.reports)
     lists = loss_lists(run)
     assert 0 < len(lists) <= 12
@@ -123,7 +123,7 @@ def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [4, 0])
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """Lists of losses are stored next to SCAFFOLD's vectors, in memory or files; late clients store a list only."""
-    words = (
+    overrides = (
         *LISTS,
         "agg=scaffold",
         "selector=oort",
@@ -132,19 +132,19 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
         f"client_store.limit_gb={limit}",
         "cohort=6",
     )
-    uninterrupted = run_training(tmp_path / "whole", *words)
+    uninterrupted = run_training(tmp_path / "whole", *overrides)
     assert any(0 < len(report.arrived) < 6 for report in uninterrupted.reports)
     act_at_call(monkeypatch, closing, "extend_selection_hash", 2, kill_self)
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *words) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *overrides) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *overrides, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
-    words = (*LISTS, "agg=scaffold", "cohort=6")
+    overrides = (*LISTS, "agg=scaffold", "cohort=6")
     memory, files = (
-        run_training(tmp_path / "a", *words),
-        run_training(tmp_path / "b", *words, "client_store.limit_gb=0"),
+        run_training(tmp_path / "a", *overrides),
+        run_training(tmp_path / "b", *overrides, "client_store.limit_gb=0"),
     )
     assert (files.folder / f"client_store.{LOSS_LIST_NAME}").exists()
     assert same_bits(memory, files)
@@ -192,9 +192,9 @@ def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_val
 
 def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
     """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
-    words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
-    with_reports = run_training(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
-    plain = run_training(tmp_path / "b", *words).last.metrics
+    overrides = ("rounds=1", "device.lam=0.001", "client.epochs=1")
+    with_reports = run_training(tmp_path / "a", *overrides, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
+    plain = run_training(tmp_path / "b", *overrides).last.metrics
     assert with_reports["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
     registered = 4 * 12  # n_train of twelve clients, for the deadline
     update = plain["comm/up_bytes"] / 4
@@ -203,8 +203,8 @@ def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
 
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
-    words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
-    run = run_training(tmp_path, *words)
+    overrides = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
+    run = run_training(tmp_path, *overrides)
     counts = np.array([report.clients["signal_loss_count"] for report in run.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
     metrics = run.last.metrics

@@ -46,10 +46,10 @@ def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -
 
 
 def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) -> None:
-    words = ("selector=flash", "rounds=4", *RANKED)
-    run = run_training(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
+    overrides = ("selector=flash", "rounds=4", *RANKED)
+    run = run_training(tmp_path / "0", *overrides, "eval.clients_every=0", "eval.every=2")
     assert [report.step for report in run.reports if "select/score_noise" in report.metrics] == [2, 4]
-    every = run_training(tmp_path / "1", *words, "eval.clients_every=1")
+    every = run_training(tmp_path / "1", *overrides, "eval.clients_every=1")
     for name in ("score", "exploit", "reward"):
         assert run.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
 

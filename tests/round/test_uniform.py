@@ -133,8 +133,8 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
 
 
 def test_the_cohorts_imbalance_is_that_of_the_pooled_data(tmp_path: Path) -> None:
-    words = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
-    run = run_training(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
+    overrides = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
+    run = run_training(tmp_path, *overrides, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
     assert run.info.skew["client_ci"] > 0.5
     assert {len(report.arrived) == len(report.cohort) for report in run.reports[1:]} == {False}
     for report in run.reports[1:]:

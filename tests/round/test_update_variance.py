@@ -50,14 +50,14 @@ def test_rounds_are_counted_from_one() -> None:
 
 def test_the_measurement_changes_no_result(tmp_path: Path) -> None:
     """Full participation has a variance of 0, up to the rounding of float32 updates, and four of twelve more."""
-    words = ("partition=dirichlet", "partition.alpha=0.1", "rounds=2", "agg=scaffold")
-    measured, plain = (run_training(tmp_path / f"{n}", *words, f"eval.update_every={n}") for n in (1, 0))
+    overrides = ("partition=dirichlet", "partition.alpha=0.1", "rounds=2", "agg=scaffold")
+    measured, plain = (run_training(tmp_path / f"{n}", *overrides, f"eval.update_every={n}") for n in (1, 0))
     assert [r.fingerprint for r in measured.reports] == [r.fingerprint for r in plain.reports]
     for before, after in zip(plain.reports, measured.reports, strict=True):
         assert {k: v for k, v in after.metrics.items() if k != METRIC} == before.metrics
     assert [METRIC in report.metrics for report in measured.reports] == [False, True, True]
     assert measured.last.metrics[METRIC] > 0.01
-    full = run_training(tmp_path / "full", *words[:3], "selector=full", "eval.update_every=2")
+    full = run_training(tmp_path / "full", *overrides[:3], "selector=full", "eval.update_every=2")
     assert [METRIC in report.metrics for report in full.reports] == [False, False, True]
     assert full.last.metrics[METRIC] < 1e-9
     with pytest.raises(IncompatibleConfig, match=r"^eval\.update_every=1 has clients train before"):

@@ -227,14 +227,14 @@ def test_slow_clients_are_left_out_if_speeds_persist() -> None:
 WORDS = ("clients=20", "cohort=5", "model=mlp", "client.epochs=2", "eval.clients_every=0", "heterogeneity=iid")
 
 
-def run(logs: Path, *words: str) -> FinishedRun:
-    return run_training(logs, *WORDS, *words)
+def run(logs: Path, *overrides: str) -> FinishedRun:
+    return run_training(logs, *WORDS, *overrides)
 
 
 def test_a_run_without_differences_is_random_selection(tmp_path: Path) -> None:
     """Its weights are those of random selection, and the probe's cost is charged."""
-    words = ("rounds=9", "selector.first=4")
-    measured, uniform = run(tmp_path, "selector=auto", *words), run(tmp_path, "selector=random", "rounds=9")
+    overrides = ("rounds=9", "selector.first=4")
+    measured, uniform = run(tmp_path, "selector=auto", *overrides), run(tmp_path, "selector=random", "rounds=9")
     assert measured.cohorts == uniform.cohorts
     assert torch.equal(measured.weights(), uniform.weights())
     downloads, answers = (20 - 5) * not_none(measured.info).n_params * 4, 20 * 31 * 4
@@ -242,8 +242,8 @@ def test_a_run_without_differences_is_random_selection(tmp_path: Path) -> None:
 
 
 def test_a_run_leaves_out_the_clients_with_wrong_labels(tmp_path: Path) -> None:
-    words = ("rounds=14", "selector.first=6", "label_noise=bimodal", "selector.probation=0")
-    trained_run = run(tmp_path, "selector=auto", *words)
+    overrides = ("rounds=14", "selector.first=6", "label_noise=bimodal", "selector.probation=0")
+    trained_run = run(tmp_path, "selector=auto", *overrides)
     is_noisy = not_none(trained_run.info).noise_rate > 0.5
     later = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[13:]])
     earlier = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[:13]])

@@ -121,9 +121,9 @@ def test_ideal_probabilities_are_proportional_to_the_scores() -> None:
 
 def test_a_run_charges_the_cohorts_gradients(tmp_path: Path) -> None:
     """P + 1 = 651 numbers more, and a pass with gradients next to two epochs. A released score has a loss instead."""
-    words = ("selector=delta", "rounds=1", "cohort=3", "partition=dirichlet")
-    queried = run_training(tmp_path / "a", *words).last
-    free = run_training(tmp_path / "b", *words, "selector.gradient=update", "selector.score=released").last
+    overrides = ("selector=delta", "rounds=1", "cohort=3", "partition=dirichlet")
+    queried = run_training(tmp_path / "a", *overrides).last
+    free = run_training(tmp_path / "b", *overrides, "selector.gradient=update", "selector.score=released").last
     n_clients = len(queried.cohort)
     assert queried.cohort.tolist() == free.cohort.tolist()
     assert queried.metrics["comm/probe_bytes"] == 4 * 651 * n_clients

@@ -93,7 +93,7 @@ def test_queries_follow_the_schedule() -> None:
     steps = play_rounds(quick(warmup=5, interval=4), World(), 40)
     queried = [[probe.signal for probe in step.probes] for step in steps]
     assert queried[:7] == [["loss"]] * 7
-    shadows = [t for t, words in enumerate(queried) if "shadow_loss" in words]
+    shadows = [t for t, overrides in enumerate(queried) if "shadow_loss" in overrides]
     assert shadows == [9, 13, 17, 21, 25, 29, 33, 37]
     assert all(len(probe.clients) == 12 for step in steps for probe in step.probes)
     assert sum(map(len, queried)) == 5 + 2 + 2 * 8

@@ -84,8 +84,8 @@ def test_the_size_of_a_cohort_follows_the_limit() -> None:
 
 def test_no_planned_client_is_late_on_a_deterministic_device(tmp_path: Path) -> None:
     """deadline.k is the same number: both are in mean expected durations of a job."""
-    words = ("device.lam=0", "partition=quantity", "deadline=fixed", "deadline.k=1.2", "selector.limit=1.2")
-    run = run_training(tmp_path, "selector=fedcs", "cohort=8", "rounds=4", *words)
+    overrides = ("device.lam=0", "partition=quantity", "deadline=fixed", "deadline.k=1.2", "selector.limit=1.2")
+    run = run_training(tmp_path, "selector=fedcs", "cohort=8", "rounds=4", *overrides)
     planned = [report for report in run.reports[1:] if len(report.cohort) > 1]
     assert planned
     assert all(np.array_equal(report.cohort, report.arrived) for report in planned)

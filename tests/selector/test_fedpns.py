@@ -244,8 +244,8 @@ def test_the_loss_check_uses_the_updated_model() -> None:
 
 def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
     """It is read, costs no bytes, and leaves no more out than the rule without it."""
-    words = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
-    checked, unchecked = (run_training(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
+    overrides = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
+    checked, unchecked = (run_training(tmp_path / f, *overrides, f"selector.loss_check={f}") for f in ("true", "false"))
     assert checked.last.metrics["comm/up_bytes"] == unchecked.last.metrics["comm/up_bytes"]
     n_kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (checked, unchecked)]
     assert n_kept[0] >= n_kept[1]

@@ -132,8 +132,8 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
 
     Evaluated every second round alone, rewards are the same: the signal hangs on no metric.
     """
-    words = ("selector=flash_progress", "rounds=5", "heterogeneity=noise_bimodal", "deadline=wait_for_all")
-    run = run_training(tmp_path / "every", *words)
+    overrides = ("selector=flash_progress", "rounds=5", "heterogeneity=noise_bimodal", "deadline=wait_for_all")
+    run = run_training(tmp_path / "every", *overrides)
     loss = [report.metrics["server_val/loss"] for report in run.reports]
     for step in range(2, 6):
         before, now = run.reports[step - 1], run.reports[step]
@@ -141,7 +141,7 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
         expected = np.full(12, NAN)
         expected[before.arrived] = (loss[step - 2] - loss[step - 1]) / len(before.arrived) / seconds
         np.testing.assert_allclose(now.clients["reward"], expected, rtol=1e-9)
-    seldom = run_training(tmp_path / "seldom", *words, "eval.every=2")
+    seldom = run_training(tmp_path / "seldom", *overrides, "eval.every=2")
     np.testing.assert_array_equal(seldom.last.clients["reward"], run.last.clients["reward"])
     assert np.isfinite(run.last.clients["reward"]).sum() == 4
 

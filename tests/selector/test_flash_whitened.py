@@ -60,13 +60,13 @@ def test_a_non_finite_feature_affects_no_other_context() -> None:
 
 def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) -> None:
     """40 % of the clients have 90 % of wrong labels: .36 of a random cohort's labels are wrong."""
-    words = (
+    overrides = (
         *("clients=30", "cohort=6", "rounds=18", "model=mlp", "heterogeneity=noise_bimodal"),
         *("eval.every=18", "eval.clients_every=0", "checkpoint.every_s=3600"),
     )
 
     def noise(selector: str, seed: int) -> float:
-        run = run_training(tmp_path / f"{selector}{seed}", f"selector={selector}", *words, f"seed={seed}")
+        run = run_training(tmp_path / f"{selector}{seed}", f"selector={selector}", *overrides, f"seed={seed}")
         return float(np.mean([run.info.noise_rate[cohort].mean() for cohort in run.cohorts[5:]]))
 
     flash, whitened = (np.mean([noise(word, seed) for seed in range(2)]) for word in ("flash", "flash_whitened"))

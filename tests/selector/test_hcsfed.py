@@ -214,8 +214,15 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
 
 def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> None:
     """Six clients of a class each: with ten strata for three places the same three would come in every round."""
-    words = ("clients=6", "cohort=3", "rounds=30", "heterogeneity=iid", "partition=label_shards", "partition.shards=1")
-    run = run_training(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)
+    overrides = (
+        "clients=6",
+        "cohort=3",
+        "rounds=30",
+        "heterogeneity=iid",
+        "partition=label_shards",
+        "partition.shards=1",
+    )
+    run = run_training(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *overrides)
     assert {int(client) for report in run.reports for client in report.cohort} == set(range(6))
 
 

@@ -37,9 +37,9 @@ def test_clients_with_the_largest_loss_decrease_are_candidates() -> None:
 
 
 def test_a_run_avoids_clients_with_label_noise(tmp_path: Path) -> None:
-    words = ("rounds=12", "clients=20", "cohort=5", "model=mlp", "client.epochs=5", "eval.clients_every=0")
+    overrides = ("rounds=12", "clients=20", "cohort=5", "model=mlp", "client.epochs=5", "eval.clients_every=0")
     noise = ("heterogeneity=noise15", "label_noise.a=30", "label_noise.concentration=1")
-    run = run_training(tmp_path, "selector=low_ratio", *words, *noise)
+    run = run_training(tmp_path, "selector=low_ratio", *overrides, *noise)
     rates = run.info.noise_rate
     later_rates = np.concatenate([rates[cohort] for cohort in run.cohorts[4:]])
     assert later_rates.mean() < 0.8 * rates.mean()

@@ -224,17 +224,17 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
 
 def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
     """If all clients are selected, low = high = beta = 0 gives the bits of selector=full."""
-    words = ("cohort=12", "rounds=2", "selector.overcommit=1")
+    overrides = ("cohort=12", "rounds=2", "selector.overcommit=1")
     off = ("selector.high=0", "selector.low=0", "selector.beta=0")
-    a = run_training(tmp_path / "a", *RUN, *words, *off)
-    assert same_bits(a, run_training(tmp_path / "b", "selector=full", *SIZES, *words[:2]))
+    a = run_training(tmp_path / "a", *RUN, *overrides, *off)
+    assert same_bits(a, run_training(tmp_path / "b", "selector=full", *SIZES, *overrides[:2]))
 
 
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
 def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
-    words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
-    reference = plain if kind != "vectorised" else run_training(tmp_path / "a", *words, "engine=auto")
-    other_engine = run_training(tmp_path / "b", *words, f"engine={kind}")
+    overrides = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
+    reference = plain if kind != "vectorised" else run_training(tmp_path / "a", *overrides, "engine=auto")
+    other_engine = run_training(tmp_path / "b", *overrides, f"engine={kind}")
     torch.testing.assert_close(other_engine.weights(), reference.weights(), atol=1e-5, rtol=0)
     assert other_engine.cohorts == reference.cohorts
     assert [r.metrics["comm/up_bytes"] for r in reference.reports] == [

@@ -209,7 +209,7 @@ def test_an_unselected_client_has_no_exploitation_term() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("overrides", "expected"),
     [
         (("agg=fedsgd",), True),
         (("client.steps=1",), True),
@@ -223,16 +223,18 @@ def test_an_unselected_client_has_no_exploitation_term() -> None:
         ((), False),
     ],
 )
-def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, ...], expected: bool) -> None:
-    lines = startup_notices("selector=ucb_cs", *words)
+def test_a_notice_says_that_single_steps_disable_exploration(overrides: tuple[str, ...], expected: bool) -> None:
+    lines = startup_notices("selector=ucb_cs", *overrides)
     assert (
         any(line.startswith("selector=ucb_cs explores in proportion to the spread of a client's") for line in lines)
         == expected
     )
 
 
-@pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])
-def test_the_notice_on_steps_is_true(words: tuple[str, ...], tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=ucb_cs", *words, "rounds=1")
+@pytest.mark.parametrize(
+    "overrides", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")]
+)
+def test_the_notice_on_steps_is_true(overrides: tuple[str, ...], tmp_path: Path) -> None:
+    run = run_training(tmp_path, "selector=ucb_cs", *overrides, "rounds=1")
     several = bool(np.nanmax(run.last.clients["signal_train_loss_std"]) > 0)
-    assert several == (words[1] != "client.batch=100000")
+    assert several == (overrides[1] != "client.batch=100000")

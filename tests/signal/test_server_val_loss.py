@@ -51,8 +51,8 @@ def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
 
 def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
     """FLASH queries no client if its reward is the server's loss and its context has no losses."""
-    words = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
-    honest = run_training(tmp_path / "honest", *words)
+    overrides = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
+    honest = run_training(tmp_path / "honest", *overrides)
     assert honest.last.metrics["comm/probe_bytes"] == 0
-    lying = run_training(tmp_path / "lying", *words, "attack=loss_inflation", "attack.fraction=0.5")
+    lying = run_training(tmp_path / "lying", *overrides, "attack=loss_inflation", "attack.fraction=0.5")
     np.testing.assert_array_equal(lying.last.clients["reward"], honest.last.clients["reward"])

@@ -10,8 +10,10 @@ from fedcohort.startup.check import GROUPS_WITHOUT_TORCH
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 
 
-def train(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "train.py", *words], cwd=ROOT, capture_output=True, text=True, check=False)
+def train(*overrides: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "train.py", *overrides], cwd=ROOT, capture_output=True, text=True, check=False
+    )
 
 
 def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
@@ -25,8 +27,8 @@ def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
 def test_help_describes_the_command_and_where_ranges_are() -> None:
     done = train("--help", "selector=flash")
     assert done.returncode == 0
-    words = f"selector: {', '.join(WORDS[:3])}"
-    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", words, "gamma_scale"):
+    overrides = f"selector: {', '.join(WORDS[:3])}"
+    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", overrides, "gamma_scale"):
         assert part in done.stdout
 
 

@@ -12,16 +12,16 @@ from fedcohort.startup.hydra_errors import explain_error
 from run_harness import compose_overrides, run_training
 
 
-def refusal(logs: Path, *words: str) -> str:
+def refusal(logs: Path, *overrides: str) -> str:
     """Return the error line of `python train.py <words>`."""
     try:
-        run.run(compose_overrides(f"paths.logs={logs}", *words))
+        run.run(compose_overrides(f"paths.logs={logs}", *overrides))
     except Exception as error:
-        line = explain_error(error, words, CONFIGS)
+        line = explain_error(error, overrides, CONFIGS)
         if line is None:
             raise
         return line
-    raise AssertionError(f"{words} ran")
+    raise AssertionError(f"{overrides} ran")
 
 
 MAX_THREADS = 8 * cores.count_available_cores()
@@ -192,9 +192,9 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "line"), CASES)
-def test_an_error_is_one_line_that_names_the_mistake(tmp_path: Path, words: str, line: str) -> None:
-    message = refusal(tmp_path, *words.split())
+@pytest.mark.parametrize(("overrides", "line"), CASES)
+def test_an_error_is_one_line_that_names_the_mistake(tmp_path: Path, overrides: str, line: str) -> None:
+    message = refusal(tmp_path, *overrides.split())
     assert line in message
     assert "\n" not in message
     assert not list(tmp_path.iterdir())
@@ -209,7 +209,7 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("words", "line"),
+    ("overrides", "line"),
     [
         (
             ("agg=fedprox",),
@@ -233,8 +233,8 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ],
 )
 def test_an_option_without_effect_gives_one_notice(
-    tmp_path: Path, notices: list[str], words: tuple[str, ...], line: str | None
+    tmp_path: Path, notices: list[str], overrides: tuple[str, ...], line: str | None
 ) -> None:
-    run_training(tmp_path, *words)
+    run_training(tmp_path, *overrides)
     assert len(notices) == (line is not None)
     assert line is None or line in notices[0]

@@ -28,7 +28,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
 
 @pytest.mark.parametrize(
-    ("words", "lines"),
+    ("overrides", "lines"),
     [
         (("selector=flash", "agg=scaffold"), [ALL_FIRST]),
         (("agg=fedmaba", "selector=flash", CLEAN), [ALL_FIRST]),
@@ -137,8 +137,8 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ((*RHFL, "agg.beta=0"), []),
     ],
 )
-def test_notices_name_the_disadvantage_of_a_combination(words: tuple[str, ...], lines: list[str]) -> None:
-    notices_found = startup_notices(*words)
+def test_notices_name_the_disadvantage_of_a_combination(overrides: tuple[str, ...], lines: list[str]) -> None:
+    notices_found = startup_notices(*overrides)
     assert len(notices_found) == len(lines)
     assert all(line in notice for line, notice in zip(lines, notices_found, strict=True))
 
@@ -166,8 +166,15 @@ def test_a_codec_without_effect_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rank: int, has_notice: bool
 ) -> None:
     """The layer has ten outputs of 64 inputs each, so that rank 16 saves no bytes."""
-    words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
-    run_training(tmp_path, *words)
+    overrides = (
+        "codec=lowrank",
+        "codec.mode=posthoc",
+        f"codec.k={rank}",
+        "codec.min_size=64",
+        "model=logreg",
+        "rounds=1",
+    )
+    run_training(tmp_path, *overrides)
     assert ("codec=lowrank does not make updates of this network smaller" in caplog.text) == has_notice
 
 
@@ -191,7 +198,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "lines"),
+    ("overrides", "lines"),
     [
         ((), []),
         (("rounds=5", "eval.every=5", "eval.clients_every=0"), []),
@@ -216,8 +223,8 @@ def test_a_component_of_any_group_may_add_notices() -> None:
         ),
     ],
 )
-def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
-    assert list_evaluation_notices(compose_overrides(*words).config) == lines
+def test_evaluations_that_never_happen_give_a_notice(overrides: tuple[str, ...], lines: list[str]) -> None:
+    assert list_evaluation_notices(compose_overrides(*overrides).config) == lines
 
 
 @pytest.mark.parametrize(

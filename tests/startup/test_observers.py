@@ -48,15 +48,15 @@ MISTAKES = [
 ]
 
 
-@for_all("words, message", MISTAKES)
-def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], message: str) -> None:
+@for_all("overrides, message", MISTAKES)
+def test_an_invalid_observer_is_rejected_in_one_line(overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as caught:
-        make_observers(compose_overrides("logger=none", *words))
+        make_observers(compose_overrides("logger=none", *overrides))
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         (STOP, "+callback.x.monitor=server_val/acc"),
         (SAVE, "+callback.x.monitor=step"),
@@ -66,8 +66,8 @@ def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], mes
         ("callback.figures=null",),
     ],
 )
-def test_valid_observers_are_accepted(words: tuple[str, ...]) -> None:
-    observers = make_observers(compose_overrides("logger=none", *words))
+def test_valid_observers_are_accepted(overrides: tuple[str, ...]) -> None:
+    observers = make_observers(compose_overrides("logger=none", *overrides))
     assert type(observers.observers[0]).__name__ == "Journal"
     assert type(observers.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 

@@ -11,14 +11,14 @@ BF16 = "engine.precision=bf16"
 
 
 @pytest.mark.parametrize(
-    ("has", "words"),
+    ("has", "overrides"),
     [(True, (BF16,)), (None, (BF16,)), (False, ("seed=1",)), (False, (BF16, "engine.force=true"))],
 )
 def test_bf16_requires_a_processor_with_bf16(
-    monkeypatch: pytest.MonkeyPatch, has: bool | None, words: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, has: bool | None, overrides: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(processor, "has_bf16", lambda: has)
-    options.check_all_options(compose_overrides(*words).config)
+    options.check_all_options(compose_overrides(*overrides).config)
 
 
 def test_emulated_bf16_is_rejected_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

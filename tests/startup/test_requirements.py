@@ -17,7 +17,7 @@ from selector_harness import World, play_rounds
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("overrides", "message"),
     [
         (("selector=flash", "device=instant"), "selector=flash reads how long clients take, but device=instant"),
         (
@@ -121,9 +121,9 @@ from selector_harness import World, play_rounds
         ),
     ],
 )
-def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
+def test_incompatible_options_are_rejected(tmp_path: Path, overrides: tuple[str, ...], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
-        run_training(tmp_path, *words)
+        run_training(tmp_path, *overrides)
     assert not list(tmp_path.iterdir()), "no half-written run"
 
 
@@ -133,7 +133,7 @@ def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("agg=scaffold", "agg.control=displacement"),
         ("agg=scaffold", "agg.control=displacement", "regulariser=prox", "regulariser.mu=0"),
@@ -156,8 +156,8 @@ def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path)
         ("samples=random", "deadline=fedbalancer", "objective=flash_robust"),
     ],
 )
-def test_compatible_options_run(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert run_training(tmp_path, *words, "rounds=2").last.step == 2
+def test_compatible_options_run(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    assert run_training(tmp_path, *overrides, "rounds=2").last.step == 2
 
 
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
@@ -189,7 +189,7 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
 
 
 @pytest.mark.parametrize(
-    ("words", "expected"),
+    ("overrides", "expected"),
     [
         ((*STRATIFIED, "agg=fedmaba"), True),
         ((*STRATIFIED, "agg=fedmaba", "agg.alpha=0"), False),
@@ -200,9 +200,9 @@ STRATIFIED = ("selector=hcsfed", "selector.agg=stratified")
         (("selector=fedpns", "agg=fedmaba"), False),
     ],
 )
-def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], expected: bool) -> None:
+def test_ignored_advised_weights_give_a_notice(overrides: tuple[str, ...], expected: bool) -> None:
     """FedPNS excludes updates and advises no weights, which every aggregator supports."""
-    lines = [line for line in startup_notices(*words) if "sets have no effect" in line]
+    lines = [line for line in startup_notices(*overrides) if "sets have no effect" in line]
     assert len(lines) == expected
     assert all(IGNORED in line for line in lines)
 

@@ -44,8 +44,8 @@ def home(logs: Path) -> Path:
     return run_folder
 
 
-def resumed(logs: Path, how: str = "true", *words: str) -> FinishedRun:
-    return run_training(logs, *WORDS, *words, f"resume={how}")
+def resumed(logs: Path, how: str = "true", *overrides: str) -> FinishedRun:
+    return run_training(logs, *WORDS, *overrides, f"resume={how}")
 
 
 def flip(path: Path, bit: int) -> None:
@@ -197,7 +197,7 @@ def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words", "how", "reason"),
+    ("change", "overrides", "how", "reason"),
     [
         (other_code, (), "true", r"other code of fedcohort \(commit .*, now commit .*, sources 0badc0de0bad\)"),
         (other_torch, (), "previous", r"torch 9\.9 \(was .*\)"),
@@ -207,13 +207,13 @@ def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_changes_that_may_alter_results_are_rejected(
-    logs: Path, monkeypatch: pytest.MonkeyPatch, change: Any, words: tuple[str, ...], how: str, reason: str
+    logs: Path, monkeypatch: pytest.MonkeyPatch, change: Any, overrides: tuple[str, ...], how: str, reason: str
 ) -> None:
     if change:
         change(monkeypatch)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
     with pytest.raises(CheckpointError, match=rf"{reason}\. Restore these, .* resume=force"):
-        resumed(logs, how, *words)
+        resumed(logs, how, *overrides)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 

@@ -152,8 +152,8 @@ def test_the_committed_studies_name_existing_options(path: Path) -> None:
         assert leaderboard.load_leaderboard(path.parent, lambda study: Results(study.folder)).study.settings
         return
     study = load_study(path.parent)
-    for words in study.overrides.values():
-        choices = [override.split("=") for override in words if override.startswith(("selector=", "agg="))]
+    for overrides in study.overrides.values():
+        choices = [override.split("=") for override in overrides if override.startswith(("selector=", "agg="))]
         assert choices or any(override.startswith("experiment=") for override in study.common)
         assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in choices)
     assert list_conditions(study)

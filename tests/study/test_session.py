@@ -21,12 +21,12 @@ ONE_SETTING = {"equal": {"words": ["heterogeneity=iid"]}}
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
-    words = (
+    overrides = (
         *list_conditions(study)[0].overrides,
         "+callback.halt._target_=host.test_slurm.Halt",
         "+callback.halt.after=1",
     )
-    outcome = run_task(Task(words, 0, CONFIGS, tmp_path / "logs", study.metric, False))
+    outcome = run_task(Task(overrides, 0, CONFIGS, tmp_path / "logs", study.metric, False))
     (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
     assert outcome.reason.startswith("RuntimeError: the node died (")
     assert re.search(rf"/host/test_slurm\.py:\d+\); log: {log}$", outcome.reason)

@@ -152,7 +152,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     """Trials that the search did not suggest neither complete it nor count as its best trial."""
     file, facts = once(tmp_path, monkeypatch)
     other_trials = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
-    facts["ucb_cs"]["tried"] += [{"words": words, "value": 0.95, "commit": "c0ffee"} for words in other_trials]
+    facts["ucb_cs"]["tried"] += [{"words": overrides, "value": 0.95, "commit": "c0ffee"} for overrides in other_trials]
     file.write_text(yaml.safe_dump(facts))
     lines: list[str] = []
 

@@ -26,8 +26,8 @@ class QuadraticRunner:
 
     def __call__(self, task: Task) -> RunOutcome:
         self.tasks.append(task)
-        words = dict(word.split("=", 1) for word in task.overrides)
-        value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
+        overrides = dict(word.split("=", 1) for word in task.overrides)
+        value = 1 - (float(overrides["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
         curve = make_curve([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])
         return RunOutcome(DONE, "", {}, curve)
 

@@ -82,7 +82,7 @@ def assert_same_updates(kind: str, *case: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "kinds"),
+    ("overrides", "kinds"),
     [
         ((), ("debug", "sequential")),  # auto is the linear model's dual, and so is vectorised
         (("agg=propfair",), ("sequential",)),
@@ -90,8 +90,8 @@ def assert_same_updates(kind: str, *case: str) -> None:
         (("selector=flash", "agg=scaffold", "model=mlp"), ("vectorised",)),  # auto is sequential
     ],
 )
-def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...], kinds: tuple[str, ...]) -> None:
-    small = (*words, "rounds=2", "split.limit=200")
+def test_whole_runs_agree(tmp_path: Path, overrides: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+    small = (*overrides, "rounds=2", "split.limit=200")
     sequential_run = run_training(tmp_path / "a", *small)
     for kind in kinds:
         other_run = run_training(tmp_path / kind, *small, f"engine={kind}")

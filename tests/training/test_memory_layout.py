@@ -65,8 +65,8 @@ CNN = ("model=cnn", "model.dense=16", "split.limit=120", "cohort=2")
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_runs_agree(tmp_path: Path, kind: str) -> None:
-    words = (*CNN, "rounds=2", "agg=scaffold", f"engine={kind}")
-    yes, no = (run_training(tmp_path / word, *words, f"engine.channels_last={word}") for word in ("yes", "no"))
+    overrides = (*CNN, "rounds=2", "agg=scaffold", f"engine={kind}")
+    yes, no = (run_training(tmp_path / word, *overrides, f"engine.channels_last={word}") for word in ("yes", "no"))
     assert yes.cohorts == no.cohorts
     torch.testing.assert_close(yes.weights(), no.weights(), atol=1e-5, rtol=0)
 
@@ -78,11 +78,11 @@ def test_auto_is_for_convolutions() -> None:
 
 
 def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
-    words = (*CNN, "agg=scaffold")
-    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=2")
-    run_training(tmp_path / "parts", *words, "rounds=1")
+    overrides = (*CNN, "agg=scaffold")
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=2")
+    run_training(tmp_path / "parts", *overrides, "rounds=1")
     assert (
-        run_training(tmp_path / "parts", *words, "rounds=2", "resume=true").last.fingerprint
+        run_training(tmp_path / "parts", *overrides, "rounds=2", "resume=true").last.fingerprint
         == uninterrupted.last.fingerprint
     )
 
@@ -104,9 +104,9 @@ def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
 
 
 def test_channels_last_is_refused_for_it_with_the_reason(tmp_path: Path) -> None:
-    words = ("model=resnet8_gn", "model.width=4", "model.groups=4", "rounds=1", "engine.channels_last=yes")
+    overrides = ("model=resnet8_gn", "model.width=4", "model.groups=4", "rounds=1", "engine.channels_last=yes")
     with pytest.raises(OptionError, match=r"auto or no for this network, as torch .* in 4.shortcut.0, a 1x1"):
-        run_training(tmp_path, *words, "partition=iid", "label_noise=none")
+        run_training(tmp_path, *overrides, "partition=iid", "label_noise=none")
 
 
 FORCE = "engine.force=true"  # on machines that emulate bf16
@@ -114,9 +114,9 @@ FORCE = "engine.force=true"  # on machines that emulate bf16
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
-    words = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
+    overrides = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
     float32_run, half = (
-        run_training(tmp_path / word, *words, f"engine.precision={word}", FORCE) for word in ("float32", "bf16")
+        run_training(tmp_path / word, *overrides, f"engine.precision={word}", FORCE) for word in ("float32", "bf16")
     )
     difference = float((float32_run.weights() - half.weights()).norm() / float32_run.weights().norm())
     assert 1e-4 < difference < 0.02, "float32 rounds to 1e-7"

@@ -6,7 +6,7 @@ from run_harness import run_training, same_bits
 
 
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path) -> None:
-    words = ("engine=vectorised", "model=mlp", "agg=scaffold")
-    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=4")
-    run_training(tmp_path / "parts", *words, "rounds=2")
-    assert same_bits(uninterrupted, run_training(tmp_path / "parts", *words, "rounds=4", "resume=true"))
+    overrides = ("engine=vectorised", "model=mlp", "agg=scaffold")
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=4")
+    run_training(tmp_path / "parts", *overrides, "rounds=2")
+    assert same_bits(uninterrupted, run_training(tmp_path / "parts", *overrides, "rounds=4", "resume=true"))

@@ -37,47 +37,47 @@ def test_slices_change_no_bit(tmp_path: Path) -> None:
     assert same_bits(run_training(tmp_path / "a", *SECOND), run_training(tmp_path / "b", *SECOND, "engine.slices=3"))
 
 
-@pytest.mark.parametrize("words", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
-def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("overrides", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
+def test_two_ranks_equal_one_process(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
-    first_run = run_training(tmp_path / "one", *words).weights()
-    two = run_training(tmp_path / "two", *words, "trainer.devices=2").weights()
+    first_run = run_training(tmp_path / "one", *overrides).weights()
+    two = run_training(tmp_path / "two", *overrides, "trainer.devices=2").weights()
     torch.testing.assert_close(two, first_run, atol=1e-5, rtol=0)
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
     """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
-    words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
-    assert bool(run_training(tmp_path, *WORDS, *words).weights().isfinite().all())
+    overrides = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
+    assert bool(run_training(tmp_path, *WORDS, *overrides).weights().isfinite().all())
 
 
 def test_what_is_remembered_counts(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
-    words = (*WORDS, "cohort=12")
-    first_run = run_training(tmp_path / "a", *words)
+    overrides = (*WORDS, "cohort=12")
+    first_run = run_training(tmp_path / "a", *overrides)
     hook = type(make_component("agg", "fedbio").hooks[0])
     begin = hook.begin
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(hook, "begin", lambda self, w, down, stored, job: begin(self, w, down, {}, job))
-        second_run = run_training(tmp_path / "b", *words)
+        second_run = run_training(tmp_path / "b", *overrides)
     assert not same_bits(first_run, second_run)
 
 
-@pytest.mark.parametrize(("words", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
-def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: float) -> None:
+@pytest.mark.parametrize(("overrides", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
+def test_weighing_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor: float) -> None:
     # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
-    fedavg = costs(run_training(tmp_path / "a", *[word for word in words if not word.startswith("agg")]))
-    fedbio = costs(run_training(tmp_path / "b", *words))
+    fedavg = costs(run_training(tmp_path / "a", *[word for word in overrides if not word.startswith("agg")]))
+    fedbio = costs(run_training(tmp_path / "b", *overrides))
     for t in range(2):
         assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
         assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
-        combined = 2.0 if "agg.variant=second_order" in words else 1.0
+        combined = 2.0 if "agg.variant=second_order" in overrides else 1.0
         assert fedbio[t]["up_bytes"] == combined * fedavg[t]["up_bytes"]
         assert fedbio[t]["down_bytes"] == combined * fedavg[t]["down_bytes"]
 
 
 @pytest.mark.parametrize(
-    "words",
+    "overrides",
     [
         ("deadline=fixed", "deadline.k=0.7", "deadline.partial_work=true"),
         ("objective=gce", "regulariser=prox"),
@@ -85,6 +85,6 @@ def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: flo
     ],
     ids=" ".join,
 )
-def test_it_works_with_the_rest(tmp_path: Path, words: tuple[str, ...]) -> None:
-    last = run_training(tmp_path, *WORDS, *words).last
+def test_it_works_with_the_rest(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+    last = run_training(tmp_path, *WORDS, *overrides).last
     assert np.isfinite(last.metrics["test/loss"])

@@ -101,15 +101,15 @@ def test_the_docs_have_the_costs_and_speed_ups_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
         assert row in text
-    words = " ".join(text.split())
+    overrides = " ".join(text.split())
     for sentence in sentences():
-        assert sentence in words
+        assert sentence in overrides
     definition = claims.read_study(STUDY)
     assert {"clients=50", "cohort=10", "client.epochs=2", "rounds=2000"} <= set(definition["common"])
     numbers = pd.read_csv(claims.ROOT / "studies" / STUDY / "tables" / "numbers.csv", index_col=["cell", "selector"])
     ended = numbers["ended_by_rounds"].loc[lambda counts: counts > 0].to_dict()
     assert ended == {(WIDE, "fedasync"): 2, ("skew_wide", "fedasync"): 3}
-    assert "2 of 5 with wide speeds and 3 of 5 with Dirichlet 0.1" in words
+    assert "2 of 5 with wide speeds and 3 of 5 with Dirichlet 0.1" in overrides
     assert (len(definition["seeds"]), definition["target"]) == (5, 0.8)
 
 

@@ -29,11 +29,11 @@ REDUCED = {"bf16": 0.05, "tf32": 0.01}  # largest relative difference of the los
 
 @pytest.mark.parametrize("case", CASES)
 def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) -> None:
-    words = ("trainer=gpu", *CASES[case])
-    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=4")
-    assert same_bits(run_training(tmp_path / "again", *words, "rounds=4"), uninterrupted)
-    run_training(tmp_path / "parts", *words, "rounds=2")
-    resumed = run_training(tmp_path / "parts", *words, "rounds=4", "resume=true")
+    overrides = ("trainer=gpu", *CASES[case])
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=4")
+    assert same_bits(run_training(tmp_path / "again", *overrides, "rounds=4"), uninterrupted)
+    run_training(tmp_path / "parts", *overrides, "rounds=2")
+    resumed = run_training(tmp_path / "parts", *overrides, "rounds=4", "resume=true")
     assert len(resumed.reports) == 2
     assert same_bits(resumed, uninterrupted)
 

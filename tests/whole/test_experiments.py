@@ -122,8 +122,8 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("word", SMALL)
 def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> None:
-    make, words = DATA[word]
-    few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
+    make, overrides = DATA[word]
+    few = (*overrides, "dataset.size=32") if "dataset.size=16" in overrides else overrides
     composition = compose_overrides(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
     parts = {group: components.make_component(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
@@ -138,9 +138,9 @@ def test_every_reduced_experiment_is_tested() -> None:
 
 @pytest.mark.parametrize("word", SMALL)
 def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
-    make, words = DATA[word]
+    make, overrides = DATA[word]
     path = f"dataset.path={make(tmp_path)}"
-    run = run_training(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
+    run = run_training(tmp_path / "logs", f"experiment={word}", path, *overrides, *FEW, small=False)
     assert len(run.reports) == 3
     assert np.isfinite(run.last.metrics["test/loss"])
     assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, word)

@@ -143,9 +143,9 @@ def _wait_for_the_follower(logs: Path) -> None:
 
 def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
-    words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
-    words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
-    line = [sys.executable, "train.py", *words]
+    overrides = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
+    overrides += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
+    line = [sys.executable, "train.py", *overrides]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     for output_line in process.stdout:
@@ -156,7 +156,7 @@ def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[Finished
     process.stdout.close()
     assert process.returncode == -signal.SIGKILL
     _wait_for_the_follower(tmp_path)
-    done = run_command(*words, "resume=true")
+    done = run_command(*overrides, "resume=true")
     assert done.returncode == 0
     assert "round 2/" not in done.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()

@@ -10,7 +10,7 @@ from comparison_harness import compare_runs, make_run
 from fedcohort.report.comparison import figures
 from fedcohort.results.matching.tracked_run import Run
 from fedcohort.results.target import Target
-from report.test_run_figures import check_layout, drawn, words  # noqa: F401
+from report.test_run_figures import check_layout, drawn, overrides  # noqa: F401
 
 GAINS = {"random": 0.0, "flash": 0.02, "powd_mean": 0.1, "flash_tuned": 0.05, "oracle_clean": 0.2}
 
@@ -29,7 +29,7 @@ def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[st
     labels = [label.get_text() for label in forest.axes[0].get_yticklabels()]
     expected = ["published:", "pow-d, plain mean (n=3)", "FLASH (n=3)", "tuned:", "FLASH, tuned (n=3)"]
     assert labels == [*expected, "oracles:", "Clean oracle (n=3)"]
-    assert "digits, 15 runs, 3 seeds per condition" in words(forest)
+    assert "digits, 15 runs, 3 seeds per condition" in overrides(forest)
     assert forest.axes[0].get_xlabel() == "better than random, points"
     titles = [axes.get_title("left") for axes in drawn["differences.png"].axes]
     assert titles == ["pow-d, plain mean", "FLASH", "FLASH, tuned", "Clean oracle"]
@@ -54,7 +54,7 @@ def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -
 def test_one_seed_has_neither_interval_nor_test(drawn: dict[str, Figure]) -> None:  # noqa: F811
     figures.draw_comparison(compare_runs(make_gains(1)), Path())
     for name in ("forest.png", "differences.png"):
-        text = words(drawn[name])
+        text = overrides(drawn[name])
         assert "digits, 5 runs, 1 seed per condition: no intervals" in text
         assert "too few seeds for a test" in text
         assert "significant" not in text
@@ -74,6 +74,6 @@ def test_a_target_that_no_curve_meets_says_so(
     label: str,
 ) -> None:
     figures.draw_comparison(compare_runs(make_gains(), target=Target(target), axis="rounds"), Path())
-    assert label in words(drawn["curves.png"]).split("\n")
+    assert label in overrides(drawn["curves.png"]).split("\n")
     looks = {(line.get_linestyle(), line.get_marker()) for line in drawn["curves.png"].axes[0].lines[:5]}
     assert len(looks) == 5, "lines differ without colours, too"

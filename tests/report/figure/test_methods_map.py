@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import draw_difference_map, draw_ranks
-from report.test_run_figures import check_layout, drawn, words  # noqa: F401
+from report.test_run_figures import check_layout, drawn, overrides  # noqa: F401
 
 
 @pytest.mark.parametrize(("n_settings", "width", "blocks"), [(2, style.COLUMN, 1), (40, style.PAGE, 3)])
@@ -35,7 +35,7 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     numbers = [text.get_text() for axes in figure.axes for text in axes.texts]
     assert sorted(set(numbers)) == sorted(["+1.5*", "+30", "+0.3", "–", "−2.0*"])
     assert len(numbers) == 4 * n_settings
-    assert title in words(figure)
+    assert title in overrides(figure)
     check_layout(figure)
     for label in figure.axes[0].get_xticklabels():
         assert label.get_text().count("\n") < 3
@@ -51,5 +51,5 @@ def test_ranks_have_intervals_inside_the_frame(drawn: dict[str, Figure]) -> None
     assert names == ["published:", "pow-d", "random", "tuned:", "FLASH, tuned"]
     assert axes.get_xlim()[0] <= 1.0
     assert axes.get_xlim()[1] >= 2.9
-    assert "mean rank, 1 is best (line: random)" in words(figure)
+    assert "mean rank, 1 is best (line: random)" in overrides(figure)
     check_layout(figure)

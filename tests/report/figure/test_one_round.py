@@ -28,7 +28,7 @@ from fedcohort.report.figure.one_round import (
 )
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import check_layout, drawn, words  # noqa: F401
+from report.test_run_figures import check_layout, drawn, overrides  # noqa: F401
 
 NAN, INF = np.nan, np.inf
 
@@ -97,7 +97,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     history = read_history(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
     drawn["round.png"] = not_none(one_round.draw_scored_round(facts, history))
-    assert "Round 2: " in words(drawn["round.png"])
+    assert "Round 2: " in overrides(drawn["round.png"])
 
 
 def test_a_selector_without_scores_has_no_such_figure(
@@ -137,14 +137,14 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict
     drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
     ends = [{bar.get_width() for bar in axes.patches} for axes in drawn["round.png"].axes]  # type: ignore[attr-defined]
     assert sorted(ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
-    assert {"score", "exploitation", "exploration", "penalty"} <= set(words(drawn["round.png"]).split("\n"))
+    assert {"score", "exploitation", "exploration", "penalty"} <= set(overrides(drawn["round.png"]).split("\n"))
 
 
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
     drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
-    assert "(2 more are not shown)" in words(drawn["round.png"])
+    assert "(2 more are not shown)" in overrides(drawn["round.png"])
     assert len(drawn["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
 
 
@@ -174,6 +174,6 @@ def test_it_is_legible_at_every_size(
         return
     check_layout(figure)
     rows = len(choose_shown_clients(load_scored_round(read_history(facts.folder), 1)))
-    assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in words(figure)
+    assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in overrides(figure)
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

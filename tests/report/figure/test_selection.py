@@ -13,7 +13,7 @@ from fedcohort.report.figure import selection
 from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, run, words  # noqa: F401
+from report.test_run_figures import drawn, overrides, run  # noqa: F401
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
@@ -54,7 +54,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     np.testing.assert_array_equal(selection.load_outcomes(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
     drawn["selection.png"] = not_none(selection.draw_selection(facts, history))
-    assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
+    assert f"client, of the {len(ever)} ever selected" in overrides(drawn["selection.png"])
 
 
 def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
@@ -66,4 +66,4 @@ def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
         writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
     drawn["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
-    assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])
+    assert "Selection: clients by round, 4 to 60 per round" in overrides(drawn["selection.png"])

@@ -26,7 +26,7 @@ from fedcohort.report.run_figures import draw_run
 from fedcohort.round.client_facts import ClientFacts
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, words  # noqa: F401
+from report.test_run_figures import drawn, overrides  # noqa: F401
 from run_harness import run_training
 
 JOURNAL = "+callback.journal._target_=fedcohort.record.journal.Journal"
@@ -84,7 +84,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
     history = read_history(facts.folder)
     drawn["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
     drawn["pace.png"] = not_none(curves.draw_pace(facts, history))
-    texts = words(drawn["timeline.png"])
+    texts = overrides(drawn["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
         in texts
@@ -101,7 +101,7 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
         assert label in texts
     (axes,) = drawn["timeline.png"].axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "× 2", "× 3"]
-    texts = words(drawn["pace.png"])
+    texts = overrides(drawn["pace.png"])
     for text in ("arrived with part of the work", "too late or lost", "announced deadline", "communication round"):
         assert text in texts
     assert "with queries and waits" in texts
@@ -131,7 +131,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
 def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", rounds=1, slowest_s=np.inf)
     assert {path.name for path in draw_run(facts)} >= {"pace.png", "timeline.png"}
-    assert "never done" in words(drawn["timeline.png"])
+    assert "never done" in overrides(drawn["timeline.png"])
     assert drawn["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
@@ -144,7 +144,7 @@ def test_at_every_size(tmp_path: Path, clients: int) -> None:
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert len(axes.get_yticks()) == min(clients, timeline.MAX_JOB_ROWS)
-    texts = words(figure)
+    texts = overrides(figure)
     assert ("(40 more are not shown)" in texts) == (clients == 100)
     assert "announced deadline" not in texts
 
