@@ -26,6 +26,7 @@ import torch
 
 from fedcohort.api.run import run_overrides
 from fedcohort.command.evaluate_policy import find_exclusion_reason, replay_cohorts
+from fedcohort.host.processor import name_processor
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
@@ -38,7 +39,6 @@ from fedcohort.round.setup import RunSetup
 from fedcohort.selector.base import Selector
 from fedcohort.startup import build, check, compose, load
 from fedcohort.types import Ids
-from processor import name_processor
 
 SCRIPT = Path(__file__).resolve()
 CONFIGS = SCRIPT.parents[1] / "configs"

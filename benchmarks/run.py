@@ -22,8 +22,7 @@ from typing import Any
 
 import torch
 
-from fedcohort.host.processor import has_bf16
-from processor import name_processor
+from fedcohort.host.processor import has_bf16, name_processor
 
 FOLDER = Path(__file__).parent
 RANGE_ERROR = ("selector=ucb_cs", "selector.discount=2")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from processor import name_processor
+from fedcohort.host.processor import name_processor
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl.h
 ROOT = Path(__file__).resolve().parents[1]

@@ -22,6 +22,8 @@ from fedcohort.command.completion import list_completions, main
         ("methods", [], "sel", ["selector"]),
         ("new", [], "s", ["selector", "signal"]),
         ("compare", [], "s", []),
+        ("protocol", ["run"], "selector=pow", ["selector=powd"]),
+        ("protocol", ["run"], "server=", []),
     ],
 )
 def test_completion_candidates_are_listed(

@@ -1,5 +1,6 @@
 """What the system says of the processor."""
 
+import platform
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,9 @@ def test_bf16_instructions_are_detected(tmp_path: Path, text: str, has: bool | N
     (tmp_path / "cpuinfo").write_text(text)
     assert processor.has_bf16(tmp_path / "cpuinfo") is has
     assert processor.has_bf16(tmp_path / "absent") is None
+
+
+def test_the_model_of_the_processor_is_its_name(tmp_path: Path) -> None:
+    (tmp_path / "cpuinfo").write_text("processor : 0\nmodel name\t: AMD EPYC\nprocessor : 1\nmodel name\t: other\n")
+    assert processor.name_processor(tmp_path / "cpuinfo") == "AMD EPYC"
+    assert processor.name_processor(tmp_path / "absent") == platform.machine()

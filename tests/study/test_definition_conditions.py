@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from config_options import CONFIGS
+from fedcohort.errors import OptionError
 from fedcohort.record.history import read_history
-from fedcohort.study.definition import add_user_methods, list_conditions
+from fedcohort.study.definition import list_conditions
 from fedcohort.study.results import Results, mark_oracles
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
+from fedcohort.study.user_methods import add_user_methods
 from study.small_study import run_study, write_study
 
 
@@ -19,6 +21,30 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
     rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
     assert study.find_role("ucb_cs") == "method"
+
+
+def test_a_reference_of_equal_bytes_is_added_by_its_name(tmp_path: Path) -> None:
+    """Its role is in its name, so that pages without its definition do not test it; its runs are kept as the user's."""
+    changes = {"selectors": [{"wide": ["selector=powd", "cohort=6"]}]}
+    study = add_user_methods(write_study(tmp_path / "tiny", **changes), ["same_bytes:wide"], CONFIGS)
+    reference = study.same_cost["same_bytes:wide"]
+    assert (reference.method, reference.cost_name, reference.overrides) == (
+        "wide",
+        "bytes",
+        ("selector=random", "cohort=6"),
+    )
+    rows = [condition.method for condition in list_conditions(study, ["equal"], ["same_bytes:wide"])]
+    assert rows == ["random", "wide", "same_bytes:wide"]
+    assert study.find_role("same_bytes:wide") == "beside"
+    assert study.is_user_method("same_bytes:wide")
+    assert not study.is_user_method("wide")
+    for name in ("random", "same_bytes:wide"):
+        with pytest.raises(
+            OptionError, match=r"selectors must be some of|references of equal bytes are those of methods"
+        ):
+            add_user_methods(study, [f"same_bytes:{name}"], CONFIGS)
+    with pytest.raises(OptionError, match="and a study without a horizon"):
+        add_user_methods(write_study(tmp_path / "tiny", horizon=2), ["same_bytes:round_robin"], CONFIGS)
 
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:

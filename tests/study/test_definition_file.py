@@ -8,9 +8,10 @@ import pytest
 from config_options import CONFIGS, ROOT
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
-from fedcohort.study.definition import add_user_methods, list_conditions, merge_overrides
+from fedcohort.study.definition import list_conditions, merge_overrides
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.results import Results
+from fedcohort.study.user_methods import add_user_methods
 from study.small_study import write_study
 
 

@@ -14,7 +14,7 @@ import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
 # they take those of train.py
-COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "evaluate-policy", "profile", "data", "demo")
+COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "evaluate-policy", "profile", "data", "demo", "protocol")
 
 
 def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
@@ -28,6 +28,8 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     """
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(p.name for p in configs.glob("*") if p.is_dir())
+    if command_name == "protocol":
+        groups = ["selector"]
     if command_name == "new" and not earlier_arguments:
         from fedcohort.command.new import KIND_GROUPS  # noqa: PLC0415
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "replay": "Replay a logged run with another selector, without training.",
     "evaluate-policy": "Estimate what another selector's cohorts would have gained in the steps of logged runs.",
     "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
+    "protocol": "Compare your selector with random selection by the evaluation protocol, and verify such a result.",
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",
     "profile": "Measure where a round's time goes, stage by stage.",

@@ -36,16 +36,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.arguments import read_options
+from fedcohort.command.arguments import read_job_count, read_options
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.study import compare_code, leaderboard, progress, results, session
 from fedcohort.study.checks import read_seeds
-from fedcohort.study.definition import STUDY_FILE, Study, add_user_methods, list_conditions
+from fedcohort.study.definition import STUDY_FILE, Study, list_conditions
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
+from fedcohort.study.user_methods import add_user_methods
 
 RUN_FILTERS = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
 DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
@@ -73,12 +74,11 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
         raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong_option}")
     ranges.identifier("the name of a study", study_name)
     options = DEFAULTS | options
-    if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
-        raise ranges.range_error("n_jobs", "an integer in [1, inf)", options["n_jobs"])
+    n_jobs = read_job_count(options["n_jobs"])
     for option_name in ("wait", "keep_runs"):
         ranges.choice(option_name, options[option_name], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
-    launch = LaunchOptions(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
+    launch = LaunchOptions(options["launcher"], n_jobs, options["wait"] == "true", launcher_options)
     return verb, study_name, options, launch
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import DamagedFile
+from fedcohort.host import processor
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 from fedcohort.record.sources import PACKAGE_FOLDER, digest_data, digest_sources, digest_user_code
@@ -62,6 +63,7 @@ def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], 
     head_commit, dirty = current_commit()
     start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
     file_digests = digest_data(config) | digest_user_code(config)
+    start |= {"processor": processor.name_processor()}
     return start | {"options": dict(force_options), "files": file_digests, "data": data_checksum}
 
 

@@ -6,7 +6,7 @@ or a bound. A condition is a method in a setting. `definition_file.py` reads a d
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fedcohort.errors import OptionError
@@ -21,6 +21,7 @@ STUDY_FILE = "study.yaml"
 # without a test. A BOUND is the baseline in the same federation without its heterogeneity.
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "yardstick", "beside", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
+SAME_BYTES_PREFIX = "same_bytes:"  # of the name of the baseline at the bytes of another method (`user_methods.py`)
 CLOCK_KEY = "until.virtual_s"  # option that ends runs by the virtual clock
 RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
@@ -149,11 +150,13 @@ class Study:
 
     def find_role(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
+        if method.startswith(SAME_BYTES_PREFIX):
+            return REFERENCE
         return BOUND if method.startswith(BOUND_PREFIX) else self.role_by_method.get(method, METHOD)
 
     def is_user_method(self, method: str) -> bool:
         """Return whether `method` was added by a user: `study.yaml` does not name it, and it is no bound."""
-        return self.find_role(method) == METHOD and method not in self.role_by_method
+        return self.find_role(method) != BOUND and method not in self.role_by_method
 
 
 def format_method(method: str) -> str:
@@ -182,18 +185,6 @@ class Condition:
     def key(self, seed: int) -> RunKey:
         """Return setting, method and seed of the condition's run with this seed."""
         return self.setting, self.method, seed
-
-
-def add_user_methods(study: Study, selectors: Sequence[str] | None, configs_folder: Path) -> Study:
-    """Return `study` with the `selectors` it lacks, or None; raise `OptionError` for one not in `configs_folder`."""
-    bound_names = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
-    selector_names = sorted(selector_file.stem for selector_file in (configs_folder / "selector").glob("*.yaml"))
-    user_methods = [method for method in selectors or () if method not in study.overrides and method not in bound_names]
-    for method in user_methods:
-        if method not in selector_names:
-            known_methods = dict.fromkeys((*study.overrides, *bound_names, *selector_names))
-            raise OptionError(f"selectors must be some of {', '.join(known_methods)}, got {method!r}")
-    return replace(study, overrides={**study.overrides, **{method: (f"selector={method}",) for method in user_methods}})
 
 
 def list_conditions(

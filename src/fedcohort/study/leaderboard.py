@@ -72,7 +72,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
     first_study = next(iter(studies.values()))
     for name, study in studies.items():
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
-            _check_comparable_study(f"of.{name}", study, first_study)
+            check_comparable_study(f"of.{name}", study, first_study)
     all_results = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
     left_out_settings = _find_duplicate_settings(studies, all_results)
@@ -108,7 +108,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
     return Leaderboard(joint_study, joint_results, study_names, left_out_settings, options["of"], studies, all_results)
 
 
-def _check_comparable_study(option_path: str, study: Study, first_study: Study) -> None:
+def check_comparable_study(option_path: str, study: Study, first_study: Study) -> None:
     """Raise `OptionError` if a study can't be compared with the first study of the leaderboard.
 
     Args:

@@ -66,6 +66,7 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
         "dirty": bool(process_facts["dirty"]),
         "sources": process_facts["sources"],
         "versions": json.dumps(process_facts["versions"], sort_keys=True),
+        "processor": process_facts.get("processor", ""),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": compute_run_fingerprint(history),

@@ -46,11 +46,20 @@ def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], basel
             raise OptionError(f"same_cost: {reference} is already the name of a method: choose another name")
         ranges.choice(f"{option_path}.of", options["of"], *(method for method in overrides if method != baseline))
         ranges.choice(f"{option_path}.equal", options["equal"], *COST_NAMES)
-        cohort_overrides = [override for override in overrides[options["of"]] if find_option(override) == "cohort"]
-        reference_overrides = options.get("words", [*overrides[baseline], *cohort_overrides])
-        reference_overrides = checks.read_overrides(f"{option_path}.words", reference_overrides)
-        cost_references[reference] = CostReference(options["of"], options["equal"], reference_overrides)
+        cost_references[reference] = make_reference(overrides, baseline, options["of"], options["equal"])
+        if "words" in options:
+            reference_overrides = checks.read_overrides(f"{option_path}.words", options["words"])
+            cost_references[reference] = replace(cost_references[reference], overrides=reference_overrides)
     return cost_references
+
+
+def make_reference(overrides: Mapping[str, Overrides], baseline: str, method: str, cost: str) -> CostReference:
+    """Return the reference that is the baseline, with the cohort size of `method`, until it has spent its `cost`.
+
+    `overrides` has the overrides of `method` and of `baseline`, and `cost` is a key of `COST_NAMES`.
+    """
+    cohort_overrides = [override for override in overrides[method] if find_option(override) == "cohort"]
+    return CostReference(method, cost, (*overrides[baseline], *cohort_overrides))
 
 
 def resolve_conditions(

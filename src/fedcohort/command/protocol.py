@@ -1,0 +1,153 @@
+"""Compare a selector with random selection by the evaluation protocol, and exchange the results as one file.
+
+fedcohort protocol run selector=mine [level=quick n_jobs=1]
+    print the number of missing runs and the time that they take, then do them. If the command is interrupted, repeat
+    it and it continues. For each run of the selector there is one of random selection that ends at the same bytes.
+fedcohort protocol report selector=mine [level=quick]
+    write logs/protocol/mine_quick/README.md, a page, and protocol.json, the file with all of its runs.
+fedcohort protocol verify FILE [n_jobs=1]
+    repeat the first seed of the method and of random selection in two settings of a protocol.json, and compare the
+    runs to the bit. The exit code is 0 if all are equal. A file can't choose the code that is run: the selector must
+    be in configs/selector.
+fedcohort protocol leaderboard FILE...
+    print a table of the methods of several files of one level.
+
+selector=        a selector of configs/selector, or a method of the level's studies
+level=quick      quick, standard or full: settings and seeds, in studies/protocol.yaml
+n_jobs=1         runs at the same time
+
+`fedcohort study run NAME selectors=mine,same_bytes:mine` does the same runs for one study, with the options of study
+run, such as launcher=slurm.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from fedcohort import ranges, units
+from fedcohort.command.arguments import read_job_count, read_options
+from fedcohort.errors import OptionError
+from fedcohort.host import disk
+from fedcohort.jobs.launch import LaunchOptions
+from fedcohort.record.folder import write_atomically
+from fedcohort.study import progress, protocol, protocol_check, protocol_file, results, session
+from fedcohort.study.result_files import DONE
+from fedcohort.study.runner import StudyRunner
+
+OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs"), "report": ("selector", "level")}
+OPTIONS |= {"verify": ("n_jobs",), "leaderboard": ()}
+USAGE = {"verify": "FILE, one protocol.json", "leaderboard": "FILE..., one protocol.json or more"}
+STUDIES, LOGS = Path("studies"), Path("logs")
+PAGE, FILE, PAGE_MARK = "README.md", "protocol.json", " protocol\n"
+
+
+def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str]]:
+    """Return the verb, such as run, the files, and the options.
+
+    Raises `OptionError` for an unknown verb or option in `arguments`, and for a missing or needless file.
+    """
+    verb, *typed_arguments = arguments or [""]
+    if verb not in OPTIONS:
+        raise OptionError(f"type fedcohort protocol VERB, where VERB is one of {', '.join(OPTIONS)}")
+    files = [argument for argument in typed_arguments if "=" not in argument or argument.endswith(".json")]
+    options = read_options([argument for argument in typed_arguments if argument not in files], OPTIONS[verb])
+    if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files)):
+        raise OptionError(f"type fedcohort protocol {verb} {USAGE.get(verb, 'selector=NAME level=quick')}")
+    if "selector" in OPTIONS[verb]:
+        ranges.identifier("selector", options.get("selector"))
+    return verb, [Path(file) for file in files], {"level": "quick", "n_jobs": "1"} | options
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run, report or verify a method, or print the leaderboard; return 1 for missing or unequal runs, else 0.
+
+    Raises `FedcohortError` if `arguments`, a file or the studies are invalid.
+    """
+    verb, paths, options = parse_arguments(arguments)
+    configs, level = Path.cwd() / "configs", options["level"]
+    launch = LaunchOptions(n_jobs=read_job_count(options["n_jobs"]))
+    files = [protocol_file.read_protocol(path, STUDIES) for path in paths]
+    if verb == "verify":
+        logs = (LOGS / "protocol" / "verify").absolute()
+        with session.lock_study(logs, _print_line):
+            return 0 if protocol_check.verify_runs(files[0], configs, logs, _print_line, launch) else 1
+    if verb == "leaderboard":
+        from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
+
+        _print_line(protocol_page.make_leaderboard(files).markdown())
+        return 0
+    parts = protocol.load_level(STUDIES, level, options["selector"], configs)
+    if verb == "report":
+        return _report_parts(parts, level, configs)
+    for part in parts:
+        _print_forecast(part, _make_runner(part, configs, launch))
+    n_undone_runs = 0
+    for part in parts:
+        with session.lock_study(_find_logs(part), _print_line):
+            runner = _make_runner(part, configs, launch)  # under the lock, so that no other process writes the results
+            runner.run_conditions(part.list_conditions(), part.seeds)
+            n_undone_runs += len(_list_undone_runs(part, runner.find_progress(part.list_conditions(), part.seeds)))
+    report_command = f"fedcohort protocol report selector={options['selector']} level={level}"
+    _print_line(f"{n_undone_runs} runs are not done" if n_undone_runs else f"all runs are done: {report_command}")
+    return 1 if n_undone_runs else 0
+
+
+def _print_forecast(part: protocol.Part, runner: StudyRunner) -> None:
+    """Print the number of missing runs of a part, and the time that they take."""
+    with session.print_warnings_once():
+        states = runner.find_progress(part.list_conditions(), part.seeds).states
+    run_keys = [key for key, state in states.items() if state in progress.UNFINISHED]
+    n_method, n_reference, n_baseline = (sum(key[1] == method for key in run_keys) for method in part.methods)
+    time_left = progress.estimate_time_left(runner.results)
+    seconds = time_left.estimate_seconds([key[:2] for key in run_keys]) / runner.launch.n_jobs
+    time_text = f"about {units.rough_seconds(seconds)}" if seconds else "time not known before the first run"
+    base = part.study.baseline
+    count_text = f"{n_method} of {part.selector}, {n_reference} of {base} at equal bytes, {n_baseline} of {base}"
+    _print_line(f"{part.study.name}: missing runs: {count_text}{f'; {time_text}' if run_keys else ''}")
+
+
+def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> int:
+    """Write the page and the file of a method, and return the exit code.
+
+    Raises `OptionError` if a run is missing, failed or refused.
+    """
+    from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
+
+    selector, runs_by_part, undone_runs = parts[0].selector, [], list[str]()
+    for part in parts:
+        runner = _make_runner(part, configs, LaunchOptions())
+        with session.print_warnings_once():
+            run_progress = runner.find_progress(part.list_conditions(), part.seeds)
+        undone_runs += _list_undone_runs(part, run_progress)
+        runs_by_part.append((part, runner.results, run_progress.runs))
+    if undone_runs:
+        run_command = f"fedcohort protocol run selector={selector} level={level}"
+        raise OptionError(f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type {run_command}")
+    folder = LOGS / "protocol" / f"{selector}_{level}"
+    disk.check_output_files(folder, (PAGE, FILE), PAGE, PAGE_MARK)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / FILE, protocol_file.format_protocol(level, runs_by_part))
+    page_text = protocol_page.format_page(protocol_file.read_protocol(folder / FILE, STUDIES))
+    write_atomically(folder / PAGE, page_text)
+    _print_line(f"{folder / PAGE}\n{folder / FILE}")
+    return 0
+
+
+def _list_undone_runs(part: protocol.Part, run_progress: progress.Progress) -> list[str]:
+    states = run_progress.states.items()
+    return [f"{part.study.name} {' '.join(map(str, key))} ({state})" for key, state in states if state != DONE]
+
+
+def _make_runner(part: protocol.Part, configs: Path, launch: LaunchOptions) -> StudyRunner:
+    study_logs = _find_logs(part)
+    stored_results = results.load_results(part.study, study_logs)
+    return StudyRunner(part.study, stored_results, configs, study_logs, False, _print_line, launch=launch)
+
+
+def _find_logs(part: protocol.Part) -> Path:
+    return (LOGS / "studies" / part.study.name).absolute()
+
+
+def _print_line(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

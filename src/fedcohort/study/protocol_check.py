@@ -1,0 +1,107 @@
+"""Verify a file of the protocol: repeat runs of two settings here, and compare them to the bit.
+
+The settings follow from a digest of the runs in the file, so that its author does not choose them.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+from fedcohort.errors import OptionError
+from fedcohort.jobs.launch import LaunchOptions
+from fedcohort.results.frame import read_clock_limit
+from fedcohort.study import tasks
+from fedcohort.study.measure import make_row
+from fedcohort.study.protocol import Part
+from fedcohort.study.protocol_file import IDENTITY_COLUMNS, MEASURED_COLUMNS, RUN_COLUMNS, ProtocolFile
+from fedcohort.study.result_files import Row
+from fedcohort.study.tasks import RunOutcome, Task
+
+N_REPEATED_SETTINGS = 2
+
+
+def choose_runs(file: ProtocolFile) -> list[tuple[Part, Row]]:
+    """Return the runs to repeat: method and baseline with the first seed in the two settings of smallest digest."""
+    rows = [row for _, results in file.runs_by_part for _, row in sorted(results.rows.items())]
+    content = json.dumps([[row["study"], *(row[name] for name in RUN_COLUMNS)] for row in rows])
+
+    def find_digest(setting: tuple[int, str]) -> str:
+        return hashlib.blake2b(f"{content} {setting}".encode()).hexdigest()
+
+    settings = [(i, setting) for i, (part, _) in enumerate(file.runs_by_part) for setting in part.settings]
+    chosen_runs = []
+    for i, setting in sorted(settings, key=find_digest)[:N_REPEATED_SETTINGS]:
+        part, results = file.runs_by_part[i]
+        for method in (part.selector, part.study.baseline):
+            chosen_runs.append((part, results.rows[setting, method, part.seeds[0]]))
+    return chosen_runs
+
+
+def verify_runs(
+    file: ProtocolFile, configs: Path, logs: Path, print_line: Callable[[str], None], launch: LaunchOptions
+) -> bool:
+    """Repeat some runs of a file, print how they compare, and return whether all are equal to the bit.
+
+    Args:
+        file: the file.
+        configs: the folder of Hydra's groups.
+        logs: folder of the repeated runs, which are removed.
+        print_line: function that prints a line.
+        launch: how jobs are started.
+
+    Raises:
+        OptionError: the selector of the file is missing here.
+    """
+    runs, selector = choose_runs(file), file.selector
+    is_known = any(selector in part.study.role_by_method for part, _ in runs)
+    if not is_known and not (configs / "selector" / f"{selector}.yaml").is_file():
+        files_text = f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
+        raise OptionError(f"{file.path}: the selector {selector} is not in this copy: add its author's {files_text}")
+    print_line(f"{len(runs)} runs to repeat, in settings that follow from the file's content")
+    run_tasks = [
+        Task(row["overrides"], row["seed"], configs, logs, part.study.metric, keeps_run=False, resume=False)
+        for part, row in runs
+    ]
+    n_equal_runs = 0
+    with closing(tasks.run_tasks(run_tasks, launch)) as outcomes:
+        for task_number, outcome in outcomes:
+            part, row = runs[task_number]
+            difference_lines = _compare_run(part, row, outcome, configs)
+            n_equal_runs += not difference_lines
+            run_name = f"{part.study.name} {row['cell']} {row['selector']} seed {row['seed']}"
+            verdict_text = "\n  ".join(["differs", *difference_lines]) if difference_lines else "equal to the bit"
+            print_line(f"{run_name}: {verdict_text}")
+    return n_equal_runs == len(runs)
+
+
+def _compare_run(part: Part, row: Row, outcome: RunOutcome, configs: Path) -> list[str]:
+    """Return lines on the differences between a run of a file and its repetition; [] if they are equal to the bit.
+
+    Args:
+        part: part of the level that has the run.
+        row: the run of the file.
+        outcome: outcome of the repetition.
+        configs: the folder of Hydra's groups.
+    """
+    if outcome.curve is None:
+        return [f"not repeated, {outcome.status}: {outcome.reason}"]
+    new_row = outcome.result_columns | tasks.identify_run_config(row["overrides"], configs)
+    curve = outcome.curve.cut_at_horizon(part.study.horizon, read_clock_limit(new_row["budget"]))
+    new_row |= make_row(curve, part.study.comparison_options)
+    # a diverged run has NaN as its result, which is not equal to itself
+    columns = [c for c in (*IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(new_row[c])]
+    if not columns:
+        return []
+    origins = [
+        {**json.loads(r["versions"] or "{}"), **{c: r[c] for c in ("processor", "sources", "commit")}}
+        for r in (row, new_row)
+    ]
+    causes = [
+        f"{name} {origins[0].get(name)!r}, here {origins[1].get(name)!r}"
+        for name in dict.fromkeys((*origins[1], *origins[0]))
+        if origins[0].get(name) != origins[1].get(name)
+    ]
+    result_text = f"result {row['late']!r}, here {new_row['late']!r}, difference {new_row['late'] - row['late']:+.3g}"
+    return [f"columns: {', '.join(columns)}", result_text, *(causes or ["processor, versions and code are the same"])]

@@ -1,0 +1,136 @@
+"""The file of a method's runs in a level of the protocol, `protocol.json`: written from results, and checked when read.
+
+    format, level, selector   The format's number, and names.
+    overrides                 Overrides of the method, by study.
+    runs                      Rows of `results.parquet` with some of its columns, and study and overrides of the run.
+
+A file may come from someone else. Its runs must be those that the studies of this copy define for the level and the
+method, with equal overrides. Nothing that a file names is executed.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedcohort import ranges
+from fedcohort.results.metric import is_accuracy
+from fedcohort.study import checks
+from fedcohort.study.definition import Overrides, RunKey
+from fedcohort.study.protocol import Part, load_level
+from fedcohort.study.result_files import COLUMN_TYPES, DONE
+from fedcohort.study.results import EMPTY_ROW, Results
+from fedcohort.study.runner import Run
+from fedcohort.study.same_cost import resolve_conditions
+
+FORMAT = 1
+FILE_OPTIONS = ("format", "level", "selector", "overrides", "runs")
+IDENTITY_COLUMNS = ("config_hash", "budget")
+MEASURED_COLUMNS = ("fingerprint", "rounds", "late", "bytes", "client_flops", "virtual_s")
+ORIGIN_COLUMNS = ("commit", "dirty", "sources", "versions", "processor")
+RUN_COLUMNS = ("cell", "selector", "seed", *IDENTITY_COLUMNS, *MEASURED_COLUMNS, *ORIGIN_COLUMNS)
+PYTHON_TYPES = {"string": str, "int64": int, "float64": float, "bool": bool}
+
+
+@dataclass(frozen=True)
+class ProtocolFile:
+    """The content of a `protocol.json`, after the checks.
+
+    Attributes:
+        path: the file.
+        level: name of the level.
+        selector: name of the method.
+        runs_by_part: the parts of the level, each with the rows of its runs, which have their `overrides`.
+    """
+
+    path: Path
+    level: str
+    selector: str
+    runs_by_part: Sequence[tuple[Part, Results]]
+
+
+def format_protocol(level: str, runs_by_part: Sequence[tuple[Part, Results, Sequence[Run]]]) -> str:
+    """Return the content of the file of a level.
+
+    Args:
+        level: name of the level.
+        runs_by_part: each part with the study's results and its runs, all of which are done.
+    """
+    parts = [part for part, _, _ in runs_by_part]
+    runs = []
+    for part, results, part_runs in runs_by_part:
+        for condition, seed in part_runs:
+            row = results.rows[condition.key(seed)]
+            columns = {name: row[name] for name in RUN_COLUMNS}
+            runs.append({"study": part.study.name, "overrides": condition.overrides, **columns})
+    overrides = {part.study.name: part.study.overrides[part.selector] for part in parts}
+    content = (FORMAT, level, parts[0].selector, overrides, runs)
+    return json.dumps(dict(zip(FILE_OPTIONS, content, strict=True)), indent=1) + "\n"
+
+
+def read_protocol(path: Path, studies: Path) -> ProtocolFile:
+    """Read a file of `fedcohort protocol report`, with the levels and the studies of the folder `studies`.
+
+    Raises `OptionError` that names the file and the fault.
+    """
+    with checks.name_file_in_errors(path, FILE_OPTIONS):
+        try:
+            content = checks.read_mapping("the file", json.loads(path.read_text(encoding="utf-8")))
+        except RecursionError as error:
+            raise ValueError from error
+        if content.get("format") != FORMAT:
+            raise ranges.range_error("format", f"{FORMAT}, the format of this version", content.get("format"))
+        checks.check_option_names("", content, FILE_OPTIONS, FILE_OPTIONS)
+        ranges.identifier("selector", content["selector"])
+        if not isinstance(content["runs"], list):
+            raise ranges.range_error("runs", "a list", content["runs"])
+        parts = {part.study.name: part for part in load_level(studies, content["level"], content["selector"])}
+        for study_name, overrides in checks.read_named_mapping("overrides", content["overrides"]).items():
+            checks.read_overrides(f"overrides.{study_name}", overrides)
+        expected_overrides = {name: list(part.study.overrides[part.selector]) for name, part in parts.items()}
+        if content["overrides"] != expected_overrides:
+            raise ranges.range_error("overrides", f"those of this copy, {expected_overrides}", content["overrides"])
+        results = {name: Results(part.study.folder) for name, part in parts.items()}
+        for i, node in enumerate(content["runs"]):
+            run = _read_run(f"runs.{i}", node, parts)
+            results[run["study"]].rows[run["cell"], run["selector"], run["seed"]] = run
+        for name, part in parts.items():
+            _check_overrides(part, results[name])
+    return ProtocolFile(path, content["level"], content["selector"], [(parts[name], results[name]) for name in parts])
+
+
+def _read_run(yaml_path: str, node: object, parts: dict[str, Part]) -> dict[str, Any]:
+    """Return a run as a row of results; raise `OptionError` for a wrong type and a value out of range."""
+    run = checks.read_mapping(yaml_path, node)
+    checks.check_option_names(yaml_path, run, names := ("study", "overrides", *RUN_COLUMNS), names)
+    ranges.choice(f"{yaml_path}.study", run["study"], *parts)
+    checks.read_overrides(f"{yaml_path}.overrides", run["overrides"])
+    for name in RUN_COLUMNS:
+        type_name, value = COLUMN_TYPES[name], run[name]
+        if type(value) is not PYTHON_TYPES[type_name]:
+            raise ranges.range_error(f"{yaml_path}.{name}", f"of the type {type_name}", value)
+        if type_name in ("int64", "float64") and name != "late":
+            ranges.number(f"{yaml_path}.{name}", value, "[0, inf)")
+    try:
+        versions = json.loads(run["versions"] or "{}")
+        is_valid = all(isinstance(value, str) and name.isprintable() for name, value in versions.items())
+    except (AttributeError, RecursionError, ValueError):
+        is_valid = False
+    if not is_valid:
+        raise ranges.range_error(f"{yaml_path}.versions", "versions by name, as JSON", run["versions"])
+    if is_accuracy(parts[run["study"]].study.metric) and not (run["late"] != run["late"] or 0 <= run["late"] <= 1):
+        raise ranges.range_error(f"{yaml_path}.late", "a number in [0, 1], or NaN for a run that diverged", run["late"])
+    return EMPTY_ROW | run | {"status": DONE, "overrides": tuple(run["overrides"])}
+
+
+def _check_overrides(part: Part, results: Results) -> None:
+    """Raise `OptionError` unless `results` has the runs of the part, with the overrides that its study gives."""
+    expected_overrides = dict[RunKey, Overrides]()
+    for condition in resolve_conditions(part.study, part.list_conditions(), part.seeds, results.rows):
+        expected_overrides |= {condition.key(seed): condition.overrides for seed in condition.seeds or part.seeds}
+    overrides = {key: row["overrides"] for key, row in results.rows.items()}
+    for key in sorted({*overrides, *expected_overrides}):
+        if overrides.get(key) != (expected := expected_overrides.get(key)):
+            run_text = f"runs: {part.study.name} {' '.join(map(str, key))}: the overrides"
+            raise ranges.range_error(run_text, f"{expected or 'none: it is no run of the level'}", overrides.get(key))
