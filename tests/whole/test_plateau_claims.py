@@ -1,0 +1,194 @@
+"""The numbers on studies/plateau_digits in README and docs/where_selection_pays.md follow from its results.
+
+`PYTHONPATH=src:tests python -m whole.test_plateau_claims` prints the rows of the tables and the sentences.
+"""
+
+from functools import cache
+
+import numpy as np
+import pandas as pd
+
+from whole import claims
+from whole.claims import ROOT, average, format_interval
+
+STUDY = "plateau_digits"
+PUBLISHED = ("flash", "ucb_cs", "powd", "oort", "pyramidfl", "fedcbs")
+EARLY = 60  # round at which most other studies on digits end
+EARLY_METHODS = ("powd", "fedcbs", "flash", "low_ratio", "auto")
+LOSS_SEEKING = ("powd", "oort", "pyramidfl")
+CHANCE = 15  # accuracy in percent below which a run of ten classes learnt nothing
+NO_RUNS = "–"
+README_TEXT = " ".join((ROOT / "README.md").read_text().split())
+DOCS = (ROOT / "docs" / "where_selection_pays.md").read_text()
+DOCS_TEXT = " ".join(DOCS.split())
+
+
+def list_cells() -> list[str]:
+    return list(claims.read_study(STUDY)["cells"])
+
+
+def has_clock(cell: str) -> bool:
+    """Return whether virtual time ends the runs of a setting."""
+    return any(option.startswith("until.virtual_s") for option in claims.read_study(STUDY)["cells"][cell]["words"])
+
+
+def differences(cell: str, method: str, reference: str = "random") -> list[float]:
+    """Return a method's differences to a reference by seed, in points."""
+    return list(claims.paired_differences(STUDY, cell, method, reference).values())
+
+
+def is_noisy(cell: str) -> bool:
+    return any("label_noise" in option for option in claims.read_study(STUDY)["cells"][cell]["words"])
+
+
+@cache
+def adjusted_p() -> dict[tuple[str, str], float]:
+    """Return p by setting and method after one Holm correction over all methods and settings."""
+    tests = [(cell, method) for cell in list_cells() for method in claims.list_methods(STUDY)]
+    ps = claims.adjust_by_holm([claims.t_test_p(differences(*test)) for test in tests])
+    return dict(zip(tests, ps, strict=True))
+
+
+def is_significant(cell: str, method: str, side: int) -> bool:
+    """Return whether a method is better (`side` 1) or worse (-1) than random selection by half a point or more."""
+    return (
+        adjusted_p()[cell, method] < claims.ALPHA and side * average(differences(cell, method)) >= claims.MIN_DIFFERENCE
+    )
+
+
+@cache
+def read_early_means() -> pd.DataFrame:
+    """Return the means over rounds 51 to 60, in points, by setting, seed and method."""
+    curves = pd.read_parquet(ROOT / "studies" / STUDY / "curves.parquet")
+    early_rows = curves[(curves["step"] > EARLY * 5 / 6) & (curves["step"] <= EARLY)]
+    return 100 * early_rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
+
+
+def horizon_rows() -> list[str]:
+    """Return a row for each setting without a clock: differences of methods at round 60, and at the end."""
+    rows = []
+    for cell, setting in claims.read_study(STUDY)["cells"].items():
+        if not has_clock(cell):
+            early = read_early_means().loc[cell]
+            pairs = [
+                f"{average((early[method] - early['random']).dropna()):+.1f}, {average(differences(cell, method)):+.1f}"
+                for method in EARLY_METHODS
+            ]
+            rows.append(f"| {setting['label']} | {' | '.join(pairs)} |")
+    return rows
+
+
+def equal_bytes_rows() -> list[str]:
+    """Return a row for each setting with references of equal bytes: FLASH and pow-d at equal rounds and equal bytes.
+
+    The last columns are training of all clients at FLASH's bytes, minus random selection at these bytes, and FLASH's
+    loss with random selection.
+    """
+    rows = []
+    for cell, setting in claims.read_study(STUDY)["cells"].items():
+        if not has_clock(cell):
+            runs = claims.read_runs(STUDY, cell)
+            compared = [("flash", "random"), ("flash", "random_flash_bytes"), ("powd", "random")]
+            compared += [("powd", "random_powd_bytes"), ("full_flash_bytes", "random_flash_bytes")]
+            compared += [("random_robust", "random")]
+            cells = [format_interval(differences(cell, *pair)) if pair[0] in runs else NO_RUNS for pair in compared]
+            rows.append(f"| {setting['label']} | {' | '.join(cells)} |")
+    return rows
+
+
+def subtract_settings(method: str, cell: str, other_cell: str) -> str:
+    """Return the difference of a method to random selection in one setting minus that in another, over the seeds."""
+    pairs = zip(differences(cell, method), differences(other_cell, method), strict=True)
+    return format_interval([value - other_value for value, other_value in pairs])
+
+
+def count_diverged(cell: str, method: str) -> int:
+    """Return the number of runs of a method that end at chance level."""
+    return sum(value < CHANCE for value in claims.read_runs(STUDY, cell)[method].values())
+
+
+def list_stable_cells() -> list[str]:
+    """Return the settings in which no run of random selection ends at chance level."""
+    return [cell for cell in list_cells() if not count_diverged(cell, "random")]
+
+
+def mean_over_settings(method: str) -> str:
+    """Return a method's difference to random selection, averaged over the stable settings, over the seeds."""
+    values_by_cell = [differences(cell, method) for cell in list_stable_cells()]
+    return format_interval([average(values) for values in zip(*values_by_cell, strict=True)])
+
+
+def sentences() -> list[str]:
+    """Return the sentences with computed numbers, in the order of the docs."""
+    tests = [(cell, method) for cell, method in adjusted_p() if np.isfinite(adjusted_p()[cell, method])]
+    gains = [test for test in tests if is_significant(*test, 1)]
+    losses = [test for test in tests if is_significant(*test, -1)]
+    published = [sum(method in PUBLISHED for _, method in found) for found in (gains, losses)]
+    clean_cells = [cell for cell in list_cells() if not is_noisy(cell)]
+    best_clean = max((average(differences(cell, method)), method, cell) for cell in clean_cells for method in PUBLISHED)
+    low_ratio_clean = [average(differences(cell, "low_ratio")) for cell in clean_cells]
+    seeking = [average(differences(cell, method)) for cell in ("noise40", "noise70") for method in LOSS_SEEKING]
+    n_seeking = sum(is_significant(cell, m, -1) for cell in ("noise40", "noise70") for m in LOSS_SEEKING)
+    diverged = {method: count_diverged("pair_flips", method) for method in ("random", *claims.list_methods(STUDY))}
+    n_seeds = len(claims.read_runs(STUDY, "equal")["random"])
+    stable_noisy = [cell for cell in list_stable_cells() if is_noisy(cell)]
+    early = read_early_means()
+    early_gains = {
+        cell: average((early.loc[cell]["fedcbs"] - early.loc[cell]["random"]).dropna())
+        for cell in ("one_class", "two_classes")
+    }
+    means = {method: mean_over_settings(method) for method in ("auto", "random_average", *PUBLISHED, "low_ratio")}
+    return [
+        f"Holm over all {len(tests)} tests leaves {len(gains)} significant gains and {len(losses)} significant losses "
+        f"of half a point or more, {published[0]} and {published[1]} of them of published selectors",
+        f"In the {len(clean_cells)} settings without label noise, the largest mean difference of a published selector "
+        f"is {best_clean[0]:+.1f} points",
+        f"Fed-CBS has {early_gains['one_class']:+.1f} points at round {EARLY} with one class per client and "
+        f"{average(differences('one_class', 'fedcbs')):+.1f} at round 480, with two classes "
+        f"{early_gains['two_classes']:+.1f} and, at round 240, {average(differences('two_classes', 'fedcbs')):+.1f}",
+        f"pow-d, Oort and PyramidFL have {max(seeking):+.1f} to {min(seeking):+.1f} points in the two settings with "
+        f"bimodal label noise, significantly worse in {n_seeking} of 6 tests",
+        f"`low_ratio` has {max(low_ratio_clean):+.1f} to {min(low_ratio_clean):+.1f} points where labels are right",
+        f"over the {len(list_stable_cells())} other settings, `auto` has {means['auto']} points, `random_average` "
+        f"{means['random_average']}, `fedcbs` {means['fedcbs']}, `flash` {means['flash']}, `ucb_cs` "
+        f"{means['ucb_cs']}, `powd` {means['powd']}, `oort` {means['oort']}, `pyramidfl` {means['pyramidfl']} and "
+        f"`low_ratio` {means['low_ratio']}",
+        f"In `pair_flips`, {sum(diverged.values())} of {n_seeds * len(diverged)} runs end at chance level, "
+        f"{diverged['random']} of {n_seeds} with random selection",
+        f"significantly worse in {sum(is_significant(cell, 'auto', -1) for cell in list_cells())} settings and better "
+        f"in {sum(is_significant(cell, 'auto', 1) for cell in list_cells())}",
+        f"PyramidFL's difference is {subtract_settings('pyramidfl', 'speeds_by_class', 'dirichlet_speeds')} points "
+        f"higher and Oort's {subtract_settings('oort', 'speeds_by_class', 'dirichlet_speeds')}",
+        f"Fed-CBS's difference is {subtract_settings('fedcbs', 'hours_by_class', 'hours')} points higher",
+        "at equal bytes, training of all clients has "
+        + ", ".join(
+            format_interval(differences(cell, "full_flash_bytes", "random_flash_bytes")) for cell in stable_noisy
+        )
+        + " points",
+    ]
+
+
+def readme_sentences() -> list[str]:
+    """Return the sentences of README with computed numbers, without line breaks."""
+    clean_cells = [cell for cell in list_cells() if not is_noisy(cell)]
+    best = max(average(differences(cell, method)) for cell in clean_cells for method in PUBLISHED)
+    losses = [float(mean_over_settings(method).split()[0]) for method in PUBLISHED]
+    assert max(losses) < 0
+    return [
+        f"in {len(clean_cells)} settings without label noise no published selector is more than {best:.1f} points "
+        "above random selection on average",
+        f"Over {len(list_stable_cells())} settings, an [average of random's models]"
+        f"(docs/results.md#evaluate-an-average-of-the-models) gains {mean_over_settings('random_average')} points, and "
+        f"the six published selectors lose {-max(losses):.1f} to {-min(losses):.1f}",
+    ]
+
+
+def test_the_docs_and_the_readme_have_the_results_of_the_study() -> None:
+    rows = [*horizon_rows(), *equal_bytes_rows()]
+    assert [row for row in rows if row not in DOCS.splitlines()] == []
+    assert [text for text in sentences() if text not in DOCS_TEXT] == []
+    assert [text for text in readme_sentences() if text not in README_TEXT] == []
+
+
+if __name__ == "__main__":
+    print(*horizon_rows(), "", *equal_bytes_rows(), "", *sentences(), "", *readme_sentences(), sep="\n")
