@@ -8,12 +8,13 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
+from fedcohort.results.method_names import name_method
 from whole import claims
 from whole.claims import ROOT, average, format_interval
 
 STUDY = "plateau_digits"
 PUBLISHED = ("flash", "ucb_cs", "powd", "oort", "pyramidfl", "fedcbs")
-EARLY = 60  # round at which most other studies on digits end
+SHORT_HORIZON = 60  # round at which most other studies on digits end
 EARLY_METHODS = ("powd", "fedcbs", "flash", "low_ratio", "auto")
 LOSS_SEEKING = ("powd", "oort", "pyramidfl")
 CHANCE = 15  # accuracy in percent below which a run of ten classes learnt nothing
@@ -60,7 +61,7 @@ def is_significant(cell: str, method: str, side: int) -> bool:
 def read_early_means() -> pd.DataFrame:
     """Return the means over rounds 51 to 60, in points, by setting, seed and method."""
     curves = pd.read_parquet(ROOT / "studies" / STUDY / "curves.parquet")
-    early_rows = curves[(curves["step"] > EARLY * 5 / 6) & (curves["step"] <= EARLY)]
+    early_rows = curves[(curves["step"] > SHORT_HORIZON * 5 / 6) & (curves["step"] <= SHORT_HORIZON)]
     return 100 * early_rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
 
 
@@ -69,9 +70,10 @@ def horizon_rows() -> list[str]:
     rows = []
     for cell, setting in claims.read_study(STUDY)["cells"].items():
         if not has_clock(cell):
-            early = read_early_means().loc[cell]
+            early_means = read_early_means().loc[cell]
             pairs = [
-                f"{average((early[method] - early['random']).dropna()):+.1f}, {average(differences(cell, method)):+.1f}"
+                f"{average((early_means[method] - early_means['random']).dropna()):+.1f}, "
+                f"{average(differences(cell, method)):+.1f}"
                 for method in EARLY_METHODS
             ]
             rows.append(f"| {setting['label']} | {' | '.join(pairs)} |")
@@ -118,12 +120,18 @@ def mean_over_settings(method: str) -> str:
     return format_interval([average(values) for values in zip(*values_by_cell, strict=True)])
 
 
+def mean_rows() -> list[str]:
+    """Return a row for each method and the averaged model: the mean difference over the stable settings."""
+    methods = ("auto", "random_average", *PUBLISHED, "low_ratio")
+    return [f"| {name_method(method)} | {mean_over_settings(method)} |" for method in methods]
+
+
 def sentences() -> list[str]:
     """Return the sentences with computed numbers, in the order of the docs."""
     tests = [(cell, method) for cell, method in adjusted_p() if np.isfinite(adjusted_p()[cell, method])]
     gains = [test for test in tests if is_significant(*test, 1)]
     losses = [test for test in tests if is_significant(*test, -1)]
-    published = [sum(method in PUBLISHED for _, method in found) for found in (gains, losses)]
+    published = [sum(method in PUBLISHED for _, method in significant) for significant in (gains, losses)]
     clean_cells = [cell for cell in list_cells() if not is_noisy(cell)]
     best_clean = max((average(differences(cell, method)), method, cell) for cell in clean_cells for method in PUBLISHED)
     low_ratio_clean = [average(differences(cell, "low_ratio")) for cell in clean_cells]
@@ -132,27 +140,24 @@ def sentences() -> list[str]:
     diverged = {method: count_diverged("pair_flips", method) for method in ("random", *claims.list_methods(STUDY))}
     n_seeds = len(claims.read_runs(STUDY, "equal")["random"])
     stable_noisy = [cell for cell in list_stable_cells() if is_noisy(cell)]
-    early = read_early_means()
+    early_means = read_early_means()
     early_gains = {
-        cell: average((early.loc[cell]["fedcbs"] - early.loc[cell]["random"]).dropna())
+        cell: average((early_means.loc[cell]["fedcbs"] - early_means.loc[cell]["random"]).dropna())
         for cell in ("one_class", "two_classes")
     }
-    means = {method: mean_over_settings(method) for method in ("auto", "random_average", *PUBLISHED, "low_ratio")}
     return [
         f"Holm over all {len(tests)} tests leaves {len(gains)} significant gains and {len(losses)} significant losses "
-        f"of half a point or more, {published[0]} and {published[1]} of them of published selectors",
+        "of half a point or more",
+        f"{published[0]} of these gains and {published[1]} of these losses are of published selectors",
         f"In the {len(clean_cells)} settings without label noise, the largest mean difference of a published selector "
         f"is {best_clean[0]:+.1f} points",
-        f"Fed-CBS has {early_gains['one_class']:+.1f} points at round {EARLY} with one class per client and "
+        f"Fed-CBS has {early_gains['one_class']:+.1f} points at round {SHORT_HORIZON} with one class per client and "
         f"{average(differences('one_class', 'fedcbs')):+.1f} at round 480, with two classes "
         f"{early_gains['two_classes']:+.1f} and, at round 240, {average(differences('two_classes', 'fedcbs')):+.1f}",
         f"pow-d, Oort and PyramidFL have {max(seeking):+.1f} to {min(seeking):+.1f} points in the two settings with "
-        f"bimodal label noise, significantly worse in {n_seeking} of 6 tests",
+        f"bimodal label noise. They are significantly worse in {n_seeking} of 6 tests",
         f"`low_ratio` has {max(low_ratio_clean):+.1f} to {min(low_ratio_clean):+.1f} points where labels are right",
-        f"over the {len(list_stable_cells())} other settings, `auto` has {means['auto']} points, `random_average` "
-        f"{means['random_average']}, `fedcbs` {means['fedcbs']}, `flash` {means['flash']}, `ucb_cs` "
-        f"{means['ucb_cs']}, `powd` {means['powd']}, `oort` {means['oort']}, `pyramidfl` {means['pyramidfl']} and "
-        f"`low_ratio` {means['low_ratio']}",
+        f"the {len(list_stable_cells())} other settings",
         f"In `pair_flips`, {sum(diverged.values())} of {n_seeds * len(diverged)} runs end at chance level, "
         f"{diverged['random']} of {n_seeds} with random selection",
         f"significantly worse in {sum(is_significant(cell, 'auto', -1) for cell in list_cells())} settings and better "
@@ -160,7 +165,7 @@ def sentences() -> list[str]:
         f"PyramidFL's difference is {subtract_settings('pyramidfl', 'speeds_by_class', 'dirichlet_speeds')} points "
         f"higher and Oort's {subtract_settings('oort', 'speeds_by_class', 'dirichlet_speeds')}",
         f"Fed-CBS's difference is {subtract_settings('fedcbs', 'hours_by_class', 'hours')} points higher",
-        "at equal bytes, training of all clients has "
+        "training of all clients has "
         + ", ".join(
             format_interval(differences(cell, "full_flash_bytes", "random_flash_bytes")) for cell in stable_noisy
         )
@@ -184,7 +189,7 @@ def readme_sentences() -> list[str]:
 
 
 def test_the_docs_and_the_readme_have_the_results_of_the_study() -> None:
-    rows = [*horizon_rows(), *equal_bytes_rows()]
+    rows = [*mean_rows(), *horizon_rows(), *equal_bytes_rows()]
     assert [row for row in rows if row not in DOCS.splitlines()] == []
     assert [text for text in sentences() if text not in DOCS_TEXT] == []
     assert [text for text in readme_sentences() if text not in README_TEXT] == []

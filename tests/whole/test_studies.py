@@ -57,10 +57,8 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
     changed = [p for p in places if rows[p.setting, p.method][1]["stamp"] != digest_of(p.overrides)]
     for place in [*changed, *places[:2]]:
         _, row = rows[place.setting, place.method]
-        identity = tasks.identify_run_config(place.overrides, ROOT / "configs")
-        if (
-            place.method in study.same_cost
-        ):  # runs of this condition end at the cost of another method, which differs between seeds
+        identity = dict(tasks.identify_run_config(place.overrides, ROOT / "configs"))
+        if place.method in study.same_cost:  # its runs end at the cost of another method, which differs between seeds
             identity.pop("budget")
         assert identity == {name: row[name] for name in identity}, place
 
