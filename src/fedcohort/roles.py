@@ -118,7 +118,7 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 
 
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
-    """Return the values of the options in `config` that have one of `run_identities`, by dotted name.
+    """Return the values of the options in `config` whose `RunIdentity` is one of `run_identities`, by dotted name.
 
     Options that were added in a later version are left out if their value keeps the behaviour of earlier versions.
     """

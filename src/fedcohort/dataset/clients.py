@@ -85,7 +85,7 @@ def read_name_chunks(frame: Frame, column: str, content: str) -> Iterator[Any]:
         content: what a cell names, such as "client", for messages.
 
     Raises:
-        DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
+        DataError: a cell is empty, or no text, whole number or bool; the message names the row.
     """
     import pyarrow as pa
 

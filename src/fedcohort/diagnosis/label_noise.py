@@ -38,7 +38,7 @@ class NoiseEstimate:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
+        """Whether the global model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
         return self.fit.nats_per_wrong_label >= MIN_LOSS_GAP and self.gap <= MAX_RATE_GAP
 
 

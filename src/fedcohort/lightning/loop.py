@@ -39,15 +39,15 @@ class FederatedLoop(pl.Callback):
         observers: receivers of the reports, such as the journal.
         make_run_info: function from the expected seconds of each client's job to the facts that observers get at the
             start.
-        engine_reason: description of the engine and why it was chosen.
-        folder: folder for a clients' store that does not fit into memory.
+        engine_reason: name of the engine, which trains the clients, and why it was chosen.
+        folder: folder for vectors that clients keep between rounds, if they do not fit into memory.
         new_folder: whether this process created the folder, which is removed if no round is trained.
         last_reported: last round that this process reported.
         component_by_module: option by module, to name the component that raised an exception.
         ends_early: configs of the callbacks that may end the run.
         is_halted: whether one of these callbacks has ended the run.
         has_started: whether observers were started in this process, which is that of rank 0.
-        spending: amounts that the run has reached, including rounds before a resume.
+        spending: the rounds, costs and accuracy that the run has reached, also before a resume (`round/budget.py`).
     """
 
     def __init__(self, components: Components, settings: Settings, federation: Federation) -> None:

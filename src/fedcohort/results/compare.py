@@ -93,13 +93,13 @@ class SettingFacts:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Conditions compared with a baseline.
+    """Conditions, such as selectors, compared with a baseline in each setting.
 
     Attributes:
         options: options of the comparison.
         results: results by setting and condition.
         settings: facts of each setting, in order.
-        result_window: first and last round whose evaluations a result averages, of the run with the latest evaluation.
+        result_window: first and last round that a result averages, in the run with the latest evaluation.
     """
 
     options: Options

@@ -45,7 +45,7 @@ class SampleSelection:
         self.store, self.measurer = client_store, signal_measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
-        """Return the sorted ids, [n], of the selected clients that must keep a list of losses, and have none yet.
+        """Return the sorted ids, [n], of selected clients that must keep losses of their samples, and have none yet.
 
         Args:
             state: state of the sample selection.

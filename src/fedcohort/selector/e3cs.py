@@ -52,7 +52,7 @@ class State:
 
 @dataclass(frozen=True)
 class E3cs(Selector[State]):
-    """E3CS, a client selector: an exponential-weight bandit that prefers clients which arrive.
+    """E3CS, a client selector: an exponential-weight bandit that prefers clients whose updates arrive.
 
     Attributes:
         eta: learning rate of the weights.

@@ -91,7 +91,7 @@ def find_config_folder(hydra_node: HydraConf | DictConfig) -> Path:
 
 
 def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composition:
-    """Return the config that Hydra has composed as plain data.
+    """Convert the config that Hydra has composed to plain data, and return it with the choices and overrides.
 
     Args:
         cfg: the config that Hydra has composed.

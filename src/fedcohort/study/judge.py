@@ -193,7 +193,9 @@ def _estimate_closed_headroom(study: Study, difference: Difference, headroom: He
 
 
 def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
-    """Return the best method of a setting with its cross-fitted difference; None if no method is better.
+    """Return the best method of a setting, and its difference to the baseline; None if no method is better than that.
+
+    The difference is cross-fitted: the method is chosen on the other seeds.
 
     Args:
         methods: verdicts on the methods of the setting, by name.

@@ -97,7 +97,7 @@ class SearchSpace:
     methods: Mapping[str, Mapping[str, OptionRange]]
 
     def count_trials(self, method: str) -> int:
-        """Return the number of trials of `method`: at most the number of combinations of its options."""
+        """Return the number of trials of `method`: option `trials`, or its number of combinations if smaller."""
         value_lists = [option_range.values for option_range in self.methods[method].values()]
         n_combinations = math.prod(math.inf if values is None else len(values) for values in value_lists)
         return int(min(self.trials, n_combinations))

@@ -142,7 +142,7 @@ def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
 
 
 def make_result_frame(answer: Answer) -> "pd.DataFrame":
-    """Return the content of the CSV file of `answer`: one row per setting, condition and metric, in metric units."""
+    """Return the content of the CSV file of `answer`: one row per setting, condition and metric, in its own unit."""
     import pandas as pd
 
     rows = []
