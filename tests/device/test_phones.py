@@ -168,7 +168,7 @@ def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds:
     """
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
-    subjects = pq.read_table(SHARED / "train.parquet", column_by_option=["subject"]).column("subject").to_numpy()
+    subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     n = np.unique(subjects, return_counts=True)[1]
     assert len(n) == nexus + redmi == 21
     slow, middle = (phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI))
@@ -194,7 +194,7 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     T includes transfers. Compared are rounds that wait for all clients, arrivals before T, and the duration of rounds
     in which late clients do as many epochs as fit.
     """
-    subjects = pq.read_table(SHARED / "train.parquet", column_by_option=["subject"]).column("subject").to_numpy()
+    subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
     all_clients, rng = np.arange(21), np.random.default_rng(seed)
     deadline = logged("fedavg_1T", seed, "ddl")[0]
