@@ -49,6 +49,31 @@ def read_runs(name: str, cell: str, column: str = "late") -> Runs:
     return rows
 
 
+@cache
+def read_means_in_rounds(name: str, first: int, last: int) -> pd.DataFrame:
+    """Return the means over the evaluations in rounds `first` to `last`, in points.
+
+    A row is a setting and a seed, and a column a method.
+    """
+    curves = pd.read_parquet(ROOT / "studies" / name / "curves.parquet")
+    rows = curves[curves["step"].between(first, last)]
+    return 100 * rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
+
+
+def differences_in_rounds(name: str, cell: str, method: str, first: int, last: int) -> list[float]:
+    """Return a method's differences to random selection by seed, in points, as means over rounds; [] if it has no run.
+
+    Args:
+        name: name of the study.
+        cell: name of the setting.
+        method: name of the method.
+        first: first round of the means.
+        last: last round of the means.
+    """
+    means = read_means_in_rounds(name, first, last).loc[cell]
+    return (means[method] - means["random"]).dropna().tolist()
+
+
 def paired_differences(name: str, cell: str, row: str, reference: str = "random") -> dict[int, float]:
     """Return a method's differences to a reference by seed, in points."""
     runs_by_method = read_runs(name, cell)

@@ -51,10 +51,7 @@ def difference(study: str, cell: str, method: str, baseline: str = "random", col
 
 def difference_in_rounds(study: str, cell: str, method: str, first: int, last: int) -> str:
     """Return the paired difference to random selection, in points, of the mean over the rounds `first` to `last`."""
-    curves = pd.read_parquet(STUDIES / study / "curves.parquet")
-    curves = curves[(curves["cell"] == cell) & curves["step"].between(first, last)]
-    means = 100 * curves.groupby(["selector", "seed"])["value"].mean().unstack(0)
-    return format_interval(means[method] - means["random"])
+    return format_interval(claims.differences_in_rounds(study, cell, method, first, last))
 
 
 def count_tests(study: str) -> int:

@@ -3,10 +3,6 @@
 `PYTHONPATH=src:tests python -m whole.test_auto_networks_claims` prints the rows of the table and the sentences.
 """
 
-from functools import cache
-
-import pandas as pd
-
 from whole import claims
 
 STUDY = "auto_networks"
@@ -17,18 +13,9 @@ SAME_BYTES = "random_same_bytes"
 NO_CELL = "–"
 
 
-@cache
-def read_late_means(horizon: int) -> pd.DataFrame:
-    """Return the means of the last sixth of the first `horizon` rounds, in points, by setting, seed and method."""
-    curves = pd.read_parquet(claims.ROOT / "studies" / STUDY / "curves.parquet")
-    late_rows = curves[(curves["step"] > horizon * 5 / 6) & (curves["step"] <= horizon)]
-    return 100 * late_rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
-
-
 def differences_at(horizon: int, cell: str, method: str) -> list[float]:
-    """Return a method's differences to random selection by seed, in points; [] if it is not run in the setting."""
-    late_means = read_late_means(horizon).loc[cell]
-    return (late_means[method] - late_means["random"]).dropna().tolist()
+    """Return a method's differences in the last sixth of the rounds by seed, in points; [] if it is not run there."""
+    return claims.differences_in_rounds(STUDY, cell, method, horizon * 5 // 6 + 1, horizon)
 
 
 def table_rows() -> list[str]:

@@ -6,7 +6,6 @@
 from functools import cache
 
 import numpy as np
-import pandas as pd
 
 from fedcohort.results.method_names import name_method
 from whole import claims
@@ -57,12 +56,9 @@ def is_significant(cell: str, method: str, side: int) -> bool:
     )
 
 
-@cache
-def read_early_means() -> pd.DataFrame:
-    """Return the means over rounds 51 to 60, in points, by setting, seed and method."""
-    curves = pd.read_parquet(ROOT / "studies" / STUDY / "curves.parquet")
-    early_rows = curves[(curves["step"] > SHORT_HORIZON * 5 / 6) & (curves["step"] <= SHORT_HORIZON)]
-    return 100 * early_rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
+def early_difference(cell: str, method: str) -> float:
+    """Return a method's mean difference to random selection over rounds 51 to 60, in points."""
+    return average(claims.differences_in_rounds(STUDY, cell, method, SHORT_HORIZON - 9, SHORT_HORIZON))
 
 
 def horizon_rows() -> list[str]:
@@ -70,10 +66,8 @@ def horizon_rows() -> list[str]:
     rows = []
     for cell, setting in claims.read_study(STUDY)["cells"].items():
         if not has_clock(cell):
-            early_means = read_early_means().loc[cell]
             pairs = [
-                f"{average((early_means[method] - early_means['random']).dropna()):+.1f}, "
-                f"{average(differences(cell, method)):+.1f}"
+                f"{early_difference(cell, method):+.1f}, {average(differences(cell, method)):+.1f}"
                 for method in EARLY_METHODS
             ]
             rows.append(f"| {setting['label']} | {' | '.join(pairs)} |")
@@ -140,11 +134,7 @@ def sentences() -> list[str]:
     diverged = {method: count_diverged("pair_flips", method) for method in ("random", *claims.list_methods(STUDY))}
     n_seeds = len(claims.read_runs(STUDY, "equal")["random"])
     stable_noisy = [cell for cell in list_stable_cells() if is_noisy(cell)]
-    early_means = read_early_means()
-    early_gains = {
-        cell: average((early_means.loc[cell]["fedcbs"] - early_means.loc[cell]["random"]).dropna())
-        for cell in ("one_class", "two_classes")
-    }
+    early_gains = {cell: early_difference(cell, "fedcbs") for cell in ("one_class", "two_classes")}
     return [
         f"Holm over all {len(tests)} tests leaves {len(gains)} significant gains and {len(losses)} significant losses "
         "of half a point or more",

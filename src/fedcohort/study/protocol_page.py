@@ -75,7 +75,7 @@ def compare_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Comparison:
     )
     verdict = judge_settings(study, results)
     ranks = rank_and_compare(study, collect_ranked_results(study, results), list(study.overrides))
-    assert ranks is not None
+    assert ranks is not None  # a file has both methods with all seeds in each setting (`protocol_file.read_protocol`)
     cells = make_overall_row(study, ranks, selector, verdict, choose_format(study, study.metric))
     pairs = {
         settings[s.setting].label: (s.methods[selector], s.methods[study.baseline]) for s in verdict.settings.values()
