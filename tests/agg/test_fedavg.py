@@ -76,4 +76,4 @@ def test_fedavg_has_no_state() -> None:
 
 def test_the_step_is_no_longer_than_a_mean_of_updates() -> None:
     """The law on the length of a step holds for it: only an aggregator whose paper chooses the length is exempt."""
-    assert make_component("agg", "fedavg").own_length is False
+    assert make_component("agg", "fedavg").sets_step_length is False

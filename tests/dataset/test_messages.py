@@ -40,7 +40,7 @@ def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once
             raise TableProblem(f"row {row} is empty", "; mend it")
     with problems.collect_errors():
         nested.raise_errors()
-    problems.add_error(DataError("there is no test table"))
+    problems.append_error(DataError("there is no test table"))
     with pytest.raises(SeveralProblems) as raised:
         problems.raise_errors()
     assert str(raised.value) == (

@@ -56,13 +56,13 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
 
     Methods that train on the server use Adam, which turns gradients of rounding errors into steps.
     """
-    if getattr(agg, "own_length", False):
+    if getattr(agg, "sets_step_length", False):
         assert float(direction @ delta) > 0
         delta = delta * direction.norm() / delta.norm()
     torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY_INPUTS in agg.requirements else 1e-12, rtol=0)
 
 
-@failure_hint("Where all updates are equal, return this update, or set `own_length = True`.")
+@failure_hint("Where all updates are equal, return this update, or set `sets_step_length = True`.")
 def test_equal_updates_give_the_common_direction(agg: Any) -> None:
     delta = vector(0)
     direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])

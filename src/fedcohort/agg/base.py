@@ -160,7 +160,7 @@ class Aggregator(Component, Protocol[S]):
         needs: names of the client signals that the method reads. A ClassVar, or a property where options decide.
         stacked: whether the method needs the matrix of updates, not only their weighted sum.
         hooks: the part of the method that runs in local training.
-        own_length: whether the method sets the length of the step; otherwise the step is a mean of updates.
+        sets_step_length: whether the method sets the length of the step; otherwise the step is a mean of updates.
     """
 
     @property
@@ -176,7 +176,7 @@ class Aggregator(Component, Protocol[S]):
         return ()
 
     @property
-    def own_length(self) -> bool:
+    def sets_step_length(self) -> bool:
         return False
 
     @abstractmethod

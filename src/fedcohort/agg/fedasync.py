@@ -37,7 +37,7 @@ class FedAsync(Aggregator[None]):
     alpha: float
 
     stacked: ClassVar[bool] = True
-    own_length: ClassVar[bool] = True
+    sets_step_length: ClassVar[bool] = True
     requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES, UNADVISED_WEIGHTS})
 

@@ -33,7 +33,7 @@ class FedBuff(SampleWeighted[None]):
     Its option `weighting` is that of `SampleWeighted`.
     """
 
-    own_length: ClassVar[bool] = True
+    sets_step_length: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
 
     def init(self, population: Population, n_params: int) -> None:

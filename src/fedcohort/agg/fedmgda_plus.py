@@ -61,7 +61,7 @@ class FedMgdaPlus(SampleWeighted[None]):
     requirements: ClassVar[frozenset[Requirement]] = frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER_REQUIREMENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
-    own_length: ClassVar[bool] = True
+    sets_step_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

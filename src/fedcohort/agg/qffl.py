@@ -62,7 +62,7 @@ class QFfl(SampleWeighted[None]):
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
-    own_length: ClassVar[bool] = True
+    sets_step_length: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

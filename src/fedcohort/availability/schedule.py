@@ -112,9 +112,10 @@ class ReadySchedule(ReadOnly):
             latest_pos: position of the last interval that begins by then, `first_pos` - 1 without one, [n].
             phase_s: second within the client's period, [n].
         """
-        has_begun = latest_pos >= first_pos
-        interval_s = np.where(has_begun, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0)
-        return np.where(has_begun, self.ready_s_before[latest_pos] - self.ready_s_before[first_pos] + interval_s, 0.0)
+        has_interval = latest_pos >= first_pos
+        interval_s = np.where(has_interval, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0)
+        past_intervals_s = self.ready_s_before[latest_pos] - self.ready_s_before[first_pos]
+        return np.where(has_interval, past_intervals_s + interval_s, 0.0)
 
     def completion_time(self, client_ids: Ids, now_s: float | Values, work_s: Values) -> Values:
         """Return the seconds from `now_s` until work is complete that clients do only while they are ready, [n].

@@ -110,9 +110,9 @@ def _make_typer_app(command_name: str) -> "typer.Typer":
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     hidden_argument = typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=list_completions)
-    TypedArguments = Annotated[list[str] | None, hidden_argument]
+    CommandArguments = Annotated[list[str] | None, hidden_argument]
 
-    def represent_command(arguments: TypedArguments = None) -> None:
+    def represent_command(arguments: CommandArguments = None) -> None:
         """Represent a command with its `arguments` in the help; `main` runs it."""
 
     for listed_name, summary in COMMANDS.items():

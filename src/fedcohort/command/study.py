@@ -177,29 +177,32 @@ def _report_study(study: Study, configs: Path) -> int:
     return 0
 
 
-def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
+def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
     """Write the page of a leaderboard, and return the exit code.
 
     If the user has results of own methods, a copy of the page that includes them is written to the logs.
 
     Args:
         verb: the verb that was typed; leaderboards have no runs, and can only be reported.
-        name: name of the leaderboard.
+        board_name: name of the leaderboard.
         configs: folder of the config groups.
 
     Raises:
         OptionError: the verb needs runs.
     """
+    board_folder = STUDIES / board_name
     if verb != "report":
-        study_list = ", ".join(leaderboard.load_leaderboard(STUDIES / name).studies)
-        raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {study_list}")
+        names = ", ".join(leaderboard.load_leaderboard(board_folder).studies)
+        raise OptionError(
+            f"{board_name} is a leaderboard without runs. Type fedcohort study {verb} with one of {names}"
+        )
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    main_board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
+    main_board = leaderboard.load_leaderboard(board_folder, lambda study: _read_results(study, None, configs))
     report_files = leaderboard_page.write_leaderboard_page(main_board)
     if any((LOGS / study / RESULTS_FILE).exists() for study in main_board.studies):
-        merged_board = leaderboard.load_leaderboard(STUDIES / name, lambda s: _read_results(s, LOGS / s.name, configs))
-        merged_study = replace(merged_board.study, folder=LOGS / name)
+        merged_board = leaderboard.load_leaderboard(board_folder, lambda s: _read_results(s, LOGS / s.name, configs))
+        merged_study = replace(merged_board.study, folder=LOGS / board_name)
         report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))
     _print_line("\n".join(map(str, report_files)))
     return 0

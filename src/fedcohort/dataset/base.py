@@ -161,12 +161,12 @@ def check_raw_data(raw_data: Raw) -> Raw:
     return replace(raw_data, **arrays_by_field, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
-def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
+def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
     """Check the inputs and labels of one part of a dataset.
 
     Args:
         raw_data: the dataset; all parts must have the sample shape of its training part.
-        part_name: train, test or valid, for messages.
+        split_name: train, test or valid, for messages.
         x: inputs, [N, ...].
         y: labels, [N], or [N, positions] if a sample has one class per position.
 
@@ -176,7 +176,7 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
     Raises:
         DataError: an array has the wrong type, shape or values.
     """
-    message_start = f"dataset={raw_data.name}: {part_name}"
+    message_start = f"dataset={raw_data.name}: {split_name}"
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
         raise DataError(f"{message_start} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
     if not _is_integer_array(y) or y.ndim != (1 if raw_data.targets.single else 2):

@@ -72,20 +72,20 @@ def release_unused_memory() -> None:
     memory.return_freed_memory()
 
 
-def read_part_table(path: str, part_name: str, option_name: str = "dataset.path") -> Frame:
+def read_part_table(path: str, split_name: str, option_name: str = "dataset.path") -> Frame:
     """Read the table of one part of a dataset.
 
     Args:
         path: path of the folder that holds the parts.
-        part_name: name of the part, such as train or test.
+        split_name: name of the part, such as train or test.
         option_name: option that names the folder, for messages.
 
     Raises:
         DataError: the folder has no table of this part, or the table can't be read.
     """
-    if (file := find_part_file(path, part_name, option_name)) is None:
-        folder_content = list_entries(expand_home(path))
-        raise DataError(f"{option_name}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
+    if (file := find_part_file(path, split_name, option_name)) is None:
+        folder_text = list_entries(expand_home(path))
+        raise DataError(f"{option_name}={path} needs {split_name}.parquet or {split_name}.csv; it holds {folder_text}")
     return read_table(file, option_name=option_name)
 
 
@@ -95,19 +95,19 @@ def list_entries(folder: Path) -> str:
     return ", ".join([*entry_names[:12], *(["..."] if entry_names[12:] else [])]) or "nothing"
 
 
-def find_part_file(path: str, part_name: str, option_name: str = "dataset.path") -> Path | None:
+def find_part_file(path: str, split_name: str, option_name: str = "dataset.path") -> Path | None:
     """Return the file of one part of a dataset; None if the folder has no such file.
 
     Args:
         path: path of the folder.
-        part_name: name of the part, such as train or test.
+        split_name: name of the part, such as train or test.
         option_name: option that names the folder, for messages.
 
     Raises:
         DataError: the folder or the file can't be read, or there are two files of the part.
     """
     folder = check_data_folder(path, option_name)
-    files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
+    files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (split_name + suffix))]
     irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
     if irregular_files:
         problem_text = "is no regular file, or a broken link: it is not read, replace it"

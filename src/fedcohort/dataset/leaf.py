@@ -127,9 +127,9 @@ class LeafDataset(TableDataset):
         test_has_new_people = not np.isin(owners[test_rows], train_people).any()
         test_rows = test_rows[test_has_new_people | ~is_small_client[owners[test_rows]]]
         if not len(train_rows) or not len(test_rows):
-            part_name = "test" if len(train_rows) else "training"
+            split_name = "test" if len(train_rows) else "training"
             options_text = f"test={self.test}, users={self.users:g} and least={self.least}: change these options"
-            raise DataError(f"dataset={self.name}: no {part_name} samples are left with {options_text}")
+            raise DataError(f"dataset={self.name}: no {split_name} samples are left with {options_text}")
         people_note = f"{len(np.unique(owners))} people, {len(train_people)} of them clients"
         people_note += "; the test samples are of other people: no metrics clients/acc_*" * test_has_new_people
         if n_left_out_people := int((is_left_out_person | is_small_client).sum()):
@@ -159,8 +159,8 @@ class LeafDataset(TableDataset):
             return self.read_frames()
         if self.path is None:
             return self.read_frames(self.hub_splits)
-        existing_part_names = [part_name for part_name in ("valid", "test") if find_part_file(self.path, part_name)]
-        return self.read_frames(("train", *existing_part_names))
+        existing_split_names = [split_name for split_name in ("valid", "test") if find_part_file(self.path, split_name)]
+        return self.read_frames(("train", *existing_split_names))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row of the tables `frames`, one table after the other, int64 [N].

@@ -106,9 +106,9 @@ class ProblemList:
         try:
             yield
         except DataError as error:
-            self.add_error(error)
+            self.append_error(error)
 
-    def add_error(self, error: DataError) -> None:
+    def append_error(self, error: DataError) -> None:
         """Add `error` to the list, or each problem of a `SeveralProblems`; equal messages count once."""
         for single_error in error.problems if isinstance(error, SeveralProblems) else [error]:
             self.errors[str(single_error)] = single_error

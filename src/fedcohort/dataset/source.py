@@ -55,12 +55,12 @@ class TableDataset(Dataset):
             DataError: a table is missing, or both `path` and `hub` are None.
         """
         if self.path is not None:
-            existing_parts = [part_name for part_name in optional_parts if find_part_file(self.path, part_name)][:1]
-            frames = [read_part_table(self.path, part_name) for part_name in (*parts, *existing_parts)]
+            existing_parts = [split_name for split_name in optional_parts if find_part_file(self.path, split_name)][:1]
+            frames = [read_part_table(self.path, split_name) for split_name in (*parts, *existing_parts)]
         elif self.hub is not None:
             frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
-            file_names = " and ".join(f"{part_name}.parquet" for part_name in parts)
+            file_names = " and ".join(f"{split_name}.parquet" for split_name in parts)
             raise DataError(
                 f"dataset={self.name} needs dataset.path, a folder with {file_names} (fedcohort prepare and "
                 "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"

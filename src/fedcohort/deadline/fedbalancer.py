@@ -162,7 +162,7 @@ def mean_job_seconds(ctx: PaceContext) -> float:
     return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
 
 
-def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:
+def most_efficient_deadline(finish_s: Values, grid_step_s: float | None = None) -> float:
     """Return the deadline with the most completed clients per second, in seconds; 0 without clients.
 
     Of several such deadlines it is the shortest. On a grid only the deadlines next to a completion are tried, as later
@@ -170,14 +170,15 @@ def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> fl
 
     Args:
         finish_s: seconds at which each client would be complete, [m].
-        grid_s: seconds between the deadlines to try, from one on; None tries every completion.
+        grid_step_s: seconds between the deadlines to try, from one on; None tries every completion.
     """
     if not len(finish_s):
         return 0.0
     sorted_finish_s = np.sort(finish_s)
     deadlines_s = sorted_finish_s
-    if grid_s is not None:
-        grid_steps = np.ceil(sorted_finish_s / grid_s) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
-        deadlines_s = grid_s * np.unique(np.maximum(1.0, grid_steps))
+    if grid_step_s is not None:
+        # the quotient was rounded
+        grid_positions = np.ceil(sorted_finish_s / grid_step_s) + np.array([[-1.0], [0.0], [1.0]])
+        deadlines_s = grid_step_s * np.unique(np.maximum(1.0, grid_positions))
     completed_counts = np.searchsorted(sorted_finish_s, deadlines_s, side="right")
     return float(deadlines_s[np.argmax(completed_counts / deadlines_s)])

@@ -85,17 +85,19 @@ def choose_pool(
             None joins whose excess loss is above the mean of the clients left out.
     """
     excess_losses, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
-    ranking, min_pool_size = np.argsort(excess_losses, kind="stable"), math.ceil(min_pool_share * len(excess_losses))
+    ids_by_excess_loss = np.argsort(excess_losses, kind="stable")
+    min_pool_size = math.ceil(min_pool_share * len(excess_losses))
     in_pool = ~is_noisier
     if in_pool.sum() < min_pool_size:
         in_pool = np.zeros(len(excess_losses), dtype=bool)
-        in_pool[ranking[:min_pool_size]] = True
+        in_pool[ids_by_excess_loss[:min_pool_size]] = True
     mean_excess_outside = float(excess_losses[~in_pool].mean()) if not in_pool.all() else np.inf
     n_samples, class_totals = class_counts.sum(1), class_counts.sum(0)
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
     may_join = excess_losses < mean_excess_outside
     for c in range(class_counts.shape[1]):
-        holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
+        may_hold = may_join & (class_shares[:, c] >= MIN_CLASS_SHARE / class_counts.shape[1])
+        holder_ids = ids_by_excess_loss[may_hold[ids_by_excess_loss]]
         for joining_client in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_class_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break

@@ -25,7 +25,7 @@ class ArrayTask:
     """A function that submitit calls in each task of a SLURM array to run one job.
 
     Attributes:
-        context: what all jobs of the sweep share.
+        context: folders, environment and options that all jobs of the sweep share.
     """
 
     context: JobContext
@@ -51,7 +51,7 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     """Submit jobs to SLURM as arrays, and return SLURM's id of each job's task, by job number.
 
     Args:
-        context: what all jobs of the sweep share.
+        context: folders, environment and options that all jobs of the sweep share.
         jobs: overrides of each job, by number.
         options: options of `hydra.launcher`.
     """
@@ -84,7 +84,7 @@ def run_jobs(
     """Submit jobs to SLURM, and yield the number of each job when it ends.
 
     Args:
-        context: what all jobs of the sweep share.
+        context: folders, environment and options that all jobs of the sweep share.
         jobs: overrides of each job, by number.
         launcher_options: options of `hydra.launcher`.
         wait: whether to wait for the jobs; otherwise nothing is yielded.

@@ -32,11 +32,11 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composition) -> None:
-    """Let this process see one GPU only, if its job trains on a single GPU and no earlier job has chosen one.
+    """Let this process see one GPU only, if its job trains on a single GPU and no earlier job of it has chosen one.
 
     Args:
         job: the job of the sweep.
-        composition: its composed config.
+        composition: the job's composed config.
     """
     trainer_config = composition.config["trainer"]
     if (trainer_config["accelerator"], trainer_config["devices"]) == ("gpu", 1) and job.sweep not in _LOCK_BY_SWEEP:

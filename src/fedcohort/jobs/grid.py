@@ -38,7 +38,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Rejection:
-    """A job that would be rejected.
+    """A job of a sweep that would end with an error before it trains, by the check before the sweep starts.
 
     Attributes:
         job_number: number of the job in its sweep, from 0 on.

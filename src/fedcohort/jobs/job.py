@@ -65,7 +65,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], job_contex
     Args:
         job: the job, whose record this writes.
         compose_config: function that composes the config. Its errors are failures of the job.
-        job_context: what the jobs of the sweep share.
+        job_context: folders, environment and options that the jobs of the sweep share.
 
     Returns:
         The objective metric; None if the job has none, or if it failed and its error is not raised.
@@ -172,9 +172,9 @@ def read_last_metric_value(folder: Path, metric_name: str) -> float | None:
 
 @contextmanager
 def handle_job_signals() -> Iterator[None]:
-    """Return a context manager that handles signals in a process that a launcher started.
+    """Return a context manager in which SIGTERM and Ctrl-C end a job's process in an orderly way.
 
-    A preempted SLURM job goes back to the queue.
+    A running round is completed first. A SLURM job that was preempted goes back to the queue.
     """
     is_outermost_handler = not interrupts.are_handlers_installed
     try:

@@ -2,8 +2,8 @@
 
 A worker that dies fails only its own job, and the next job gets another worker. Workers are forked from a process that
 has imported what every run needs: torch, Lightning and the tables' libraries take seconds, as long as a short run. This
-fork server starts before the jobs are checked, and imports while they are. Workers end with the process that started
-them, however that ends.
+fork server starts before the jobs are checked, and imports these packages meanwhile. Workers end with the process that
+started them, however that ends.
 """
 
 import multiprocessing
@@ -42,7 +42,7 @@ def run_local(
     """Run `jobs`, at most `n_jobs` at a time, and yield the number of each as it ends.
 
     Args:
-        context: what the jobs share.
+        context: folders, environment and options that the jobs share.
         jobs: overrides of each job, by number.
         n_jobs: largest number of jobs at the same time.
         n_threads: threads of a worker's libraries (`start_fork_server`).
@@ -96,7 +96,7 @@ def run_in_workers(
     finish their round, save and end.
 
     Args:
-        context: what the jobs share.
+        context: folders, environment and options that the jobs share.
         jobs: overrides of each job, by number.
         n_jobs: largest number of jobs at the same time.
     """
@@ -161,7 +161,7 @@ def _start_worker(context: JobContext, worker_by_connection: dict[Connection, Ba
     """Start a worker process, add it to `worker_by_connection`, and return this process's end of the pipe to it.
 
     Args:
-        context: what the jobs share.
+        context: folders, environment and options that the jobs share.
         worker_by_connection: the workers, by this process's ends of their pipes.
     """
     parent_connection, worker_connection = WORKER_CONTEXT.Pipe()

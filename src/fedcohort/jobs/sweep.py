@@ -75,8 +75,8 @@ class Sweep:
     def finish_sweep(self) -> int:
         """Log the failures and the counts of jobs after the last job; return 1 if a job failed or was stopped, else 0.
 
-        This also adds the sweep to the skipped runs in MLflow, and compares the runs if `makes_report` is true. If
-        `waits_for_jobs` is false, SLURM still runs the jobs, and the result is 0.
+        Runs that were finished before the sweep, and were skipped, get the sweep's tag in MLflow. If `makes_report` is
+        true, the runs are compared. If `waits_for_jobs` is false, SLURM still runs the jobs, and the result is 0.
         """
         if self.folder is None:
             return 0
@@ -149,7 +149,10 @@ CURRENT_SWEEP = Sweep()
 
 
 class SweepCallback(Callback):
-    """A callback of Hydra that runs at the start of a sweep, before any job, in the process that the user started."""
+    """A callback of Hydra that stores the sweep's options and plan at its start, in the process that the user started.
+
+    It also starts the process from which local workers are forked.
+    """
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.log_to_terminal()

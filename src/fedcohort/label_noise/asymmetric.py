@@ -9,8 +9,8 @@ The label noise `base` draws rate_i: beta by default, bimodal with `label_noise@
 harder to detect than symmetric noise, as wrong labels are consistent: above a rate of 1/2 a client trains the partner's
 class. The same labels are wrong as under `base`; only their new classes differ.
 
-A class that is its own partner has no noise. The client then has fewer wrong labels than rate_i
-says, the rate that oracles read.
+A class that is its own partner has no noise. The client then has fewer wrong labels than rate_i, which oracle selectors
+read.
 
 Departures from the papers: their data have one rate; here each client has a rate.
 """

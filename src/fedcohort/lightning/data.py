@@ -16,8 +16,8 @@ EVAL_BATCH_SIZE = 1000
 class CohortSlices:
     """The `n_slices` parts of a cohort, each of which is a training batch of Lightning.
 
-    Lightning sets an epoch's length before the cohort is known. `distribute_tasks` fills the slices with groups in the
-    order of the tasks, so that results do not depend on the number of slices.
+    Lightning sets an epoch's length before the cohort is known. `distribute_tasks` fills the slices with the training
+    tasks of the clients, in their order, so that results do not depend on the number of slices.
     """
 
     def __init__(self, n_slices: int) -> None:
@@ -25,7 +25,7 @@ class CohortSlices:
         self._slices: list[list[ClientTask]] = [[] for _ in range(n_slices)]
 
     def distribute_tasks(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
-        """Distribute `task_groups`, each of which an engine trains at once, over the slices."""
+        """Distribute `task_groups`, groups of clients that are trained at the same time, over the slices."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
         self._slices = [list(itertools.chain(*task_groups[a:b])) for a, b in itertools.pairwise(slice_bounds)]
 

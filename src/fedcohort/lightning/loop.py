@@ -70,7 +70,7 @@ class FederatedLoop(pl.Callback):
 
     # --- start -------------------------------------------------------------------------------------------------
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Make the objects of the rounds, now that the network is on its device and has its restored weights.
+        """Make the objects that run the rounds, now that the network is on its device and has its restored weights.
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
@@ -101,7 +101,7 @@ class FederatedLoop(pl.Callback):
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the round's virtual time, and distribute this process's tasks over its slices.
+        """Select the round's cohort, and distribute the clients that this process trains over its training batches.
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """

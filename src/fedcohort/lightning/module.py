@@ -38,7 +38,7 @@ class ClientModule(pl.LightningModule):
         collector: collects the updates of the round.
         sent_models: the models and vectors from which the round's clients start.
         stopwatch: measures the stages of the round.
-        targets: the kind of labels.
+        targets: the structure of labels, one class per sample or one per position.
         average: the average of the global model, which is evaluated in its place.
     """
 
@@ -89,7 +89,7 @@ class ClientModule(pl.LightningModule):
 
     @property
     def _metrics_by_suffix(self) -> dict[str, list[MetricCollection]]:
-        """The metrics that an evaluation measures, of each loader, by the ending of their names."""
+        """The metrics of the evaluated models, one collection per sample set, by the suffix of the metrics' names."""
         return self._metrics_by_model if self.average.vectors else {"": self._metrics_by_model[""]}
 
     def on_validation_epoch_end(self) -> None:
@@ -125,7 +125,7 @@ def measure_sample_metrics(targets: Targets, logits: Tensor, y: Tensor) -> tuple
     """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n].
 
     Args:
-        targets: the kind of labels.
+        targets: the structure of labels, one class per sample or one per position.
         logits: logits of n samples, [n, C] or [n, positions, C].
         y: labels, [n] or [n, positions].
     """

@@ -17,7 +17,9 @@ log = logging.getLogger("fedcohort")
 
 
 class GracefulStop(pl.Callback):
-    """A Lightning callback, the first one, that replaces Lightning's signal handlers and tells `interrupts` the phase.
+    """A Lightning callback, the first one, that replaces Lightning's signal handlers by those of `host.interrupt`.
+
+    It records the phase of the run, such as "in rounds", on which the effect of a signal depends.
 
     Lightning's SIGTERM handler would drop the round, and its handler of Ctrl-C leaves the signal ignored.
     """
@@ -98,7 +100,7 @@ def log_run_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, i
 
 
 def finish_observers(observers: Sequence[Observer], run_status: str) -> None:
-    """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure.
+    """Call `finish` of all observers, even if one fails or a signal stops it; raise the first failure.
 
     Args:
         observers: the receivers of the run's reports.

@@ -12,6 +12,7 @@ StratumValues = Float64[np.ndarray, "h"]
 def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> StratumValues:
     """Return the standard deviation of the rows of X [n, d] in each stratum, [n_strata]; 0 for a single row.
 
+    It is the root of the mean squared distance to the stratum's mean row, with the number of rows less one as divisor.
     `stratum_of_row` is the stratum of each row, from 0, [n].
     """
     standard_deviations = np.zeros(n_strata)
@@ -71,7 +72,7 @@ def stratum_weights(stratum_of_client: Ids, arrived_ids: Ids) -> Values:
     """Return each arrived client's weight, its stratum's share of all clients divided by the stratum's arrivals.
 
     `stratum_of_client` is the stratum of every client, [n_clients], `arrived_ids` the ids of those that arrived; the
-    weights are [len(clients)].
+    weights are [len(arrived_ids)].
     """
     arrival_stratum = stratum_of_client[arrived_ids] + 1
     stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(arrival_stratum)

@@ -51,11 +51,11 @@ def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
 
 @dataclass(frozen=True)
 class CohortLaw:
-    """The probability distribution of a round's cohort: certain clients, and draws from disjoint pools.
+    """The probability distribution of a round's cohort: clients that are always in it, and draws from disjoint pools.
 
     Attributes:
-        certain_ids: sorted ids of the clients that are in each cohort.
-        draws: logged draws with more than one possible set.
+        certain_ids: sorted ids of the clients that are in the cohort with probability 1.
+        draws: logged draws that could have given more than one set of clients.
         unknown_reason: why the log does not determine the distribution; "" if it does.
     """
 

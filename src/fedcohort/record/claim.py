@@ -16,7 +16,10 @@ log = logging.getLogger("fedcohort")
 
 
 class FolderUse(enum.IntEnum):
-    """The use that a resuming run can make of an existing folder; it takes the highest, but never `UNRELATED_RUN`."""
+    """The use that a run with `resume=true` can make of the folder of an earlier run.
+
+    The run takes the folder with the highest use, but never one with `UNRELATED_RUN`.
+    """
 
     UNRELATED_RUN = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
     RUN_WITHOUT_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
@@ -79,7 +82,7 @@ def claim_folder(logs_folder: Path, folder_stem: str, request: RunRequest, resum
 
     With `resumes` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
     the finished run that this run would equal, else the run with the most rounds that this run extends. The next choice
-    is the newest run without a checkpoint. A run with more rounds is never taken. If there is none, or without
+    is the newest run without a checkpoint. A run with more rounds is never taken. If no run can be taken, or without
     `resumes`, the folder is new.
 
     Args:
@@ -135,7 +138,7 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
     def rank_run(p: Path) -> tuple[FolderUse, int, float]:
         """Return the rank of the run folder `p`: the run with the highest rank is resumed.
 
-        An extension resumes the run with the most rounds, another run resumes the newest one.
+        If this run extends finished runs, the one with the most rounds has the highest rank, otherwise the newest one.
         """
         folder_use, config_file = request.find_folder_use(p), p / "config.yaml"
         rounds_done = int(read_status(p).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE_RUN else 0

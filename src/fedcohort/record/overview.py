@@ -90,9 +90,9 @@ def describe_imbalance(skew: Mapping[str, float]) -> str:
 
 
 def name_heterogeneity(info: RunInfo) -> str:
-    """Return the heterogeneity preset of a run, or else its partition and noise.
+    """Return the run's choice of the config group `heterogeneity`, which sets partition and noise together.
 
-    An example of the latter is `dirichlet(alpha=0.5) + no label noise`.
+    A run without one is described by its partition and noise: `dirichlet(alpha=0.5) + no label noise`.
 
     Args:
         info: metadata of the run.

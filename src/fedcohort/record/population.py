@@ -54,13 +54,13 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     min_samples, max_samples = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
     max_text = f" to {max_samples:,}" if min_samples < max_samples else ""
     size_text = f"{min_samples:,}{max_text} samples per client (training and validation)"
-    is_speed_uneven = _are_values_uneven(local_job_s) and _are_values_uneven(s_per_sample)
+    is_speed_uneven = _do_clients_differ(local_job_s) and _do_clients_differ(s_per_sample)
     return [
         Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
         Trait("input noise", "input noise", input_noise, _range(input_noise) > 0.01 * np.max(input_noise, initial=0.0)),
         Trait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
         Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
-        Trait("samples", "samples, training\nand validation", n_samples, _are_values_uneven(n_samples), size_text),
+        Trait("samples", "samples, training\nand validation", n_samples, _do_clients_differ(n_samples), size_text),
     ]
 
 
@@ -77,7 +77,7 @@ def _range(client_values: Values) -> float:
     return float(np.ptp(client_values)) if len(client_values) else 0.0
 
 
-def _are_values_uneven(values: Values) -> bool:
+def _do_clients_differ(values: Values) -> bool:
     positives = values[values > 0]
     return len(positives) > 0 and (len(positives) < len(values) or positives.max() > VISIBLE_RATIO * positives.min())
 

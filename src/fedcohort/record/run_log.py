@@ -158,9 +158,10 @@ def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str
 
 
 def select_facts(values_by_signal: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the signals that clients reported at registration; rows of whole numbers become int64.
+    """Return the signals that clients reported at registration, by name; signals that no client reported are left out.
 
-    `values_by_signal` are the values of step 0 by name. Those without any value are left out.
+    `values_by_signal` are the values at step 0 by signal, [n_clients] or [n_clients, d] each, NaN if not reported.
+    Vectors of whole numbers become int64.
     """
     registered_facts = {}
     for signal_name, signal_values in values_by_signal.items():

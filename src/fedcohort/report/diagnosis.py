@@ -64,9 +64,9 @@ def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROW
 
 
 def name_federation_kind(diagnosis: Diagnosis) -> str:
-    """Return the kind of federation in `measured_gains.yaml`: the advice of `diagnosis`.
+    """Return the key of `measured_gains.yaml` with the measured gains in federations like that of `diagnosis`.
 
-    The kind is "noise_and_classes" where both noise and skew are found.
+    It is the advice of the diagnosis, or "noise_and_classes" if both label noise and class skew are found.
     """
     is_uneven = diagnosis.skew is not None and diagnosis.skew.is_uneven
     return "noise_and_classes" if diagnosis.advice == "noise" and is_uneven else diagnosis.advice

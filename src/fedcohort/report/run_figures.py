@@ -162,7 +162,7 @@ def _read_journal(info: RunInfo) -> tuple[History, Path]:
 
 
 def write_run_page(info: RunInfo, history: History, figures: Sequence[Path], status: str | None = None) -> Path:
-    """Write `report.html` and return its path.
+    """Write `report.html`, the page of a run, and return its path.
 
     Args:
         info: the run.

@@ -35,7 +35,7 @@ class Options:
         sign: -1 if a smaller metric is better, else 1.
         result: `late` for the mean over the last sixth of the run, or the `last` or the `best` value.
         horizon: last round whose evaluations count, 1 or more; None for the end of each run.
-        rules: level, minimum effect, equivalence margin and number of seeds of a verdict.
+        rules: significance level, minimum effect, equivalence margin and number of seeds of a verdict.
     """
 
     metric: str

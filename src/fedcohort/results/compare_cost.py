@@ -179,9 +179,11 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
 
 
 def find_target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
-    """Return the target of a setting: a value, or a share of the way to the baseline's mean result; NaN if not known.
+    """Return the target of a setting in the metric's unit; NaN if it is not known.
 
-    `baseline_runs` are the baseline's evaluations there, `options` defines a result, and `target` has no `best_of`.
+    It is `target.value`, or the share `target.level` of the way from 0 (for a loss, from that of the untrained model)
+    to the baseline's mean result. `baseline_runs` are the baseline's evaluations in the setting, `options` defines a
+    result, and `target` has no `best_of`.
     """
     if target.value is not None:
         return target.value
@@ -194,7 +196,9 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
 def sum_costs(
     frames: RunFrames, baseline: str | None, unpaired_cells: Collection[Cell] = ()
 ) -> dict[str, dict[Cell, TotalCost]]:
-    """Return a run's mean cost and its ratio to the baseline's, by name of the cost and cell (setting, condition).
+    """Return the mean cost over a cell's runs and its ratio to the baseline's, by name of the cost and by cell.
+
+    A cell is (setting, condition).
 
     Costs that no run logged are left out.
 

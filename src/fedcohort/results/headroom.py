@@ -1,6 +1,6 @@
-"""The headroom of a setting: the share of it that a method closes, and the best of several methods.
+"""The headroom of a setting, the oracle's mean difference to the baseline; and the best of several methods.
 
-The share is the mean difference of the method divided by that of the oracle.
+A method closes a share of the headroom, its own mean difference divided by that of the oracle.
 
     rho lies in the interval where (A - rho B)^2 <= t^2 var(a - rho b) / n  (Fieller 1954)
 
@@ -53,7 +53,8 @@ def estimate_headroom_share(
     None for fewer than two seeds, and for a value that is not finite.
 
     Args:
-        method_differences: differences of the method to the baseline, by seed, on the seeds that all three share.
+        method_differences: differences of the method to the baseline, on the seeds that method, oracle and baseline
+            share.
         oracle_differences: differences of the oracle to the baseline, on the same seeds.
         min_headroom: minimum headroom, in the metric's unit.
     """

@@ -34,7 +34,7 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
 
     Args:
         differences: differences of the methods to the baseline; those without a test are ignored.
-        rules: level of the tests, and the difference that is worth detecting.
+        rules: significance level of the tests, and the difference that is worth detecting.
     """
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
@@ -51,7 +51,7 @@ def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | No
     Args:
         std: standard deviation of the paired differences, in the unit of `effect_size`.
         effect_size: true difference; 0 for a metric without a relevant difference, for which the result is None.
-        alpha: level of the two-sided test.
+        alpha: significance level of the two-sided test.
     """
     if not math.isfinite(std) or not effect_size:
         return None
@@ -85,7 +85,7 @@ def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float
     Args:
         std: standard deviation of the paired differences; the result is NaN if it is not finite.
         n: number of seeds.
-        alpha: level of the two-sided test.
+        alpha: significance level of the two-sided test.
     """
     from statsmodels.stats.power import TTestPower
 

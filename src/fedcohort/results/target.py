@@ -240,7 +240,7 @@ def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
     Args:
         speed_up: the speed-up over the baseline.
         p: its p-value after the correction for several tests.
-        rules: level, smallest speed-up and number of seeds of a verdict.
+        rules: significance level, smallest speed-up and number of seeds of a verdict.
     """
     if not speed_up.is_target_reached:
         return UNREACHED

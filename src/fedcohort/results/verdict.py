@@ -77,7 +77,7 @@ def name_verdict(mean_difference: float, p: float, p_equivalent: float, n: int, 
         p: p-value of the difference after the correction for several tests; NaN without a test.
         p_equivalent: p-value of the two one-sided tests of equivalence.
         n: number of paired seeds.
-        rules: level, minimum effect and number of seeds.
+        rules: significance level, minimum effect and number of seeds.
     """
     if n < rules.seeds:
         return TOO_FEW_SEEDS
@@ -92,7 +92,7 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
     Args:
         difference: difference to the baseline.
         p: its p-value after the correction for several tests.
-        rules: level, minimum effect, margin and number of seeds.
+        rules: significance level, minimum effect, margin and number of seeds.
     """
     if difference.n_diverged:
         return DIVERGED

@@ -30,8 +30,8 @@ class ClosedRound:
         dispatch: decisions before the training.
         outcome: time at which the round closes, and the units of work that each selected client has completed by then.
         arrived_jobs: jobs that end before the round closes.
-        jobs_in_flight: jobs that end in a later round; none unless the deadline `carries` them. The models that this
-            round's jobs received are added before the server steps.
+        jobs_in_flight: jobs that end in a later round; none unless the deadline `carries` them. The model that this
+            round's jobs received is added to them before the server's step.
         dropped_jobs: jobs that are lost.
         processed_samples: samples in all mini-batches of each job that arrives, [m].
         staleness_discounts: factor of the weight of each job that arrives, by its staleness, [m].

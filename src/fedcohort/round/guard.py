@@ -104,7 +104,7 @@ def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def prefix_errors_with_component(component: object) -> Iterator[None]:
-    """Put the name of `component` in front of the fedcohort errors that its choices cause in a `with` block."""
+    """Put the name of `component` in front of each fedcohort error that is raised in a `with` block."""
     try:
         yield
     except FedcohortError as error:

@@ -35,7 +35,7 @@ class Jobs(ReadOnly):
         announced_s: deadline that was announced to the client, in seconds after its start; inf without one, [m].
         expected: expected timing on all of the client's samples, including forward passes before and after training.
         rows: positions of the samples that the client trains on, None for all.
-        losses: losses of the client's samples before the training, in nats; None for a client that keeps no list.
+        losses: losses of the client's samples before the training, in nats; None for a client that keeps no losses.
         timing: seconds of the phases of the job without absences.
         duration_s: seconds from the start to the answer, with absences, [m].
     """

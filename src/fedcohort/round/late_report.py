@@ -26,8 +26,8 @@ def add_late_columns(cohort_columns: Mapping[str, ClientColumn], closed_round: C
     late_columns = {"units": late_jobs.units, "units_asked": late_jobs.assigned, "finish_s": late_jobs.duration_s}
     columns = dict(cohort_columns)
     for k, v in late_columns.items():
-        cohort_ids, cohort_values = cohort_columns[k]
-        columns[k] = (np.concatenate([np.asarray(cohort_ids), late_jobs.client]), np.concatenate([cohort_values, v]))
+        cohort_ids, cohort_column = cohort_columns[k]
+        columns[k] = (np.concatenate([np.asarray(cohort_ids), late_jobs.client]), np.concatenate([cohort_column, v]))
     in_flight_ids = closed_round.jobs_in_flight.jobs.client
     sent_jobs = closed_round.dispatch.jobs.merge_jobs(refill_jobs)
     return {

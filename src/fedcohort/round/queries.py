@@ -125,7 +125,7 @@ class Queries:
             probes: the queries.
             available_ids: sorted ids of the clients that can be queried.
             round: number of the round.
-            ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
+            ready_share: function that returns the share of a time slot in which each client is ready (`signal.access`).
 
         Raises:
             FedcohortError: two queries are for the same signal, or one of them is invalid.
@@ -147,7 +147,7 @@ class Queries:
             probe: the query.
             available_ids: sorted ids of the clients that can be queried.
             round: number of the round.
-            ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
+            ready_share: function that returns the share of a time slot in which each client is ready (`signal.access`).
 
         Raises:
             UndeclaredSignal: the selector does not declare the signal.

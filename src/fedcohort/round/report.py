@@ -83,7 +83,8 @@ def _make_round_facts(
 ) -> ClientFacts:
     """Return the per-client columns of a round without those of an evaluation.
 
-    Before the first round, when `closed_round` and `arrivals` are None, these are the signals that clients registered.
+    Before the first round, when `closed_round` and `arrivals` are None, these are the signals that clients sent when
+    they registered.
     `run_setup` has the objects of the run; `server_state` is the server's state.
     """
     if closed_round is None or arrivals is None:

@@ -61,7 +61,7 @@ class Settings:
         window_s: virtual seconds between a round's end and the next selection.
         update_limit: an update is excluded if its norm exceeds this factor times (1 + norm of the model).
         store_limit_gb: gigabytes of clients' vectors above which these are stored in files.
-        engine: the engine that trains clients, or "auto".
+        engine: implementation of local training, such as "vectorised", or "auto".
         slices: parts of a round, for finer progress bars.
         bn_var: "plain" to average batch-norm variances directly, "moments" by second moments.
         closed_form: whether chains of linear and ReLU layers are trained with hand-written gradients.

@@ -39,8 +39,8 @@ class RunSetup:
         server: the global model; its network is the `network` of the constructor.
         federation: data of the run, with the labels on which attackers train; `true_federation` has the true labels.
         average: the average of the global model over rounds, which is evaluated.
-        engine: the engine that trains clients.
-        engine_reason: description of the engine and why it was chosen.
+        engine: the implementation of local training.
+        engine_reason: description of this implementation and why it was chosen.
     """
 
     def __init__(

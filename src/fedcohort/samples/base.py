@@ -32,8 +32,8 @@ class SampleRequest(ReadOnly):
         unit_s: expected virtual seconds of one unit of work (an epoch or a step) on all n samples.
         units: number of units of work that the server requests.
         batch: samples in a mini-batch, at most n.
-        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if the client keeps no list of
-            losses (`Samples.keeps_losses`), or has not computed the list yet.
+        losses: last known cross-entropy of each sample in nats, float64 [n]; empty if the client keeps no losses
+            (`Samples.keeps_losses`), or has not computed them yet.
         rng: function that takes a purpose and returns the client's random generator for this round.
     """
 
@@ -55,10 +55,10 @@ class Samples(Component, Protocol[S]):
         uses_all_samples: whether all clients train on all of their samples, so that `choose` is not called.
         is_foreseeable: whether `choose` depends on the request's n and rng only, so that any client's samples of a
             round are known before the round is planned (`round.sampling.predict_chosen_samples`).
-        keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
-            forward pass of the global model over all of its samples. Later the losses in the first local epoch replace
-            it, in each round in which the client's update arrives.
-        reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that
+        keeps_losses: whether clients keep the last loss of each of their samples. A client without losses computes them
+            with a forward pass of the global model over all of its samples. Later the losses in the first local epoch
+            replace them, in each round in which the client's update arrives.
+        reports_losses: whether `report_losses` returns the signals `loss_low` and `loss_high`; otherwise a run that
             reads these signals is rejected.
         needs: names of the signals that `observe` reads.
         bytes_down: bytes that each client receives in addition to the model and the deadline.
@@ -93,10 +93,10 @@ class Samples(Component, Protocol[S]):
         """Return the sample selection's state before round 0; `population` has sizes and static signals."""
 
     def keeps_list(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client keeps a list of losses, bool [clients].
+        """Return whether each client keeps the last losses of its samples, bool [clients].
 
         Args:
-            state: the server's state.
+            state: the server's state of the sample selection.
             n_samples: training samples of each client, [clients].
         """
         return np.full(len(n_samples), self.keeps_losses)
@@ -106,7 +106,7 @@ class Samples(Component, Protocol[S]):
         """Return the samples to train on: sorted positions in [0, n), at least one.
 
         Args:
-            state: the server's state, of which the client knows the threshold.
+            state: the server's state of the sample selection. A client reads only the loss threshold in it, if any.
             request: what the client knows of its samples and its work.
         """
 
@@ -114,9 +114,9 @@ class Samples(Component, Protocol[S]):
         """Return a client's reports about its sample losses after training, by name of the signal.
 
         Args:
-            state: the server's state, of which the client knows the threshold.
+            state: the server's state of the sample selection. A client reads only the loss threshold in it, if any.
             request: the information by which the client chose its samples.
-            losses: the client's list of losses after training, in nats, [n].
+            losses: last known loss of each of the client's samples, after its training, in nats, [n].
         """
         return {}
 

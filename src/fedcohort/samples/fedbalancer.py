@@ -45,8 +45,8 @@ class FedBalancer(LossThreshold):
         """Return the positions, [m], of the samples to train on (Alg. 1): mainly those above the loss threshold.
 
         Args:
-            state: the server's state, with the threshold.
-            request: the client's losses, and its time.
+            state: the server's state, with the loss threshold.
+            request: the losses of the client's samples, the deadline, and the expected times of its job.
         """
         n_samples_in_time = self._count_samples_in_time(request)
         if n_samples_in_time >= request.n:
@@ -56,7 +56,10 @@ class FedBalancer(LossThreshold):
         return draw_around_threshold(is_above_threshold, n_drawn, self.p, request.rng("samples"))
 
     def _count_samples_in_time(self, request: SampleRequest) -> int:
-        """Return the number of samples on which the client of `request` can do all its work before the deadline."""
+        """Return the number of samples on which the client can do all requested epochs before the deadline.
+
+        `request` has the deadline and the expected times of the client's job.
+        """
         training_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         mini_batch_s = request.unit_s * request.batch / request.n
         n_batches = max(0.0, training_s / (request.units * mini_batch_s)) if mini_batch_s > 0 else math.inf

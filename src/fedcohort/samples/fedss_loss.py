@@ -33,10 +33,10 @@ from fedcohort.types import Ids, Population
 class FedssLoss(Samples[float]):
     """FedSS with losses, a sample selection: clients with many samples train on those with the largest losses.
 
-    Its state is the smallest number of samples with which a client trains on a part of them.
+    Its state is a number of samples: a client with so many or more trains on a part of them, others on all.
 
     Attributes:
-        percentile: percentile, in [0, 100], of the clients' numbers of samples that sets this number.
+        percentile: percentile, in [0, 100], of the clients' numbers of samples, which is this number.
     """
 
     percentile: float
@@ -53,10 +53,10 @@ class FedssLoss(Samples[float]):
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client trains on a part of its samples, and so keeps a list of losses, bool [clients].
+        """Return whether each client trains on a part of its samples, and so keeps their losses, bool [clients].
 
         Args:
-            state: smallest number of samples with which a client trains on a part of them.
+            state: number of samples from which on a client trains on a part of them.
             n_samples: training samples of each client, [clients].
         """
         return n_samples >= state
@@ -65,8 +65,8 @@ class FedssLoss(Samples[float]):
         """Return the positions, [m], of the samples with the largest losses; all of a client with few samples.
 
         Args:
-            state: smallest number of samples with which a client trains on a part of them.
-            request: the client's losses.
+            state: number of samples from which on a client trains on a part of them.
+            request: the losses of the client's samples.
         """
         if request.n < state:
             return np.arange(request.n)

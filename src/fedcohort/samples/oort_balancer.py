@@ -39,7 +39,7 @@ BATCH_REQUIREMENT = Requirement(
 
 @dataclass(frozen=True)
 class OortBalancer(LossThreshold):
-    """OortBalancer, a sample selection: the mini-batches of Oort's clients are drawn around a loss threshold.
+    """OortBalancer, a sample selection: Oort's mini-batches, of which a share is drawn above a loss threshold.
 
     Its options are those of `LossThreshold`.
     """
@@ -50,8 +50,8 @@ class OortBalancer(LossThreshold):
         """Return the positions, [m], of as many samples as the steps take; all positions if the client has fewer.
 
         Args:
-            state: the server's state, with the threshold.
-            request: the client's losses, its steps and its mini-batch.
+            state: the server's state, with the loss threshold.
+            request: the losses of the client's samples, its number of steps and the size of its mini-batches.
         """
         n_drawn = request.units * request.batch
         if n_drawn >= request.n:

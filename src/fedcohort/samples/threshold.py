@@ -123,9 +123,9 @@ class LossThreshold(Samples[State]):
         number of all losses are reported, too.
 
         Args:
-            state: the server's state, of which the client knows the threshold.
+            state: the server's state; the client reads only the loss threshold.
             request: the information by which the client chose its samples.
-            losses: the client's list of losses after training, in nats, [n].
+            losses: last known loss of each of the client's samples, after its training, in nats, [n].
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)

@@ -87,7 +87,7 @@ class HcsFed(Selector[State]):
         variant: "paper" queries sketches of the first gradients once; "feddiverse_paper" takes the updates of round 0.
         strata: number of strata; None for the variant's default, at most the cohort.
         rate: length of a sketch relative to the gradient.
-        compress: kind of sketch (`maths/sketch.py`).
+        compress: kind of sketch (`maths/sketch.py`), "values" or "shared_projection".
         agg: weights of the updates: "fedavg" keeps the aggregator's, "stratified" takes those of the strata.
         recluster: rounds between queries of all clients, None for a single query.
     """

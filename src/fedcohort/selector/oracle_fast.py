@@ -20,7 +20,9 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleFast(PoolSelector):
-    """A selector of the clients with the shortest expected jobs; the score is minus the duration in seconds.
+    """A selector of the clients with the shortest expected jobs, which no server can know (an oracle).
+
+    A client's score is minus the expected duration of its job, in seconds.
 
     Attributes:
         share: share of the available clients, the fastest ones, that cohorts are drawn from.

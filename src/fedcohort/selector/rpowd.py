@@ -82,8 +82,9 @@ class RPowD(CandidateOptions, Selector[State]):
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of loss_at=start, sent to the clients that `select` will choose; () for loss_at=path.
+        """Return the query for the loss of the round's global model, if loss_at=start; () for loss_at=path.
 
+        It is sent to the clients that `select` will choose.
         The choice is made in advance with a copy of the round's random generator. Clients answer during their training.
         """
         if self.loss_at == "path":

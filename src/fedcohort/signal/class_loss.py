@@ -1,8 +1,8 @@
 """class_loss: number of training samples and loss of w_t on them, class by class (`fedcohort diagnose`).
 
 Labels are those that the client has, wrong ones included. A row has 3C + 1 numbers for C classes: the numbers of
-samples [C], the sums of their losses [C], the sums of their squared losses [C], and a sum over all samples. That is of
-the mean loss that the other C - 1 labels would have. A loss is -ln p, at most 12 nats, whatever objective the run has.
+samples [C], the sums of their losses [C], and the sums of their squared losses [C]. The last number is the sum over all
+samples of the mean loss that the other C - 1 labels would have. A loss is -ln p, at most 12 nats, for any objective.
 
 With the last number a server learns how many nats a wrong label costs, so that losses become rates
 (`diagnosis/excess_loss.py`).

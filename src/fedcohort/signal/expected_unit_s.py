@@ -1,4 +1,4 @@
-"""expected_unit_s: expected virtual seconds of one unit of a client's local work, from its device profile."""
+"""expected_unit_s: expected virtual seconds of one epoch or step of a client's local work, from its device profile."""
 
 from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Static

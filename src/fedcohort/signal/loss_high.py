@@ -1,4 +1,4 @@
-"""loss_high: the 80th percentile of a client's list of losses, LHigh in FedBalancer (Sec. 3.2.2), as reported."""
+"""loss_high: the reported 80th percentile of a client's sample losses, LHigh in FedBalancer (Sec. 3.2.2)."""
 
 from fedcohort.component import LOSS_LISTS
 from fedcohort.signal.base import Reported

@@ -1,4 +1,4 @@
-"""loss_low: the smallest loss of a client's list, LLow in FedBalancer (Sec. 3.2.2), as reported."""
+"""loss_low: the reported smallest loss of a client's samples, LLow in FedBalancer (Sec. 3.2.2)."""
 
 from fedcohort.component import LOSS_LISTS
 from fedcohort.signal.base import Reported

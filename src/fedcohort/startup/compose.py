@@ -30,7 +30,7 @@ class Composition:
     Attributes:
         config: plain data, with all interpolations resolved.
         choices: the choice in each group; the key of a component inside another one is its path (`objective.base`). The
-            key `heterogeneity` is missing if other options change a value that this preset sets.
+            key `heterogeneity` is missing if an option that this choice sets has another value.
         overrides: the overrides as typed.
     """
 
@@ -99,7 +99,8 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         overrides: the overrides as typed.
 
     Raises:
-        OptionError: for a value that is missing or can't be resolved, and for an override of an option of a preset.
+        OptionError: for a value that is missing or can't be resolved, and for an override of an option of the node
+            `heterogeneity`, a choice that only sets options elsewhere.
     """
     try:
         config: dict[str, Any] = {str(k): _resolve_interpolations(cfg[k]) for k in cfg if k != "hydra"}
@@ -125,7 +126,10 @@ def _resolve_interpolations(value: object) -> object:
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
-    """Remove the preset's node from `config`, and its choice from `choices` if other options change its values."""
+    """Remove the node `heterogeneity`, a preset of options in other nodes, from `config`.
+
+    Its choice is removed from `choices` if an option that the preset sets has another value.
+    """
     nodes = config.pop(PRESET, None) or {}
     preset_options = nodes.pop("sets", {})
     for group in nodes:
@@ -135,7 +139,10 @@ def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
 
 
 def _has_values(config: object, preset: object) -> bool:
-    """Return whether each option in `preset`, the options that a preset sets, has the same value in `config`."""
+    """Return whether each option in `preset`, those that a choice of `heterogeneity` sets, has this value in `config`.
+
+    Both are nodes of options by name, at any depth.
+    """
     if not isinstance(preset, Mapping):
         return config == preset
     return isinstance(config, Mapping) and all(_has_values(config.get(k), v) for k, v in preset.items())

@@ -47,10 +47,10 @@ def fit(
         loop: the loop over the rounds, with the components.
         network: the network to train.
         run_observers: observers and callbacks.
-        program_tasks: connects the tasks of the run, one on each of its machines.
+        program_tasks: connects the processes of a run on several machines.
         sweep_id: id of the sweep that the run belongs to, or None.
-        run_folder: the run's folder in the first task; None in the tasks of the other machines. These return None if
-            the first task has nothing to train.
+        run_folder: the run's folder in the first of these processes; None in the others. These return None if the first
+            one has nothing to train.
 
     Raises:
         FedcohortError: training fails.

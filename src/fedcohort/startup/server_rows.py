@@ -15,8 +15,8 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     """Return the sorted positions, [n], of the server's validation samples: a share of each class, rounded up or down.
 
     Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
-    is lower if owners have too few samples: at most two rows of a class replace rows of other classes. No row is
-    drawn if the dataset has a validation split.
+    is lower if natural clients have too few samples: at most two rows of a class replace rows of other classes. No row
+    is drawn if the dataset has a validation split.
 
     Args:
         raw: the dataset.
@@ -24,7 +24,7 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
         rng: random generator.
 
     Raises:
-        DataError: no owner has enough samples.
+        DataError: no natural client has enough samples.
     """
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)

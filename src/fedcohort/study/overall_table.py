@@ -6,8 +6,8 @@ from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.verdict import judge_difference, sign_of_verdict
 from fedcohort.study.definition import Study
-from fedcohort.study.formats import SIGN_MARKS, Format, format_rank
 from fedcohort.study.method_ranks import Ranks
+from fedcohort.study.number_formats import SIGN_MARKS, Format, format_rank
 from fedcohort.study.page_tables import make_table
 from fedcohort.study.verdict import Verdict
 

@@ -17,7 +17,7 @@ from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.formats import Format, join_first_texts
+from fedcohort.study.number_formats import Format, join_first_texts
 from fedcohort.study.page_data import (
     BETTER_KIND,
     NO_GAIN_KIND,
@@ -110,10 +110,11 @@ def render_page(studies: Path) -> str:
     title_by_study = {folder.name: _read_title(folder) for folder in study_folders if rows_by_study[folder.name].empty}
     overview_frames = [frame.assign(study=name) for name, frame in rows_by_study.items()]
     rows = pd.concat(overview_frames or [_read_overview_csv(studies / OVERVIEW_FILE)])
-    tests = _adjust_p_over_studies(studies, sorted(name for name, frame in rows_by_study.items() if not frame.empty))
-    tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < SIGNIFICANCE_LEVEL)
-    tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
-    rows = rows.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
+    study_names = sorted(name for name, frame in rows_by_study.items() if not frame.empty)
+    significance_tests = _adjust_p_over_studies(studies, study_names)
+    significance_tests["is_sure"] = (significance_tests["sign"] == "1") & (significance_tests["p"] < SIGNIFICANCE_LEVEL)
+    test_counts = significance_tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
+    rows = rows.join(test_counts, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
     rows = rows.assign(
         size=rows["largest"].astype(float),
         n_seeds=rows["seeds"].replace("", "0").astype(int),
@@ -126,7 +127,7 @@ def render_page(studies: Path) -> str:
         "studies.md.j2",
         by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in setting_kinds},
         counts=_count_settings_by_kind(rows),
-        tests=len(tests),
+        tests=len(significance_tests),
         settings=len(rows),
         names=sorted(set(rows["study"])),
         without_page={name: title for name, title in title_by_study.items() if title},
@@ -164,9 +165,9 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     test_columns = ["study", "cell", "role", "diff_p", "sign"]
     numbers_frames = [pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in names]
     numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
-    tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
-    tests = tests[(tests["role"] == METHOD) & (tests["diff_p"] != "")]
-    return tests.assign(p=adjust_p_by_holm(tests["diff_p"].astype(float).tolist()))
+    significance_tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
+    significance_tests = significance_tests.query("role == @METHOD and diff_p != ''")
+    return significance_tests.assign(p=adjust_p_by_holm(significance_tests["diff_p"].astype(float).tolist()))
 
 
 def _count_settings_by_kind(rows: "pd.DataFrame") -> dict[str, int]:

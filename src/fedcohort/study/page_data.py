@@ -12,8 +12,8 @@ from fedcohort import units
 from fedcohort.results.target import judge_speed_up
 from fedcohort.results.verdict import FASTER, adjust_p_by_family
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, find_clock_limit, format_method
-from fedcohort.study.formats import format_range
 from fedcohort.study.measure import N_COMPARED_ROUNDS
+from fedcohort.study.number_formats import format_range
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import compare_with_references

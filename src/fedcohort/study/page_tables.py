@@ -7,7 +7,7 @@ from fedcohort import units
 from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
+from fedcohort.study.number_formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
 from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, Verdict
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell

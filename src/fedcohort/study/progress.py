@@ -7,7 +7,7 @@ from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import provenance
 from fedcohort.report.render import render
 from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, format_method
-from fedcohort.study.formats import format_count
+from fedcohort.study.number_formats import format_count
 from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results

@@ -16,10 +16,10 @@ from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLE_GROUP, REFERENCE_GROUP, describe_method, name_method
 from fedcohort.results.metric import label_metric
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study import mean_tables, overview, page_data, page_tables
+from fedcohort.study import mean_tables, number_formats, overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
-from fedcohort.study.formats import Format, choose_format, find_cost_ratios, format_range, format_share, summarise_power
 from fedcohort.study.judge import judge_study
+from fedcohort.study.number_formats import Format
 from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
@@ -33,10 +33,10 @@ PAGE_FILES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
 TEMPLATE_FUNCTIONS = {
     "p": format_p,
-    "share": format_share,
-    "power": summarise_power,
-    "costs": find_cost_ratios,
-    "span": format_range,
+    "share": number_formats.format_share,
+    "power": number_formats.summarise_power,
+    "costs": number_formats.find_cost_ratios,
+    "span": number_formats.format_range,
 }
 
 
@@ -49,7 +49,7 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
     disk.check_output_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
     verdict, speeds = judge_study(study, results), measure_speed_ups(study, results)
-    fmt = choose_format(study, study.metric)
+    fmt = number_formats.choose_format(study, study.metric)
     difference_tables = page_tables.make_difference_tables(study, verdict, fmt)
     speed_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
@@ -169,7 +169,7 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     dataset_texts = [f"dataset {o.split('=')[1]}" for o in study.common if o.startswith("dataset=")]
-    seed_range = format_range(method.value.n for method in verdict.methods)
+    seed_range = number_formats.format_range(method.value.n for method in verdict.methods)
     subtitle = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))

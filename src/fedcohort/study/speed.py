@@ -14,8 +14,8 @@ from fedcohort.results.compare_cost import compare_axis_costs, compute_relative_
 from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
-from fedcohort.study.formats import SIGN_MARKS, join_first_texts
 from fedcohort.study.judge import target_cost
+from fedcohort.study.number_formats import SIGN_MARKS, join_first_texts
 from fedcohort.study.page_tables import format_few_seeds, format_method_label, format_target, make_table, split_settings
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results

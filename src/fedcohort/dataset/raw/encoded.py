@@ -20,12 +20,12 @@ class EncodedImage:
     """A row of a table of images to write: an image file and the values of the columns besides `image`, in their order.
 
     Attributes:
-        part_name: part of the dataset that the row belongs to: "train", "test" or "valid".
+        split_name: part of the dataset that the row belongs to: "train", "test" or "valid".
         file: path of the image file.
         column_values: values of the other columns.
     """
 
-    part_name: str
+    split_name: str
     file: Path
     column_values: tuple[int | str | bool, ...]
 
@@ -40,8 +40,8 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: P
         width: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
     table_pieces = []
-    for part_name in ("train", "valid", "test"):
-        part_images = [image for image in images if image.part_name == part_name]
+    for split_name in ("train", "valid", "test"):
+        part_images = [image for image in images if image.split_name == split_name]
         for piece_start in range(0, len(part_images), ROWS_PER_PIECE):
             piece_images = part_images[piece_start : piece_start + ROWS_PER_PIECE]
             digest = hashlib.blake2b(f"{width} {names}".encode(), digest_size=16)
@@ -50,7 +50,7 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: P
                 digest.update(f"{file.relative_to(raw_dir)} {file_version(file)} {piece_image.column_values}".encode())
             read_bytes = partial(_read_image_bytes, width=width)
             make_piece_table = partial(make_image_table, piece_images, tuple(names), raw_dir, read_bytes)
-            table_pieces.append(Piece(part_name, digest.hexdigest(), make_piece_table))
+            table_pieces.append(Piece(split_name, digest.hexdigest(), make_piece_table))
     return table_pieces
 
 

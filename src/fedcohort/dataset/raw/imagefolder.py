@@ -57,12 +57,12 @@ def list_images_by_part(raw_dir: Path) -> dict[str, list[EncodedImage]]:
             f"{raw_dir} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"
         )
     images_by_part: dict[str, list[EncodedImage]] = {}
-    for part_name, part_folder in part_folders:
-        images_by_part[part_name] = []
+    for split_name, part_folder in part_folders:
+        images_by_part[split_name] = []
         for folder in list_subfolders(raw_dir, part_folder):
             image_files = find_images(raw_dir, folder)
-            images_by_part[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in image_files]
-        if not images_by_part[part_name]:
+            images_by_part[split_name] += [EncodedImage(split_name, file, (folder.name,)) for file in image_files]
+        if not images_by_part[split_name]:
             raise DataError(
                 f"{part_folder} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected"
             )

@@ -80,11 +80,11 @@ def write_tables(
         files_by_part.setdefault(piece.part, []).append(piece_file)
         on_piece(piece.part, piece_number + 1, len(pieces))
     row_count_by_part = {
-        part_name: _join_piece_files(piece_files, work_folder / f"{part_name}.parquet", unique_column)
-        for part_name, piece_files in files_by_part.items()
+        split_name: _join_piece_files(piece_files, work_folder / f"{split_name}.parquet", unique_column)
+        for split_name, piece_files in files_by_part.items()
     }
-    for part_name in missing_part_names:
-        os.replace(work_folder / f"{part_name}.parquet", out_folder / f"{part_name}.parquet")
+    for split_name in missing_part_names:
+        os.replace(work_folder / f"{split_name}.parquet", out_folder / f"{split_name}.parquet")
     with disk.replace_atomically(out_folder / PREPARED_RECORD_FILE) as draft_path:
         draft_path.write_text(json.dumps({"plan": plan_digest, "rows": row_count_by_part}) + "\n")
     shutil.rmtree(work_folder)
@@ -113,7 +113,7 @@ def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, i
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         prepared_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
         if prepared_record["plan"] == plan_digest:
-            return {str(part_name): int(n_rows) for part_name, n_rows in prepared_record["rows"].items()}
+            return {str(split_name): int(n_rows) for split_name, n_rows in prepared_record["rows"].items()}
     problem_text = "holds data that were prepared from another source or with other options: name another folder"
     raise DataError(f"{out_folder} {problem_text}")
 

@@ -17,7 +17,7 @@ from fedcohort.host import memory
 from fedcohort.paths import expand_home
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
-PART_NAMES = ("train", "test", "valid")
+SPLIT_NAMES = ("train", "test", "valid")
 
 
 def find_files_by_part(path: str) -> dict[str, Path]:
@@ -35,7 +35,7 @@ def find_files_by_part(path: str) -> dict[str, Path]:
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_data_folder(path)
-    files = {part_name: table for part_name in PART_NAMES if (table := find_part_file(path, part_name)) is not None}
+    files = {split_name: table for split_name in SPLIT_NAMES if (table := find_part_file(path, split_name)) is not None}
     if "train" in files:
         return files
     if files.get("test") != folder / "test.parquet" and _holds_one_table(folder):
@@ -81,19 +81,19 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
     has_test_part = "test" in (image_frames or files)
     if has_test_part and cuts_test_part:
         test_file = files.get("test", Path(path) / "test")
-        problems.add_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
+        problems.append_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
     elif not has_test_part and not cuts_test_part:
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
         remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
-        problems.add_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
+        problems.append_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
-    for part_name in PART_NAMES:
-        is_part_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[part_name]
-        if is_part_read and part_name in (image_frames or files):
+    for split_name in SPLIT_NAMES:
+        is_part_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[split_name]
+        if is_part_read and split_name in (image_frames or files):
             with problems.collect_errors():
-                frames.append(image_frames[part_name] if image_frames else read_table(files[part_name], decimal))
+                frames.append(image_frames[split_name] if image_frames else read_table(files[split_name], decimal))
     if frames and not image_frames:
         train_file, train_notes = files["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
@@ -110,9 +110,9 @@ def read_image_frames(folder: Path) -> dict[str, Frame]:
     Raises `DataError` if a part has no images, `OptionError` if the images need more memory than is available.
     """
     frames = {}
-    for part_name, images in imagefolder.list_images_by_part(folder).items():
+    for split_name, images in imagefolder.list_images_by_part(folder).items():
         n_image_bytes = sum(image.file.stat().st_size for image in images)
         memory.require_memory(n_image_bytes, f"dataset.path: {folder} with {len(images):,} images", RESIZE_ADVICE)
         image_table = make_image_table(images, ("label",), folder, lambda image: image.file.read_bytes())
-        frames[part_name] = Frame(str(folder / part_name), image_table)
+        frames[split_name] = Frame(str(folder / split_name), image_table)
     return frames

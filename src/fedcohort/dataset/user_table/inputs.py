@@ -11,7 +11,7 @@ from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
 
 MAX_AUTO_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
-PART_NAMES = ("training", "test", "validation")
+SPLIT_NAMES = ("training", "test", "validation")
 
 
 def read_inputs(
@@ -133,7 +133,7 @@ def fill_gaps(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     missing_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
     fill_note = ""
     if any(missing_counts):
-        count_texts = [f"{n} {part_name}" for n, part_name in zip(missing_counts, PART_NAMES, strict=False)]
+        count_texts = [f"{n} {split_name}" for n, split_name in zip(missing_counts, SPLIT_NAMES, strict=False)]
         count_text = ", ".join(count_texts[:-1]) + f" and {count_texts[-1]}"
         fill_note = f"{count_text} cells filled with the means of the training rows"
     return [np.where(np.isnan(part_inputs), feature_means, part_inputs) for part_inputs in input_parts], fill_note

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,14 +70,15 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell])]
     figure_name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
     baseline_name, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
-    groups = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
-    has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and len(set(groups.values())) > 1]
+    group_by_cell = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
+    n_groups = len(set(group_by_cell.values()))
+    has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and n_groups > 1]
     interval_rows = []
     for cell in drawn_cells:
         cell_result = table.results[cell]
         estimate: Mean = cell_result.difference if cells and cell_result.difference is not None else cell_result.mean
         lower_end, upper_end = estimate.low * unit.factor, estimate.high * unit.factor
-        group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
+        group = ", ".join(compress((cell[0], group_by_cell[cell]), has_parts))
         sign, has_other_options = sign_of_verdict(cell_result.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
         verdict_text = _format_verdict(cell_result, baseline_name, has_other_options=has_other_options)
@@ -199,7 +201,10 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 
 
 def _label_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
-    """Return factor and label of each horizontal axis that all runs logged, by name; `curves` has their evaluations."""
+    """Return the factor to the shown unit and the label of each horizontal axis, by name: rounds and logged costs.
+
+    `curves` has the runs' evaluations; a cost that some run did not log is left out.
+    """
     runs = [run.costs for run_by_seed in curves.values() for run in run_by_seed.values()]
     run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))
     label_by_axis = {ROUNDS_AXIS: (1.0, "communication round")} if curves else {}

@@ -34,7 +34,7 @@ COST_FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def count_decimals(half_widths: Sequence[float]) -> int:
-    """Return the number of decimals, from one to six, that shows two digits of the median of `half_widths`."""
+    """Return the number of decimals, 1 to 6, that shows two digits of the median of the intervals' `half_widths`."""
     finite_widths = sorted(half_width for half_width in half_widths if math.isfinite(half_width) and half_width > 0)
     return min(max(1 - math.floor(math.log10(finite_widths[len(finite_widths) // 2])), 1), 6) if finite_widths else 1
 
@@ -122,7 +122,7 @@ def make_result_table(answer: Answer) -> Table:
 
 
 def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """Return the columns that name setting and condition, by heading; marks follow the name of a condition.
+    """Return the columns that name setting and condition, by heading; oracles and runs with other options are marked.
 
     `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
     """
@@ -142,7 +142,7 @@ def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
 
 
 def make_result_frame(answer: Answer) -> "pd.DataFrame":
-    """Return the content of the CSV file of `answer`: one row per setting, condition and metric, in its own unit."""
+    """Return the CSV content of `answer`: one row per setting, condition and metric; accuracies are in [0, 1]."""
     import pandas as pd
 
     rows = []

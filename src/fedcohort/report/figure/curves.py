@@ -130,7 +130,7 @@ def list_measured_values(metrics: "pd.DataFrame", metric: str) -> "pd.Series[flo
 
 
 def choose_window_rounds(metrics: "pd.DataFrame") -> int:
-    """Return the window of the moving mean, in rounds; 1, without a mean, for 300 points or fewer.
+    """Return over how many rounds curves are averaged: 1 (not at all) for 300 evaluations or fewer, otherwise more.
 
     `metrics` has rounds as index and metrics as columns.
     """

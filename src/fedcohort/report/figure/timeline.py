@@ -138,8 +138,8 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     round = load_timed_round(history, timed_rounds[-1] if step is None else step)
     n_jobs = len(round.jobs)
     # at equal distances
-    shown_positions = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))
-    jobs = round.jobs.iloc[shown_positions]
+    shown_job_rows = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))
+    jobs = round.jobs.iloc[shown_job_rows]
     unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end_s))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.make_run_figure(info, describe_round(round), style.COLUMN, height)

@@ -148,7 +148,9 @@ class _RunMatcher:
         return dict(sorted(chosen_runs.items()))
 
     def find_atypical_cells(self, cells: RunsByCell) -> frozenset[Cell]:
-        """Record the options that differ between cells without being compared; return the cells of a minority.
+        """Record the options that differ between cells without being compared.
+
+        Returns the cells in which such an option has another value than in most cells of their setting.
 
         Budgets are compared seed by seed if the runs of a cell differ in them. `cells` has runs by cell and seed.
         """

@@ -207,7 +207,10 @@ def describe_matched_runs(runs_by_cell: RunsByCell, metric: str) -> list[str]:
 
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
-    """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
+    """Return notes on those of `runs` that a callback or a budget ended before their last round.
+
+    The comparison includes them, because they are finished.
+    """
     stopped_runs = [run for run in runs if not run.reached_limits]
     stopped_texts = [f"{label_run(r)} ({r.tags[ROUNDS_DONE]} of {r.params[ROUNDS]} rounds)" for r in stopped_runs]
     note_lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []

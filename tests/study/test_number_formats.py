@@ -1,7 +1,7 @@
 import math
 
 from fedcohort.results.difference import Mean
-from fedcohort.study.formats import Format, format_range
+from fedcohort.study.number_formats import Format, format_range
 
 
 def test_numbers_have_sign_unit_and_interval() -> None:
