@@ -76,7 +76,7 @@ class RoundContext(ReadOnly):
         units: number of local epochs (or steps) that each client trains by default.
         backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
         in_flight: sorted ids of the clients that still work on a job of an earlier round; they are not ready.
-        in_flight_s: virtual seconds until each client of `in_flight` is expected to answer, [len(in_flight)].
+        in_flight_s: virtual seconds until the update of each client of `in_flight` is expected, [len(in_flight)].
     """
 
     round: int

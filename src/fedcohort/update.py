@@ -54,7 +54,7 @@ class ClientUpdate(ReadOnly):
         duration: virtual seconds from the broadcast to the arrival of the update.
         loss_after: mean cross-entropy of the local model on all n_train samples, in nats; NaN if no component reads it.
         group: the clients that were trained in one batch with this one; None if its update must be formed.
-        loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.report_losses`).
+        loss_report: statistics of the losses of the client's samples, by signal (`samples.base.Samples.report_losses`).
     """
 
     client: int

@@ -55,7 +55,7 @@ def step_of_file(path: Path) -> int:
 
 
 def list_steps_in_table(table_path: Path) -> list[int]:
-    """Return the rounds whose rows the file `table_path` of the per-client table holds. Raises `DamagedFile`."""
+    """Return the rounds whose rows the file `table_path` holds; raise `DamagedFile` if it can't be read."""
     if table_path.name != TABLE_FILE:
         return [step_of_file(table_path)]
     with name_file_in_errors(table_path):

@@ -13,10 +13,10 @@ not measure the column.
     - selected, arrived: bool; the client was selected to train; its update arrived in time and is finite
     - score, part_*: score by which the selector ranked the client, in the selector's units, and its components
     - probability: selection probability, if the selector draws
-    - reward: reward of the client's last answer, for selectors that learn from rewards
+    - reward: reward of the client's last update, for selectors that learn from rewards
     - units: local epochs completed (steps if client.steps is set) by a selected client; 0 if it was late
     - units_asked: local epochs or steps requested of a selected client
-    - finish_s: virtual seconds from the broadcast to the answer, for the units completed; null if the client was late
+    - finish_s: virtual seconds from the broadcast to the update's arrival, for the units completed; null if it was late
     - down_s, infer_s: virtual seconds of the client's download and forward passes, with its absence
     - train_s, up_s: virtual seconds of its training and upload; of a late client, for the units requested
     - weight: weight of an arrived update in the aggregate. The weights add up to 1 if the aggregate is a mean, unlike

@@ -95,7 +95,7 @@ class LoggedSelector:
     def select(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, DrawLog]:
-        """Return the selector's queries in a logged round, its selection, and its draws for both.
+        """Return the selector's queries in a logged round, its selection, and the random draws behind both.
 
         Args:
             round: the round of the log.

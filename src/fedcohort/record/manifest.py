@@ -58,14 +58,14 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
 
 
 def check_file(file_path: Path) -> None:
-    """Raise `DamagedFile` if the file `file_path` is missing or differs, although its folder's manifest lists it."""
+    """Raise `DamagedFile` if the file `file_path`, listed in its folder's manifest, is missing or differs from it."""
     entries = _read_manifest(file_path.parent)
     if entries is not None and file_path.name in entries:
         _check_file_entries(file_path, entries[file_path.name])
 
 
 def check_all_files(folder: Path) -> None:
-    """Check every file in the manifest of `folder`. Raises `DamagedFile`."""
+    """Raise `DamagedFile` if a file in the manifest of `folder` is missing or has changed."""
     for name, entries in (_read_manifest(folder) or {}).items():
         _check_file_entries(folder / name, entries)
 

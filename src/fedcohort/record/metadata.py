@@ -103,7 +103,7 @@ def read_tags(folder: Path) -> dict[str, str]:
 def read_summary(folder: Path) -> dict[str, Any]:
     """Return the content of `summary.json`, the results of the run in `folder`; {} before its end.
 
-    Raises `DamagedFile`.
+    Raises `DamagedFile` if the file can't be read, or its digest is wrong.
     """
     summary_path = folder / "summary.json"
     manifest.check_file(summary_path)

@@ -25,7 +25,7 @@ class RunInfo:
         commit, dirty: commit of the running code, and whether files were changed since.
         versions: versions of Python and packages, by name.
         tags: texts by name: the run's sweeps (`sweep_id`), and the command or address that shows the tracked runs
-            (`tracking`). Others name the training engine with its reason, the data, and the signals of an oracle.
+            (`tracking`). Others name the implementation of local training, the data, and the signals of an oracle.
         n_train: number of training samples of each client, int64 [K].
         class_counts: number of training and validation samples by client and true class, int64 [K, n_classes]; [K, 1]
             if samples have no class or more than one.

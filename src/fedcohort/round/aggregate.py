@@ -132,7 +132,7 @@ class ServerStep:
     def _observe_round(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
     ) -> tuple[AggregationOverride | None, ServerState]:
-        """Return the selector's override of the weights, None without one, and the state after its observation.
+        """Return the selector's override of the weights, None without one, and the state after it observed the round.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state, with the
         failures of clients, before the observation.
@@ -161,7 +161,7 @@ class ServerStep:
         self.has_warned = True
 
     def _apply_step(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
-        """Apply the server's step if it is finite and short enough; return the final updates, and the next state.
+        """Apply the server's step if it is finite and within `update_limit`; return the final updates and next state.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state before the
         step.
@@ -181,7 +181,7 @@ class ServerStep:
         return final_updates, next_state
 
     def _store_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
-        """Add `new_vectors`, by name, to those that the store has of the client with id `client`."""
+        """Store `new_vectors`, by name, for the client with id `client`, next to its other stored vectors."""
         if new_vectors:
             self.store.commit_vectors(client, {**self.store.get_vectors(client), **new_vectors})
 
@@ -216,7 +216,7 @@ class ServerStep:
 
 
 def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> ServerState:
-    """Return `state` after the selection and the cost of `closed_round`, and with the hash of the ids in `arrivals`."""
+    """Return `state` with the selections and costs of `closed_round`, and with a new hash that covers `arrivals`."""
     dispatch = closed_round.dispatch
     selected_ids = closed_round.selection.clients
     return replace(

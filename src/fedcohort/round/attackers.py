@@ -52,7 +52,7 @@ class RoundAttack:
 
 
 class AttackedCollector(Collector):
-    """A collector of updates that replaces those of attackers, after all others have arrived.
+    """A collector of updates that replaces those of attackers by false ones, once all others have arrived.
 
     It keeps the attackers' updates until then, and the sums of the updates that attackers know.
 

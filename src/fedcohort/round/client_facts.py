@@ -60,8 +60,8 @@ class ClientFacts(Mapping[str, np.ndarray]):
     def clients_with_rows(self) -> Ids:
         """Sorted ids, int64 [rows], of the clients that have a row in the per-client table.
 
-        These clients have a flag other than `available`, or a value in a column outside the selector's ranking, or are
-        among the `MAX_RANKED_CLIENTS` highest-ranked ones.
+        They have a flag other than `available`, such as `selected`, or a value that is no score or probability of
+        selection. The `MAX_RANKED_CLIENTS` clients that the selector ranked highest have a row as well.
         """
         row_id_groups = [client_ids for fact, client_ids in self.ids_by_flag.items() if fact != "available"]
         for fact, (client_ids, values) in self.numeric_columns.items():

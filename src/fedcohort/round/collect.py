@@ -74,7 +74,7 @@ class Collector:
         self.means, self.variances = (buffer_positions.to(device) for buffer_positions in bn_positions)
 
     def add_update(self, update: ClientUpdate) -> None:
-        """Add `update`, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
+        """Add `update`, unless it is not finite or too long; updates of one `types.UpdateGroup` must be consecutive."""
         client_row, is_update_valid = self.row_of_client[update.client], self._is_update_valid(update)
         update_weight = float(self.weights[client_row])
         if update.group is not None and self.update_matrix is None:
@@ -131,7 +131,7 @@ class Collector:
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
     def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
-        """Return the sums over all ranks, which are the same on every rank.
+        """Return the round's updates, summed over all ranks; the result is the same on every rank.
 
         Args:
             reduce_sum: sums a tensor over ranks.

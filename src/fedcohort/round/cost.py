@@ -65,7 +65,7 @@ class CostModel:
         return self.plain_rates if is_fedavg else self.usual_rates
 
     def count_samples(self, clients: Ids, sample_rows: Sequence[Ids | None]) -> Ids:
-        """Return the number of samples that each of `clients` trains on, [n]; `sample_rows` has them, None for all."""
+        """Return how many samples each of `clients` trains on, [n]: those at `sample_rows`, or all for None."""
         n_train = self.federation.n_train[clients]
         return np.array([n_train[i] if r is None else len(r) for i, r in enumerate(sample_rows)], dtype=np.int64)
 
@@ -82,7 +82,7 @@ class CostModel:
         return count_sample_uses(n_samples, client.batch, self.merge_last_batch, work_units).astype(np.float64)
 
     def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
-        """Return the forward passes of `signal`, queried with `options`, at each of `clients`, [len(clients)]."""
+        """Return the cost of a query of `signal` with `options` for each of `clients`, in forward passes, [n]."""
         sample_offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
@@ -143,7 +143,7 @@ class CostModel:
             n_samples: samples that each client trains on, [n].
             forward_passes: forward passes before and after the training, [n].
             job_rates: costs of a client's job in the round.
-            up_bytes: bytes of the client's answer, [n].
+            up_bytes: bytes that the client uploads, [n].
             has_received_model: whether the client received the global model with a query of the same round.
             work_units: epochs or steps of each client, [n]; None for those of a whole job.
         """
@@ -161,7 +161,7 @@ class CostModel:
         )
 
     def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, [n_clients] each, by the names in `JOB_FACT_NAMES`.
+        """Return the expected seconds of every client's whole job and of its phases, [n_clients] each, by name.
 
         `draws` has the random numbers of the run.
         """
@@ -215,7 +215,7 @@ class CostModel:
 
         Each client receives the global model once, and once more for a signal that is made of clients' updates. A late
         client is charged for its full computation, but not for an upload. Excluded updates and updates for a signal are
-        charged for, too. A client that leaves before it answers is charged for its computation, but not for an answer.
+        charged for, too. A client that is away before it answers a query is charged for its computation only.
 
         Args:
             probes: the selector's queries.

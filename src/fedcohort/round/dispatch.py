@@ -63,7 +63,7 @@ class Dispatcher:
 
     @property
     def client_reports(self) -> ClientReports:
-        """The values that clients report under the run's attack."""
+        """The values that clients report, false ones from attackers, with the run's noise."""
         return self.queries.client_reports
 
     def dispatch(self, round: int, state: ServerState) -> Dispatch:
@@ -124,7 +124,7 @@ class Dispatcher:
             state: state of the server before the round.
             busy_jobs: jobs of clients that work, or whose update waits for the server's step.
             arrival_s: virtual second at which the other client finished.
-            refill_number: number of the refill in this round, from 1.
+            refill_number: how many clients have started during the round, this one included; it keys the draws.
         """
         draws = self.federation.draws(self.settings.seed, dispatch.round)
         ready_ids = self.clock.find_ready_clients_at(dispatch.ready_ids, arrival_s)
@@ -151,13 +151,13 @@ class Dispatcher:
         )
 
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
-        """Return the decisions `dispatch` with a uniform reference cohort as large as the selection with refills."""
+        """Return the decisions `dispatch` with a uniform reference cohort, as large as all selections of the round."""
         draws = self.federation.draws(self.settings.seed, dispatch.round)
         n_selected_clients = len(dispatch.selection.clients)
         return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected_clients, draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
-        """Return `ctx` without clients that have `busy_jobs` at second `now_s`, or failed repeatedly by `state`."""
+        """Return `ctx` without clients that have `busy_jobs` at second `now_s`, or failed repeatedly before."""
         ctx = withhold_busy_clients(ctx, busy_jobs, now_s)
         selector = self.components.selector
         return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
@@ -182,7 +182,7 @@ class Dispatcher:
         return selection, next_selector_state, logged_generator.finish()
 
     def _send_queries(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueryRecord:
-        """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer.
+        """Send the selector's queries from virtual second `start_s` on; clients that become unavailable do not answer.
 
         `selector_state` is the selector's state, `ctx` the context, and `draws` has the random numbers of the round.
         """

@@ -18,7 +18,7 @@ class QueryRecord:
 
     Attributes:
         probes: the queries, in the order of the selector.
-        answers_by_signal: answers of the clients that did not leave early, by signal.
+        answers_by_signal: answers of the clients that stayed available until they answered, by signal.
         query_s: virtual seconds of the queries before the selection.
         concurrent_query_s: virtual seconds of the queries during the training.
         has_received_model: whether a client received the global model with a query before the selection, bool

@@ -27,7 +27,7 @@ class JobScheduler:
         components: the components of the run.
         cost_model: the costs of jobs.
         sample_selection: applies the run's sample selection.
-        stopwatch: measures the real time of the first losses.
+        stopwatch: measures the wall time in which losses are computed before the training.
         clock: adds the virtual seconds in which clients are away.
     """
 
@@ -46,9 +46,9 @@ class JobScheduler:
     def make_jobs(
         self, selection: Selection, queries: QueryRecord, server_state: ServerState, draws: Draws, start_s: float
     ) -> tuple[Jobs, float, Mapping[int, Values]]:
-        """Return the jobs of a selection, their deadline in seconds after `start_s`, and the first losses.
+        """Return the jobs of a selection, their deadline in seconds after `start_s`, and losses before the training.
 
-        First losses are the losses, by client id, of clients that measure all of their samples before the training.
+        The losses are those of all samples of each client that measures them before its training, by client id.
 
         Args:
             selection: the selector's choice.
@@ -91,8 +91,8 @@ class JobScheduler:
     def _time_all_jobs(self, job_rates: JobRates, draws: Draws) -> Timing:
         """Return the expected seconds of each phase of every client's whole job, on all of its samples.
 
-        `job_rates` are the costs of a job in the round; the result is cached for each object. `draws` belong to the
-        round, and only their draws of the run have an effect.
+        `job_rates` are the costs of a job in the round; the result is cached for each object. Of the round's random
+        numbers, `draws`, only those that hold for the whole run have an effect.
         """
         if id(job_rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids

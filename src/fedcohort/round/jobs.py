@@ -31,13 +31,13 @@ class Jobs(ReadOnly):
         units: units of local work that the client completes; 0 for a dropped client, [m].
         start_s: virtual second at which the job begins, [m].
         tensor_mask: tensors of the update that the client sends, None for all.
-        bytes_up: bytes of the client's answer, [m].
+        bytes_up: bytes that the client uploads, [m].
         announced_s: deadline that was announced to the client, in seconds after its start; inf without one, [m].
         expected: expected timing on all of the client's samples, including forward passes before and after training.
         rows: positions of the samples that the client trains on, None for all.
         losses: losses of the client's samples before the training, in nats; None for a client that keeps no losses.
         timing: seconds of the phases of the job without absences.
-        duration_s: seconds from the start to the answer, with absences, [m].
+        duration_s: seconds from the start to the arrival of the update, with absences, [m].
     """
 
     client: Ids
@@ -60,13 +60,13 @@ class Jobs(ReadOnly):
 
     @property
     def end_s(self) -> Values:
-        """Virtual second at which each client answers, [m]."""
+        """Virtual second at which each client's update arrives, [m]."""
         end_s: Values = self.start_s + self.duration_s
         return end_s
 
     @property
     def expected_end_s(self) -> Values:
-        """Virtual second at which each client is expected to answer, [m]."""
+        """Virtual second at which each client's update is expected to arrive, [m]."""
         end_s: Values = self.start_s + self.expected.finish_s(self.assigned)
         return end_s
 

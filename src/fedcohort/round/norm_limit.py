@@ -24,7 +24,7 @@ def compute_norm_limit(global_model: FlatModel, update_limit: float) -> float:
 def compute_new_parameters(server: FlatModel, displacement: Tensor, update_limit: float, round: int) -> Tensor | None:
     """Return the model's parameters after the server's step, [P]; None after a warning if the step is not sound.
 
-    A step is sound if the new parameters are finite and its norm is at most `compute_norm_limit`.
+    A step is sound if the new parameters are finite and the norm of the step is at most `compute_norm_limit`.
 
     Args:
         server: the global model before the step.

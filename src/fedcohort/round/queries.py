@@ -18,7 +18,7 @@ from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 
 
 class ClientReports:
-    """The values that clients report under the run's attack, with the run's noise.
+    """The values that clients report: false ones from the attackers of the run, and all with the run's noise.
 
     Args:
         attack: the attack, which draws the attackers.

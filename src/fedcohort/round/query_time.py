@@ -14,11 +14,11 @@ from fedcohort.types import Values
 def time_queries(
     cost_model: CostModel, query_work: QueryWork, draws: Draws, start_s: float, clock: Clock
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-    """Return the virtual seconds that queries take, and which clients leave before the end, bool [n_clients].
+    """Return the virtual seconds that queries take, and which clients become unavailable meanwhile, bool [n_clients].
 
-    The queries take until the slowest client would be done. A client that leaves before gives no answer, and does not
-    resume the query later. If some clients train for a signal, the others wait for their encoded updates, without
-    buffers. Then all receive the model of these updates and run their forward passes.
+    The queries take until the slowest client would be done. A client that becomes unavailable before gives no answer,
+    and does not resume the query later. If some clients train for a signal, the server first waits for their encoded
+    updates, without buffers. Then all queried clients receive the resulting model and run their forward passes.
 
     Args:
         cost_model: the costs of queries.
@@ -40,7 +40,7 @@ def time_queries(
 def _time_slowest_client(
     cost_model: CostModel, n_forward_passes: Values, up_bytes: Values, draws: Draws, compute_wall_time: WallTime
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-    """Return the seconds that the slowest queried client takes, and which clients leave early, bool [n_clients].
+    """Return the seconds that the slowest queried client takes, and which clients are unavailable before they answer.
 
     Args:
         cost_model: the costs of queries.

@@ -84,8 +84,7 @@ def _make_round_facts(
     """Return the per-client columns of a round without those of an evaluation.
 
     Before the first round, when `closed_round` and `arrivals` are None, these are the signals that clients sent when
-    they registered.
-    `run_setup` has the objects of the run; `server_state` is the server's state.
+    they registered. `run_setup` has the objects of the run; `server_state` is the server's state.
     """
     if closed_round is None or arrivals is None:
         return list_registered_signals(run_setup.components, run_setup.dispatcher.populations)

@@ -17,7 +17,10 @@ CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 
 def split_metric_name(metric_name: str) -> tuple[str, str] | None:
-    """Return score part and client fact in `metric_name`, `select/<part>_<fact>`; None for any other metric."""
+    """Return the correlated score and client property, part and fact, of a metric `select/<part>_<fact>`.
+
+    None if `metric_name` is another metric.
+    """
     score_part, _, fact = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
     return (score_part, fact) if metric_name.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_part else None
 

@@ -57,7 +57,7 @@ class Settings:
         clients_sample: number of clients that are evaluated; None for all.
         average: "ema" to evaluate the average of the models over rounds, or "none".
         average_decay: weight of a model in this average relative to that of the next round.
-        update_every: rounds between comparisons with the update of all clients; 0 for never.
+        update_every: rounds between comparisons of the mean update with that of all clients; 0 for never.
         window_s: virtual seconds between a round's end and the next selection.
         update_limit: an update is excluded if its norm exceeds this factor times (1 + norm of the model).
         store_limit_gb: gigabytes of clients' vectors above which these are stored in files.

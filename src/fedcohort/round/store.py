@@ -180,7 +180,7 @@ class MappedStore:
 
 
 def _parse_stored_rows(row_bytes_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return a client's vectors by name from `row_bytes_by_name`, the bytes of its rows in the files by name."""
+    """Return a client's stored vectors by name, from the bytes of its row in each vector's file."""
     client_vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_bytes_by_name.items()}
     return {k: vector for k, vector in client_vectors.items() if not vector[:1].isnan().any()}
 

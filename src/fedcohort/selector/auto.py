@@ -211,7 +211,7 @@ class Auto(Selector[State]):
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
-        """Return the state with noise rates and pool from `class_losses`, the answers to the probe of `round`."""
+        """Return the state with rates of wrong labels and the pool to select from, by the probe `class_losses`."""
         is_valid_row = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
         clients, losses = class_losses.clients[is_valid_row], ClassLosses.from_rows(class_losses.values[is_valid_row])
         if not losses.n_samples.any():

@@ -104,7 +104,7 @@ class FedPns(Selector[State]):
         return frozenset({Requirement(self._can_exclude_clients, NEVER_EXCLUDES_MESSAGE)})
 
     def _can_exclude_clients(self, facts: Facts) -> bool | None:
-        """Return whether a run with `facts` can leave out a client if all selected ones arrive; None if unknown."""
+        """Return whether a round in a run with `facts` can exclude an update if all arrive; None if that is unknown."""
         return None if facts.max_arrivals is None else self._min_kept_updates(facts.max_arrivals) < facts.max_arrivals
 
     def _min_kept_updates(self, n_arrived: int) -> int:

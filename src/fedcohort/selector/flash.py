@@ -222,7 +222,7 @@ class Flash(Selector[State]):
         return self._renew_contexts(state if self.reward == "progress" else self._learn_rewards(state, loss_decrease))
 
     def _learn_rewards(self, state: State, loss_decrease: Values) -> State:
-        """Return the state after learning rewards of pending contexts from `loss_decrease`, in nats, [n_clients]."""
+        """Return the state after learning the rewards of its pending contexts: `loss_decrease`, in nats, per second."""
         tau = state.measurements.tau if self.reward_tau == "client" else np.full(len(state.loss), state.round_tau)
         latest_rewards = rewards.reward_per_second(loss_decrease, tau, self.change)
         state, pending = replace(state, latest_rewards=latest_rewards, pending=None), state.pending

@@ -43,7 +43,7 @@ class SimulatingSelector(Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of each available client's position in a simulated cohort; () if all can be selected."""
+        """Return the query for each available client's position in a simulated cohort; () if all can be selected."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.loss_direction}),)

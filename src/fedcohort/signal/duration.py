@@ -1,4 +1,4 @@
-"""duration: virtual seconds from the broadcast to a client's answer, measured by the server's clock."""
+"""duration: virtual seconds from the broadcast to the arrival of a client's update, measured by the server's clock."""
 
 from fedcohort.component import TIMED_DEVICE
 from fedcohort.signal.base import Reported

@@ -66,7 +66,7 @@ def read_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
 
 
 def read_named_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
-    """Return the yaml node `option_path`, a mapping, whose keys can be parts of file names.
+    """Return the content of a yaml node as a dictionary, whose keys must be identifiers to be parts of file names.
 
     Args:
         option_path: dotted path of the node, for messages.
@@ -95,7 +95,9 @@ def read_verdict_rules(yaml_value: object) -> Rules:
 
 
 def read_target(option_path: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
-    """Return the target that a setting's option names; None for null. Raises `OptionError` for other values.
+    """Return the target of a setting, up to which costs are measured, from its option; None without a target.
+
+    Raises `OptionError` for a value that is no target.
 
     Args:
         option_path: dotted path of the option, for messages.
@@ -142,7 +144,7 @@ def read_seed_counts(yaml_value: object, methods: Sequence[str], n_seeds: int) -
 
 
 def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of two or more methods in the option `variants`, by name of the group.
+    """Return the groups of methods that are variants of one idea, from the option `variants`, by name of the group.
 
     A method is in at most one group.
 

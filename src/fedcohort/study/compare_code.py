@@ -91,12 +91,12 @@ def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -
 
 
 def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: RunOutcome, commit_text: str) -> str:
-    """Store how a group of equal runs differs from its reference run, and return a description.
+    """Store how equal runs differ from the repetition of their first rounds with today's code; return a description.
 
     Args:
         runner: the study with its results.
         run_keys: keys of the group's runs; the first one is compared.
-        outcome: outcome of the reference run.
+        outcome: outcome of the repetition.
         commit_text: the current commit, which is stored as the commit that the runs were compared with.
     """
     if outcome.curve is None:

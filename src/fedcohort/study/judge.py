@@ -129,18 +129,19 @@ def _judge_setting(
 
 
 def target_cost(run: Row, cost_name: str) -> Cost:
-    """Return the cost of the run of `run` until it met the target, or until the horizon if it never did.
+    """Return what a run spent until it met its target, or until the horizon if it never did.
 
-    `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
+    `run` is its row of results; `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
     """
     target_cost = run[f"{cost_name}_to_target"]
     return Cost(run[f"{cost_name}_spent"], met=False) if math.isnan(target_cost) else Cost(target_cost, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod, min_seeds: float) -> Headroom:
-    """Return the headroom of a setting; with several oracles, each seed takes the one that is best on the other seeds.
+    """Return the headroom of a setting, the difference of its oracle to the baseline.
 
-    Below five common seeds it is that of the oracle with the largest mean difference.
+    With several oracles, each seed takes the one that is best on the other seeds. Below five common seeds it is that of
+    the oracle with the largest mean difference.
 
     Args:
         study: the study's definition.

@@ -126,7 +126,7 @@ def check_comparable_study(option_path: str, study: Study, first_study: Study) -
 
 
 def _read_leaderboard_options(folder: Path) -> dict[str, Any]:
-    """Return the options of the leaderboard in `folder`, with `win` converted to `Rules`. Raises `OptionError`."""
+    """Return the options of the leaderboard in `folder`, with `win` as `Rules`; raise `OptionError` for a wrong one."""
     with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
         options = read_yaml(folder / STUDY_FILE)
         check_option_names("", options, (*REQUIRED_OPTIONS, "win"), REQUIRED_OPTIONS)

@@ -141,7 +141,7 @@ def collect_page_notes(study: Study, results: Results, verdict: Verdict) -> dict
 
 
 def summarise_runs_by_commit(runs: Sequence[Row]) -> dict[str, object]:
-    """Return the number of `runs`, their wall time in `hours`, and the number of runs by commit, `commits`."""
+    """Return number and wall time of runs by name: `runs`, `hours`, and `commits`, the number of runs by commit."""
     runs_by_commit = Counter(run["commit"][:10] + (" with uncommitted changes" if run["dirty"] else "") for run in runs)
     return {"runs": len(runs), "hours": sum(run["wall_s"] for run in runs) / 3600, "commits": runs_by_commit}
 

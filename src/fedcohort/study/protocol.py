@@ -23,7 +23,9 @@ PART_OPTIONS = ("study", "cells", "seeds")
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a level: settings and seeds of one study, with the method that is compared.
+    """The settings and seeds of one study in which a level of the evaluation protocol compares a method.
+
+    A level, such as "quick" or "full", has one part per study.
 
     Attributes:
         study: the study, which has the method and its reference of equal bytes.
@@ -49,7 +51,7 @@ class Part:
 
 
 def load_level(studies: Path, level: str, selector: str, configs: Path | None = None) -> list[Part]:
-    """Return the parts of a level in `protocol.yaml`, with a method.
+    """Return the parts of studies in which a level of `protocol.yaml`, such as "quick", compares a method.
 
     Args:
         studies: the folder of studies, which has the file.

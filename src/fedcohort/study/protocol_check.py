@@ -23,7 +23,10 @@ N_REPEATED_SETTINGS = 2
 
 
 def choose_runs(file: ProtocolFile) -> list[tuple[Part, Row]]:
-    """Return the runs to repeat: method and baseline with the first seed in the two settings of smallest digest."""
+    """Return the runs of `file` to repeat: method and baseline with the first seed, in two of the settings.
+
+    These have the smallest digests of the runs in the file and the setting's name.
+    """
     rows = [row for _, results in file.runs_by_part for _, row in sorted(results.rows.items())]
     content = json.dumps([[row["study"], *(row[name] for name in RUN_COLUMNS)] for row in rows])
 
@@ -42,10 +45,10 @@ def choose_runs(file: ProtocolFile) -> list[tuple[Part, Row]]:
 def verify_runs(
     file: ProtocolFile, configs: Path, logs: Path, print_line: Callable[[str], None], launch: LaunchOptions
 ) -> bool:
-    """Repeat some runs of a file, print how they compare, and return whether all are equal to the bit.
+    """Repeat some runs of a `protocol.json`, print how they compare, and return whether all are equal to the bit.
 
     Args:
-        file: the file.
+        file: the content of the file.
         configs: the folder of Hydra's groups.
         logs: folder of the repeated runs, which are removed.
         print_line: function that prints a line.
@@ -77,11 +80,11 @@ def verify_runs(
 
 
 def _compare_run(part: Part, row: Row, outcome: RunOutcome, configs: Path) -> list[str]:
-    """Return lines on the differences between a run of a file and its repetition; [] if they are equal to the bit.
+    """Return lines on the differences between a run in a file and its repetition; [] if they are equal to the bit.
 
     Args:
-        part: part of the level that has the run.
-        row: the run of the file.
+        part: study, settings and seeds that the run belongs to.
+        row: the run in the file, as a row of results.
         outcome: outcome of the repetition.
         configs: the folder of Hydra's groups.
     """

@@ -35,13 +35,13 @@ PYTHON_TYPES = {"string": str, "int64": int, "float64": float, "bool": bool}
 
 @dataclass(frozen=True)
 class ProtocolFile:
-    """The content of a `protocol.json`, after the checks.
+    """The runs of a method in a level of the evaluation protocol, read from a `protocol.json` and checked.
 
     Attributes:
         path: the file.
         level: name of the level.
         selector: name of the method.
-        runs_by_part: the parts of the level, each with the rows of its runs, which have their `overrides`.
+        runs_by_part: the level's settings and seeds of each study, with the rows of its runs and their `overrides`.
     """
 
     path: Path
@@ -51,11 +51,12 @@ class ProtocolFile:
 
 
 def format_protocol(level: str, runs_by_part: Sequence[tuple[Part, Results, Sequence[Run]]]) -> str:
-    """Return the content of the file of a level.
+    """Return the content of a `protocol.json`, the runs of a method in a level of the evaluation protocol.
 
     Args:
         level: name of the level.
-        runs_by_part: each part with the study's results and its runs, all of which are done.
+        runs_by_part: the level's settings and seeds of each study, with the study's results and the level's runs, all
+            of which are done.
     """
     parts = [part for part, _, _ in runs_by_part]
     runs = []
@@ -70,7 +71,7 @@ def format_protocol(level: str, runs_by_part: Sequence[tuple[Part, Results, Sequ
 
 
 def read_protocol(path: Path, studies: Path) -> ProtocolFile:
-    """Read a file of `fedcohort protocol report`, with the levels and the studies of the folder `studies`.
+    """Read a `protocol.json` of `fedcohort protocol report`; the folder `studies` defines levels and studies.
 
     Raises `OptionError` that names the file and the fault.
     """
@@ -101,7 +102,16 @@ def read_protocol(path: Path, studies: Path) -> ProtocolFile:
 
 
 def _read_run(yaml_path: str, node: object, parts: dict[str, Part]) -> dict[str, Any]:
-    """Return a run as a row of results; raise `OptionError` for a wrong type and a value out of range."""
+    """Return a run of a `protocol.json` as a row of results.
+
+    Args:
+        yaml_path: path of the run in the file, for messages.
+        node: content of the run there.
+        parts: settings and seeds of each study in the level, by name of the study.
+
+    Raises:
+        OptionError: a value has the wrong type, or is out of range.
+    """
     run = checks.read_mapping(yaml_path, node)
     checks.check_option_names(yaml_path, run, names := ("study", "overrides", *RUN_COLUMNS), names)
     ranges.choice(f"{yaml_path}.study", run["study"], *parts)

@@ -156,7 +156,10 @@ def draw_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[
 
 
 def _find_method_group(study: Study, method: str) -> str:
-    """Return the group of `method` in figures, which decides its colour: that of its role in `study`, or its name."""
+    """Return the group of methods with which `method` is shown in figures, and whose colour it has.
+
+    Oracles and references of `study` have their own groups; the published name decides that of other methods.
+    """
     return {ORACLE: ORACLE_GROUP, REFERENCE: REFERENCE_GROUP}.get(study.find_role(method)) or describe_method(method)[1]
 
 

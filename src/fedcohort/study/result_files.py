@@ -50,9 +50,11 @@ def write_results(folder: Path, rows: Any, curve_table: Any) -> None:  # noqa: A
 
 
 def has_results(folder: Path) -> bool:
-    """Return whether `folder` holds results of a study. Raises `DataError` if `results.parquet` is damaged or removed.
+    """Return whether `folder` holds results of a study; they are not read.
 
-    A first write that was interrupted may leave curves and a manifest without `results.parquet`.
+    Raises `DataError` if `results.parquet` differs from the manifest, or is missing although the manifest has it as
+    written. After a first write that was interrupted, whose manifest allows a missing file, the result is False. Curves
+    without a manifest count as results: reading them says what is missing.
     """
     try:
         manifest.check_file(folder / RESULTS_FILE)

@@ -54,9 +54,9 @@ def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], basel
 
 
 def make_reference(overrides: Mapping[str, Overrides], baseline: str, method: str, cost: str) -> CostReference:
-    """Return the reference that is the baseline, with the cohort size of `method`, until it has spent its `cost`.
+    """Return the reference of `method`: the baseline with its cohort size, whose runs end at the cost of its runs.
 
-    `overrides` has the overrides of `method` and of `baseline`, and `cost` is a key of `COST_NAMES`.
+    `overrides` has the overrides of `method` and of `baseline`; `cost`, a key of `COST_NAMES`, is the equal cost.
     """
     cohort_overrides = [override for override in overrides[method] if find_option(override) == "cohort"]
     return CostReference(method, cost, (*overrides[baseline], *cohort_overrides))

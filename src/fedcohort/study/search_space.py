@@ -194,7 +194,10 @@ def load_tunings(study_folder: Path) -> dict[str, TuningResult]:
 
 
 def load_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the content of `tuned.yaml` in `study_folder` by method; {} without the file. Raises `OptionError`."""
+    """Return the content of `tuned.yaml` in `study_folder` by method; {} without the file.
+
+    Raises `OptionError` for an invalid file.
+    """
     tuned_file = study_folder / TUNED_FILE
     if not tuned_file.is_file():
         return {}

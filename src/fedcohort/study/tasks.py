@@ -102,7 +102,7 @@ def identify_run_config(overrides: Overrides, configs_folder: Path) -> dict[str,
     """Return `config_hash` and `budget` of the runs with `overrides` and the groups in the folder `configs_folder`.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
-    value: another machine has the same data in another folder. Raises `FedcohortError`.
+    value: another machine has the same data in another folder. Raises `FedcohortError` for a rejected configuration.
     """
     config = deepcopy(dict(compose_run(overrides, configs_folder).config))
     for override in overrides:
@@ -192,9 +192,11 @@ def measure_earlier_seconds(run_folder: Path, process_start_ms: int) -> float:
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs_folder: Path) -> None:
-    """Check the baseline and the bounds in each setting, and each other method in a setting that accepts it.
+    """Check the configurations of conditions, without reading data.
 
-    A method that decides its number of rounds or evaluations itself is checked in each setting that accepts it.
+    Those of the baseline and of the bounds must be accepted in each setting, those of another method in at least one.
+    An accepted method must evaluate the study's metric. This is checked in each setting that accepts it, if the method
+    has its own number of rounds or evaluations.
 
     Args:
         study: the study, which has the conditions.

@@ -131,7 +131,7 @@ class SettingVerdict:
         return sorted(worse_methods, key=lambda method: method.difference.mean)
 
     def has_sure_winner(self, alpha: float) -> bool:
-        """Return whether a method is better at level `alpha` after one correction over all methods and settings."""
+        """Return whether a method is better at significance level `alpha`, corrected over all methods and settings."""
         return any(method.p_values.p_in_study < alpha for method in self.find_better_methods())
 
     def find_diverged_methods(self, baseline: str) -> list[MethodVerdict]:

@@ -120,7 +120,10 @@ def log_metrics(mlflow_client: "MlflowClient", run_id: str, sent_lines: Sequence
 
 
 def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """Yield the files of the run in `folder` to upload, each with its folder in MLflow. Raises `DamagedFile`."""
+    """Yield the files of the run in `folder` to upload, each with its folder in MLflow.
+
+    Raises `DamagedFile` if one differs from the folder's manifest.
+    """
     for file_name in UPLOADED_FILES:
         manifest.check_file(folder / file_name)
         if (folder / file_name).exists():

@@ -60,7 +60,7 @@ def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
 
 
 def list_sweep_views(tags: Mapping[str, str]) -> list[str]:
-    """Return the ids of the sweeps with a view, the newest last, from the tags `tags` of the experiment."""
+    """Return the ids of the sweeps with a saved view, the newest last, from the tags `tags` of the experiment."""
     view_by_key = {k: json.loads(t) for k, t in tags.items() if k.startswith(f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}")}
     sorted_tags = sorted(view_by_key, key=lambda k: view_by_key[k]["createdAt"])
     return [k.removeprefix(f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}") for k in sorted_tags]
@@ -82,7 +82,7 @@ def write_experiment_note(experiment_id: str) -> str:
 
 
 def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep_id: str, options: Sequence[str]) -> None:
-    """Save the view of a sweep.
+    """Save MLflow's view of a sweep, a filter and columns for the table of its runs, as a tag of the experiment.
 
     Args:
         mlflow_client: client of MLflow.

@@ -103,7 +103,7 @@ def has_user_hooks(module: nn.Module) -> bool:
 
 
 def view_dense_layer(module: nn.Linear) -> DenseLayer:
-    """Return the Linear layer `module` as views; raise `ValueError` if it has no gradient buffers."""
+    """Return the Linear layer `module` with views of its tensors; raise `ValueError` if it has no gradient buffers."""
     weight, bias = module.weight, module.bias
     if weight.grad is None or bias.grad is None:
         raise ValueError("a Linear layer's parameters have no gradient buffers: make the network a FlatModel first")

@@ -110,7 +110,7 @@ class ChainPass:
     def _backward(
         self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, gradient_scale: float, ones_column: Tensor
     ) -> None:
-        """Make the step of a mini-batch.
+        """Make the step of a mini-batch from the gradient in its logits.
 
         Args:
             features: inputs of the chain, with their autograd graph.
@@ -140,7 +140,7 @@ class ChainPass:
             self.apply_step(self.corrections)
 
     def _step_front(self, gradients: Sequence[Tensor], step_size: float, gradient_scale: float) -> None:
-        """Make the step of the layers before the chain for plain SGD, or else store their gradient for `apply_step`.
+        """Make the step of the layers before the chain for plain SGD; else store their gradient for the optimizer.
 
         Args:
             gradients: gradients of these layers' tensors, divided by `gradient_scale`.

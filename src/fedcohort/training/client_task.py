@@ -22,7 +22,7 @@ class ClientTask:
         units: epochs, or steps, to complete.
         units_asked: epochs, or steps, of the whole job.
         lr: learning rate.
-        duration_s: virtual seconds until the client's answer.
+        duration_s: virtual seconds from the broadcast to the arrival of the client's update.
         stored_vectors: vectors that the client kept from earlier rounds, by name.
         uses_only_codec_hooks: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
@@ -45,5 +45,5 @@ class ClientTask:
     remember_losses: RememberLosses | None = None
 
     def order_sample_rows(self, sample_order: Ids) -> Ids:
-        """Return the rows of the task's samples in the client's data, in `sample_order`, positions among them."""
+        """Return the positions of the task's samples in the client's data, in the order `sample_order`."""
         return sample_order if self.sample_rows is None else self.sample_rows[sample_order]

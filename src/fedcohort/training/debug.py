@@ -14,7 +14,10 @@ from fedcohort.types import ClientUpdate
 
 
 class DebugEngine:
-    """The sequential engine with autograd's anomaly checks and without hand-written gradients."""
+    """Local training for debugging: one client at a time, with autograd's anomaly checks on all gradients.
+
+    It uses no hand-written gradients.
+    """
 
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
@@ -22,7 +25,7 @@ class DebugEngine:
         trainer.wrap_step = self._watch_step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield each of `tasks` as a group, as this engine trains one client at a time."""
+        """Yield each of `tasks` as a separate group, since clients are trained one at a time."""
         return self.trainer.group_tasks(tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:

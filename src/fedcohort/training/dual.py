@@ -34,7 +34,7 @@ MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so t
 
 
 class DualEngine:
-    """An engine for linear models that trains many clients at a time, each by the Gram matrix of its samples.
+    """Local training of linear models, many clients at a time, each by the Gram matrix of its samples.
 
     Args:
         trainer: trains single clients; its model must be a single Linear layer.
@@ -52,7 +52,7 @@ class DualEngine:
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of consecutive `tasks` of equal `GroupShape`; a client's update does not depend on its group."""
+        """Yield groups of consecutive `tasks` that can be trained at once; updates do not depend on the groups."""
         for shape, task_group in self._group_by_shape(tasks):
             yield from ([task] for task in task_group) if shape is None else [task_group]
 
@@ -67,7 +67,7 @@ class DualEngine:
                 yield shape, same_shape_tasks[group_start : group_start + group_size]
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
+        """Train the clients, and yield updates in the order of `tasks`; `broadcast` has the aggregator's vectors."""
         return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
@@ -81,7 +81,7 @@ class DualEngine:
                 yield self._train_group(group_plan, *(next(index_tensors) for _ in group_plan.index_arrays))
 
     def _find_group_shape(self, task: ClientTask) -> GroupShape | None:
-        """Return the shape of `task`; None if plain steps are faster, the Gram matrix is too large, or `units` is 0."""
+        """Return the `GroupShape` of `task`; None if it is trained by plain steps, which are faster or the only way."""
         n_samples, batch_size = self.trainer.count_samples(task), self.trainer.client.batch
         n_steps = -(-n_samples // (batch_size or n_samples))
         batch_width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8

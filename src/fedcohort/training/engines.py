@@ -16,19 +16,22 @@ MAX_SMALL_PARAMETERS = 2_000_000  # parameters up to which one client at a time 
 
 
 class Engine(Protocol):
-    """An engine, which trains the clients of a round, one or several at a time."""
+    """An implementation of local training, which trains the clients of a round, one or several at a time."""
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of `tasks` that are trained at once; a slice of the cohort has whole groups only."""
+        """Yield groups of `tasks`, one per client, that are trained at once; no group is in two training batches."""
         ...
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
+        """Train the clients, and yield their updates in the order of `tasks`.
+
+        `broadcast` has the vectors, by name, that the aggregator sends to clients.
+        """
         ...
 
 
 def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int) -> tuple[Engine, str]:
-    """Return the engine that trains the clients, with a description and its reason.
+    """Return the implementation of local training to use (the engine), and a text that names and justifies it.
 
     `auto` means vectorised for linear models, and for small models on a GPU; else sequential.
 

@@ -90,7 +90,7 @@ def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tup
 
 
 def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
-    """Return the bounds of forward passes over the rows of clients.
+    """Return the first row of each forward pass over the clients' samples, and the end of the last pass.
 
     A network with batch norm without running statistics gets each client's rows in a separate pass, so that a client's
     result does not depend on other clients.

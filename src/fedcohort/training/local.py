@@ -66,11 +66,11 @@ class LocalTrainer:
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield each of `tasks` as a group, as this engine trains one client at a time."""
+        """Yield each of `tasks` as a separate group, since clients are trained one at a time."""
         return ([task] for task in tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
-        """Train clients one by one, and yield updates in the order of `tasks`; `broadcast` holds vectors by name."""
+        """Train the clients, and yield updates in the order of `tasks`; `broadcast` has the aggregator's vectors."""
         return yield_updates_in_blocks(self.train_one_by_one(tasks, broadcast), self.server.w.device)
 
     def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
@@ -96,7 +96,7 @@ class LocalTrainer:
             yield [self.make_result(task, self.worker.w - self.server.w, pass_orders, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
-        """Prepare all hooks for the client of `task`, given the vectors `broadcast`; return their corrections."""
+        """Prepare all client hooks, given the aggregator's vectors `broadcast`; return corrections of the gradient."""
         rng, n_train = partial(self._make_rng, task), int(self.federation.n_train[task.client])
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, n_train)
         return begin_all(self._active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
@@ -122,7 +122,7 @@ class LocalTrainer:
 
     @torch.no_grad()
     def compute_reference(self, x: Tensor) -> Tensor:
-        """Return the class probabilities for the inputs `x`, [n, ..., C]; `worker` must have the global model."""
+        """Return the global model's class probabilities for the inputs `x`, [n, ..., C]; `worker` must hold it."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
@@ -201,8 +201,8 @@ class LocalTrainer:
             task: the client's task.
             delta: change of the model [P], or a function that computes it.
             pass_orders: order of the samples and mini-batches of each pass.
-            losses: losses of all steps' samples, [samples].
-            corrections: corrections of the hooks.
+            losses: cross-entropies of the samples of all steps, before their step, [samples].
+            corrections: corrections of the gradient by client hooks.
             group: object that sums the updates of clients trained at once, and the norm of `delta`; else None.
         """
         worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)

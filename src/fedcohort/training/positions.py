@@ -18,7 +18,7 @@ class PerPosition(Objective):
 
     Attributes:
         target_objective: objective of a single target.
-        targets: the kind of labels, with a target at each position.
+        targets: the structure of labels, with a target at each position.
     """
 
     target_objective: Objective

@@ -176,7 +176,7 @@ class StackedModels:
 
 
 class VectorisedEngine:
-    """An engine that trains `clients_at_once` clients at a time; not for batch norm, dropout and recurrent layers."""
+    """Local training of `clients_at_once` clients at a time; not for batch norm, dropout and recurrent layers."""
 
     def __init__(self, trainer: LocalTrainer, clients_at_once: int) -> None:
         self.trainer, self.clients_at_once = trainer, clients_at_once

@@ -57,7 +57,7 @@ class Matching:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs, in the order of their cells."""
+        """All matched runs, in the order of their cells, (setting, condition)."""
         return [run for by_seed in self.cells.values() for run in by_seed.values()]
 
 
