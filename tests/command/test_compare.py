@@ -217,6 +217,22 @@ def test_wrong_arguments_are_reported(word: str, line: str, capsys: pytest.Captu
     assert text.count("\n") == 1
 
 
+def test_a_pipe_gets_markdown_and_a_terminal_gets_tables(
+    logs: Logs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(logs)
+    text, (page, *figures) = compare_runs(make_options(logs, sweep="s", baseline="a"))
+    words = ["sweep=s", "baseline=a", f"tracking_uri={logs.uri}", f"out={logs.path / 'out'}"]
+    assert main(words) == 0
+    assert capsys.readouterr().out == "\n".join([str(page), "", text, *map(str, figures), ""])
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert main(words) == 0
+    terminal_text = capsys.readouterr().out
+    assert "|" not in terminal_text
+    assert "────" in terminal_text
+    assert all(f"\n{path}\n" in f"\n{terminal_text}" for path in (page, *figures))
+
+
 def test_the_command_has_help() -> None:
     line = [sys.executable, "-m", "fedcohort", "compare", "--help"]
     done = subprocess.run(line, capture_output=True, text=True, check=False)

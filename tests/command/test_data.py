@@ -122,12 +122,13 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
     [
         ([], "name a dataset, a file or a folder: fedcohort data digits"),
         (["clients=3"], "name a dataset, a file or a folder: fedcohort data digits"),
-        (["digit"], "dataset must be one of celeba, cifar10"),
+        (["digit"], "did you mean digits? NAME or PATH must be a file or folder in"),
+        (["digit"], "or one of the datasets celeba, cifar10"),
         (["mnist", "dataset.path=/nowhere"], "dataset.path=/nowhere: there is no such file or folder"),
         (["digits", "out="], "out must be a text that is not empty, got ''"),
         (["digits", "out=pyproject.toml"], "out must be a folder that can be written, got 'pyproject.toml'"),
         (["digits", "out=/proc/x"], "out must be a folder that can be written, got '/proc/x'"),
-        (["../model/mlp"], "dataset must be one of"),
+        (["../model/mlp"], "or one of the datasets celeba, cifar10"),
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )
@@ -136,6 +137,18 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_an_unknown_name_is_compared_with_datasets_and_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "configs" / "dataset").mkdir(parents=True)
+    for name in ("configs/dataset/mydata1.yaml", "mydata.csv", ".mydata"):
+        (tmp_path / name).touch()
+    monkeypatch.chdir(tmp_path)
+    assert line.main(["data", "mydata"]) == 2
+    allowed = f"NAME or PATH must be a file or folder in {tmp_path}, or one of the datasets mydata1, got 'mydata'"
+    assert capsys.readouterr().err == f"did you mean mydata1 or mydata.csv? {allowed}\n"
 
 
 @pytest.mark.parametrize(

@@ -99,7 +99,7 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"))
     output = screen.getvalue()
-    assert f" accuracy {make_report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in output
+    assert f" accuracy {make_report(6).metrics['test/acc']:.3f}  virtual 31 min  elapsed 1 s" in output
     assert "round 6/6" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output)
     assert "selector=flash" in output
 
@@ -133,7 +133,7 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
     assert len(displayed) == 5
     accuracy = make_report(3).metrics["test/acc"]
     bar = '<progress value="3" max="6"></progress> round 3/6'
-    assert displayed[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  simulated 16 min  elapsed 1 s  left 1 s"
+    assert displayed[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  virtual 16 min  elapsed 1 s  left 1 s"
 
 
 def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,6 +37,7 @@ from pathlib import Path
 
 from fedcohort.api.comparison import Options, make_options
 from fedcohort.command.arguments import read_options
+from fedcohort.console.terminal import print_markdown
 from fedcohort.report.comparison import page
 from fedcohort.startup.comparison import compare_tracked_runs, publish_comparison
 
@@ -72,5 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` for an invalid option in `arguments`, and `TrackingError` if MLflow does not answer.
     """
     tables_text, (page_path, *other_paths) = compare_runs(parse_options(arguments))
-    sys.stdout.write(f"{page_path}\n\n{tables_text}\n" + "".join(f"{other_path}\n" for other_path in other_paths))
+    sys.stdout.write(f"{page_path}\n\n")
+    print_markdown(f"{tables_text}\n")
+    sys.stdout.write("".join(f"{other_path}\n" for other_path in other_paths))
     return 0

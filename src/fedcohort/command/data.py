@@ -14,6 +14,7 @@ out=FOLDER writes a page about the scenario to README.md and partition.png: the 
 samples, FedDiverse's six metrics, and the clients.
 """
 
+import difflib
 import logging
 import re
 import shlex
@@ -25,6 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedcohort import ranges
 from fedcohort.command import scenario
 from fedcohort.console.terminal import make_console
 from fedcohort.data.federation import Federation
@@ -34,7 +36,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
-from fedcohort.startup import check, command_line, components, compose, options
+from fedcohort.startup import check, command_line, components, compose, hydra_errors, options
 from fedcohort.startup.load import DATA_GROUPS, find_data_seed, load_federation
 from fedcohort.startup.overrides import spell_override_value
 from fedcohort.startup.run_info import describe_data
@@ -71,6 +73,7 @@ def main(arguments: Sequence[str]) -> int:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
     if not is_data_path(arguments[0]):
+        check_dataset_name(arguments[0], configs)
         _show_data([f"dataset={arguments[0]}", *typed_choices], out_folder, arguments[0], configs)
         return 0
     command_line.check_arguments(typed_choices, configs)
@@ -205,6 +208,16 @@ def is_data_path(argument: str) -> bool:
     """
     looks_like_path = "/" in argument or argument.startswith((".", "~")) or re.search(r"\.\w+$", argument) is not None
     return not argument.startswith("../model") and (looks_like_path or Path(argument).exists())
+
+
+def check_dataset_name(name: str, configs: Path) -> None:
+    """Raise `OptionError` with the most similar names if `name` is no choice of the group dataset in `configs`."""
+    datasets = hydra_errors.list_choices(configs, "dataset")
+    if name not in datasets:
+        similar_names = difflib.get_close_matches(name, [*datasets, *(path.name for path in Path.cwd().glob("[!.]*"))])
+        hint_text = f"did you mean {' or '.join(similar_names)}? " if similar_names else ""
+        allowed_text = f"a file or folder in {Path.cwd()}, or one of the datasets {', '.join(datasets)}"
+        raise OptionError(f"{hint_text}{ranges.range_error('NAME or PATH', allowed_text, name)}")
 
 
 def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[OptionProposal, list[str]]":

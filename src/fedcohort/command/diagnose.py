@@ -9,12 +9,11 @@ selects at random and asks all clients for class_loss; rounds is the number that
 diagnosis.json are in the run's folder. The log of another run shows what its clients reported.
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.console.terminal import make_console
+from fedcohort.console.terminal import make_console, print_markdown
 from fedcohort.diagnosis.noise_watch import rounds_between_probes
 from fedcohort.errors import OptionError
 from fedcohort.report import diagnosis as page
@@ -23,7 +22,6 @@ from fedcohort.startup import components, compose
 from fedcohort.startup.load import DATA_GROUPS, load_federation
 
 N_PROBES = 2
-MAX_PAGE_WIDTH = 100  # characters of a line of the page on the terminal
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -32,8 +30,6 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` if `arguments` are neither a run's folder nor the options of a run, and `CheckpointError` if
     the folder holds no run.
     """
-    from rich.markdown import Markdown
-
     if not arguments:
         raise OptionError("type a run's folder, or the options of a run: fedcohort diagnose dataset=digits")
     if len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir()):
@@ -42,13 +38,8 @@ def main(arguments: Sequence[str]) -> int:
         run_folder = _train_with_random_selection(arguments)
     diagnosis = diagnose_run(run_folder)
     page_path = page.write_diagnosis_page(run_folder, diagnosis)
-    terminal = make_console()
-    page_text = page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS)
-    if terminal.is_terminal:
-        terminal.print(Markdown(page_text), width=min(terminal.width, MAX_PAGE_WIDTH))
-    else:
-        sys.stdout.write(page_text)
-    terminal.print(f"\nReport: {page_path}", soft_wrap=True, markup=False)
+    print_markdown(page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS))
+    make_console().print(f"\nReport: {page_path}", soft_wrap=True, markup=False)
     return 0
 
 

@@ -14,7 +14,6 @@ possible: its reward model is fitted on the other runs. docs/policy_evaluation.m
 Exit code 0 with estimates, 1 where they are refused.
 """
 
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ import numpy as np
 
 from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.command.replay import check_logged_cohort, make_selectors
+from fedcohort.console.terminal import print_markdown
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
@@ -135,5 +135,5 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
     estimator_constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": ESTIMATORS_WITH_INTERVAL}
     page_facts = {"selector": " ".join(selector), "runs": len(folders), **estimator_constants, **options}
-    sys.stdout.write(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
+    print_markdown(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
     return int(bool(evaluation.reason))

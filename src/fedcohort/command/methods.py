@@ -13,13 +13,13 @@ of updates only. It does if it reads no update or gradient of a single client, a
 
 import itertools
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
+from fedcohort.console.terminal import print_markdown
 from fedcohort.signal import base
 from fedcohort.startup import components, compose
 
@@ -150,5 +150,5 @@ def main(arguments: Sequence[str]) -> int:
             if group == "selector":
                 header_lines = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
             table_lines = [*header_lines, *make_table_rows(group).values()]
-        sys.stdout.write("\n".join(table_lines) + "\n")
+        print_markdown("\n".join(table_lines) + "\n")
     return 0

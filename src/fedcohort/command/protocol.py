@@ -26,6 +26,7 @@ from pathlib import Path
 
 from fedcohort import ranges, units
 from fedcohort.command.arguments import read_job_count, read_options
+from fedcohort.console.terminal import print_markdown
 from fedcohort.errors import OptionError
 from fedcohort.host import disk
 from fedcohort.jobs.launch import LaunchOptions
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
     if verb == "leaderboard":
         from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 
-        _print_line(protocol_page.make_leaderboard(files).markdown())
+        print_markdown(f"{protocol_page.make_leaderboard(files).markdown()}\n")
         return 0
     parts = protocol.load_level(STUDIES, level, options["selector"], configs)
     if verb == "report":

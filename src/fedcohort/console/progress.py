@@ -73,11 +73,11 @@ class Progress(Observer):
             self._progress_bar.stop()
 
     def _describe_round(self, round_number: int) -> str:
-        """Return the text of the bar for round `round_number`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Return the text of the bar for round `round_number`: `accuracy 0.873  virtual 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         fact_texts = [f"accuracy {self._latest_metrics['test/acc']:.3f}"] if "test/acc" in self._latest_metrics else []
         if "time/virtual_s" in self._latest_metrics:
-            fact_texts.append(f"simulated {units.rough_seconds(self._latest_metrics['time/virtual_s'])}")
+            fact_texts.append(f"virtual {units.rough_seconds(self._latest_metrics['time/virtual_s'])}")
         fact_texts.append(f"elapsed {units.rough_seconds(elapsed_s)}")
         if self._first_round < round_number < self._total_rounds:
             seconds_left = elapsed_s * (self._total_rounds - round_number) / (round_number - self._first_round)

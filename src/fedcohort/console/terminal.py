@@ -1,10 +1,11 @@
-"""Where observers print: the width of a terminal, and lines that are never folded where the output is a file."""
+"""Where observers and commands print: pages that fit a terminal, and lines that a file never folds."""
 
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host.interrupt import interrupts
@@ -13,7 +14,9 @@ from fedcohort.host.standard_output import discard_output
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNWRAPPED_LINE_WIDTH = 500  # columns: paths and commands in a log can be copied
+UNWRAPPED_LINE_WIDTH = 500  # characters: paths and commands in a log can be copied
+MAX_PAGE_WIDTH = 160  # characters of a line of a page on a terminal
+MAX_CELL_WIDTH = 24  # characters of a table's cell that is not folded on a terminal
 _IS_PROGRESS_ONLY = ContextVar("brief", default=False)
 
 
@@ -43,6 +46,45 @@ def make_console() -> "Console":
 
     output_console = StandardOutput(highlight=False)
     return output_console if output_console.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
+
+
+def print_markdown(markdown: str) -> None:
+    """Print `markdown`: as it is into a file or a pipe, on a terminal as a page with aligned tables.
+
+    A table that is wider than the terminal becomes several tables, each with the first column.
+    """
+    if not sys.stdout.isatty():
+        sys.stdout.write(markdown)
+        return
+    from rich import box
+    from rich.console import Console, ConsoleOptions, RenderResult
+    from rich.markdown import Markdown, TableElement
+    from rich.table import Table
+
+    class SplitTable(TableElement):
+        def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+            whole_table: Any = next(iter(super().__rich_console__(console, options)))
+            for column in whole_table.columns:
+                cell_width = max(map(len, [*str(column.header).split(), *map(str, column.cells)]))
+                column.width = cell_width if cell_width <= MAX_CELL_WIDTH else None  # None takes the room that is left
+                column.min_width, column.overflow = MAX_CELL_WIDTH, "fold"
+            first_column, *other_columns = whole_table.columns
+            blocks = [[first_column]]
+            for column in other_columns:
+                block_width = sum((c.width or MAX_CELL_WIDTH) + 2 for c in [*blocks[-1], column]) + 2
+                if block_width > options.max_width and len(blocks[-1]) > 1:
+                    blocks.append([first_column])
+                blocks[-1].append(column)
+            for block in blocks:
+                table = Table(*block, box=box.SIMPLE, collapse_padding=True)
+                table.rows = whole_table.rows
+                yield table
+
+    class Page(Markdown):
+        elements: ClassVar = {**Markdown.elements, "table_open": SplitTable}
+
+    terminal = make_console()
+    terminal.print(Page(markdown), width=min(terminal.width, MAX_PAGE_WIDTH))
 
 
 def print_for_each(folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
