@@ -135,7 +135,7 @@ class Component(Protocol):
         """Conditions on the run. If one of them is not met, the condition's message is printed and the run starts."""
         return frozenset()
 
-    def notices(self, choice: str) -> Sequence[str]:
+    def notices(self, choice: str, /) -> Sequence[str]:
         """Return texts to print at the start, about valid options that have no effect or a surprising one.
 
         Args:

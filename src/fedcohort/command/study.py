@@ -46,7 +46,7 @@ from fedcohort.study.definition import STUDY_FILE, Study, list_conditions
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
-from fedcohort.study.user_methods import add_user_methods
+from fedcohort.study.user_methods import add_methods_of_runs, add_user_methods
 
 RUN_FILTERS = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
 DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
@@ -216,7 +216,10 @@ def _read_results(study: Study, user_folder: Path | None, configs: Path) -> resu
     """
     stored_results = results.load_results(study, user_folder)
     with session.print_warnings_once():
-        return StudyRunner(study, stored_results, configs, LOGS / study.name, False, _print_line).mark_changed_runs()
+        methods = (method for (_, method, _), _ in stored_results.done_runs())
+        whole_study = add_methods_of_runs(study, methods, configs)
+        runner = StudyRunner(whole_study, stored_results, configs, LOGS / study.name, False, _print_line)
+        return runner.mark_changed_runs()
 
 
 def _print_line(line: str) -> None:

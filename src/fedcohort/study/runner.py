@@ -18,7 +18,6 @@ from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
 from fedcohort.study.tasks import RunOutcome, Task, check_conditions, run_tasks
-from fedcohort.study.user_methods import add_user_methods
 
 COMPOSITION_NOTE = "yaml files changed: composing the affected runs to see if their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]
@@ -128,10 +127,6 @@ class StudyRunner:
 
     def mark_changed_runs(self) -> Results:
         """Mark the done runs whose present configuration is another one, or rejected; return the results."""
-        methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
-        known_names = {*self.study.overrides, *(path.stem for path in (self.configs / "selector").glob("*.yaml"))}
-        known_methods = [name for name in methods if name.removeprefix(definition.SAME_BYTES_PREFIX) in known_names]
-        self.study = add_user_methods(self.study, known_methods, self.configs)
         # with any seed, in all settings
         conditions = definition.list_conditions(self.study, methods=list(self.study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states

@@ -7,7 +7,7 @@ Their results are kept in the study's logs. The name of the second gives its rol
 page needs no definition of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,13 @@ def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Pat
             raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {method!r}")
         study = study if name in bounds else add_method(study, name)
     return study
+
+
+def add_methods_of_runs(study: Study, methods: Iterable[str], configs: Path) -> Study:
+    """Return `study` with those of the `methods` of stored runs that it lacks and whose selector still exists."""
+    known_names = {*study.overrides, *(path.stem for path in (configs / "selector").glob("*.yaml"))}
+    known_methods = {name for name in methods if name.removeprefix(SAME_BYTES_PREFIX) in known_names}
+    return add_user_methods(study, sorted(known_methods), configs)
 
 
 def add_method(study: Study, name: str) -> Study:
