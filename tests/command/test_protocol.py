@@ -10,6 +10,7 @@ from case_loop import for_all
 from config_options import CONFIGS
 from fedcohort.command import protocol, study
 from fedcohort.errors import OptionError
+from fedcohort.jobs.launch import LaunchOptions
 from study.small_study import write_study
 
 FILE = "logs/protocol/powd_quick/protocol.json"
@@ -23,6 +24,8 @@ FILE = "logs/protocol/powd_quick/protocol.json"
         (["run"], "selector must be letters, digits and underscores"),
         (["run", "selector=a", "file"], "type fedcohort protocol run selector=NAME level=quick"),
         (["report", "selector=a", "n_jobs=2"], "there is no option 'n_jobs'"),
+        (["run", "selector=a", "launcher=submitit_local"], "its jobs outlive a killed sweep"),
+        (["verify", "a", "hydra.launcher.partition=gpu"], "there is no option 'hydra.launcher.partition'"),
         (["verify"], "type fedcohort protocol verify FILE, one protocol.json"),
         (["verify", "a", "b"], "type fedcohort protocol verify FILE, one protocol.json"),
         (["leaderboard"], "type fedcohort protocol leaderboard FILE"),
@@ -31,6 +34,13 @@ FILE = "logs/protocol/powd_quick/protocol.json"
 def test_wrong_arguments_are_reported(words: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
         protocol.parse_arguments(words)
+
+
+def test_options_of_the_launcher_are_passed_on() -> None:
+    words = ["run", "selector=a", "n_jobs=3", "hydra.launcher.partition=gpu"]
+    _, files, options, launch = protocol.parse_arguments(words)
+    assert (files, options["selector"], options["level"]) == ([], "a", "quick")
+    assert launch == LaunchOptions("local", 3, options=["hydra.launcher.partition=gpu"])
 
 
 def test_a_method_is_run_reported_verified_and_compared(

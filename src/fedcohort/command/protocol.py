@@ -1,6 +1,6 @@
 """Compare a selector with random selection by the evaluation protocol, and exchange the results as one file.
 
-fedcohort protocol run selector=mine [level=quick n_jobs=1]
+fedcohort protocol run selector=mine [level=quick n_jobs=1 launcher=local]
     print the number of missing runs and the time that they take, then do them. If the command is interrupted, repeat
     it and it continues. For each run of the selector there is one of random selection that ends at the same bytes.
 fedcohort protocol report selector=mine [level=quick]
@@ -15,9 +15,8 @@ fedcohort protocol leaderboard FILE...
 selector=        a selector of configs/selector, or a method of the level's studies
 level=quick      quick, standard or full: settings and seeds, in studies/protocol.yaml
 n_jobs=1         runs at the same time
-
-`fedcohort study run NAME selectors=mine,same_bytes:mine` does the same runs for one study, with the options of study
-run, such as launcher=slurm.
+launcher=local   local: processes of this machine; slurm: arrays of a cluster; or another installed launcher of Hydra.
+                 hydra.launcher.OPTION=VALUE sets its options, such as hydra.launcher.partition=gpu
 """
 
 import sys
@@ -35,15 +34,15 @@ from fedcohort.study import progress, protocol, protocol_check, protocol_file, r
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import StudyRunner
 
-OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs"), "report": ("selector", "level")}
-OPTIONS |= {"verify": ("n_jobs",), "leaderboard": ()}
+OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs", "launcher")}
+OPTIONS |= {"report": ("selector", "level"), "verify": ("n_jobs",), "leaderboard": ()}
 USAGE = {"verify": "FILE, one protocol.json", "leaderboard": "FILE..., one protocol.json or more"}
 STUDIES, LOGS = Path("studies"), Path("logs")
 PAGE, FILE, PAGE_MARK = "README.md", "protocol.json", " protocol\n"
 
 
-def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str]]:
-    """Return the verb, such as run, the files, and the options.
+def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str], LaunchOptions]:
+    """Return the verb, such as run, the files, the options, and how runs are started.
 
     Raises `OptionError` for an unknown verb or option in `arguments`, and for a missing or needless file.
     """
@@ -51,12 +50,16 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str
     if verb not in OPTIONS:
         raise OptionError(f"type fedcohort protocol VERB, where VERB is one of {', '.join(OPTIONS)}")
     files = [argument for argument in typed_arguments if "=" not in argument or argument.endswith(".json")]
-    options = read_options([argument for argument in typed_arguments if argument not in files], OPTIONS[verb])
+    launcher_prefix = "hydra.launcher." if verb == "run" else ()
+    launcher_options = [argument for argument in typed_arguments if argument.startswith(launcher_prefix)]
+    typed_options = [argument for argument in typed_arguments if argument not in (*files, *launcher_options)]
+    options = {"level": "quick", "n_jobs": "1", "launcher": "local"} | read_options(typed_options, OPTIONS[verb])
     if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files)):
         raise OptionError(f"type fedcohort protocol {verb} {USAGE.get(verb, 'selector=NAME level=quick')}")
     if "selector" in OPTIONS[verb]:
         ranges.identifier("selector", options.get("selector"))
-    return verb, [Path(file) for file in files], {"level": "quick", "n_jobs": "1"} | options
+    launch = LaunchOptions(options["launcher"], read_job_count(options["n_jobs"]), options=launcher_options)
+    return verb, [Path(file) for file in files], options, launch
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -64,9 +67,8 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `FedcohortError` if `arguments`, a file or the studies are invalid.
     """
-    verb, paths, options = parse_arguments(arguments)
+    verb, paths, options, launch = parse_arguments(arguments)
     configs, level = Path.cwd() / "configs", options["level"]
-    launch = LaunchOptions(n_jobs=read_job_count(options["n_jobs"]))
     files = [protocol_file.read_protocol(path, STUDIES) for path in paths]
     if verb == "verify":
         logs = (LOGS / "protocol" / "verify").absolute()
