@@ -51,7 +51,7 @@ class Facts:
 
     @property
     def max_arrivals(self) -> int | None:
-        """Largest number of clients that arrive in a round, once the data are read."""
+        """Largest number of clients whose updates reach the server in a round, once the data are read."""
         if self.federation is None or not self.timed:
             return self.cohort
         return int(self.components.deadline.max_arrivals(self.config["cohort"]))

@@ -219,12 +219,15 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
 
 
 def check_signal_answers(signal_name: str, signal_answers: object, n_clients: int) -> np.ndarray:
-    """Return `signal_answers` as an array: a number, or a row of d numbers, per client, [n_clients] or [n_clients, d].
+    """Return the values of a signal as an array: a number, or a row of d numbers, per client, [n_clients(, d)].
 
-    `signal_name` names the signal in messages.
+    Args:
+        signal_name: name of the signal, for messages.
+        signal_answers: what the function of the signal returned.
+        n_clients: required number of clients.
 
     Raises:
-        ComponentError: the answers have another shape, or are no numbers.
+        ComponentError: the values have another shape, or are no numbers.
     """
     answer_shape = (n_clients, *getattr(signal_answers, "shape", ())[1:2])
     check_array(f"the signal {signal_name!r}: the result", signal_answers, answer_shape, "if", allow_nan=True)

@@ -34,8 +34,8 @@ class Draw:
         pool: sorted ids of the clients in the pool whose weights are logged.
         pool_weights: weight of each client of `pool`, [len(pool)].
         is_query: whether the draw chose clients for a query, before the selection.
-        is_dependent: whether the pool shares clients with the pool of an earlier draw of the selection, counted from
-            the first random draw. The pool may then depend on which clients were drawn.
+        is_dependent: whether the pool shares clients with the pool of an earlier draw of the selection, where draws
+            before the first random one do not count. The pool may then depend on which clients were drawn.
     """
 
     clients: Ids
@@ -76,7 +76,10 @@ NO_DRAWS = DrawLog()
 
 
 def list_logged_clients(seed: int, n_clients: int) -> Ids:
-    """Return the sorted ids of the clients whose weights are logged: all of `n_clients`, or a sample by `seed`."""
+    """Return the sorted ids of the clients whose weights are logged.
+
+    These are all of `n_clients` up to 10,000 clients, and a random sample of 1,000 by `seed` above.
+    """
     if n_clients <= MAX_LOGGED_CLIENTS:
         return np.arange(n_clients)
     return np.sort(new_generator(seed, "logged_weights").choice(n_clients, LOGGED_SAMPLE_SIZE, replace=False))

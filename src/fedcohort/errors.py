@@ -51,7 +51,12 @@ class ComponentError(FedcohortError):
 
 
 def renamed_attribute(old_name: str, new_name: str) -> property:
-    """Return a property for `old_name` that raises `ComponentError` with `new_name`, for one release."""
+    """Return a property that raises `ComponentError` for a renamed attribute; it is kept for one release.
+
+    Args:
+        old_name: class and former name of the attribute, for the message.
+        new_name: name of the attribute now, for the message.
+    """
 
     def raise_error(_: object) -> None:
         raise ComponentError(f"{old_name} is called {new_name} now")
@@ -76,7 +81,7 @@ def renamed_names(module_name: str, new_names: Mapping[str, str]) -> Callable[[s
 
 
 class ClientError(FedcohortError):
-    """An error for a failed local training; the message names client, round and stage (engine=debug)."""
+    """An error for a failed local training with engine=debug; the message names the round, the client and the step."""
 
 
 class LibraryMismatch(FedcohortError):

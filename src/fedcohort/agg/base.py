@@ -64,8 +64,8 @@ class Arrived(ReadOnly):
         mean: weighted mean of the updates, sum_i p_i D_i, in float64 [P].
         totals: sum over clients of each vector that the hooks uploaded, by name, float64 [P]; a weighted mean for the
             vectors that a `Weigher` averages.
-        weights: weight p_i of each of `outcome.clients`, [m]. The weights sum to 1, unless a selector's override is
-            absolute. A client that the override excludes has weight 0, and counts as not arrived.
+        weights: weight p_i of each of `outcome.clients`, [m]. The weights sum to 1, unless a selector sets weights that
+            must keep their sum. A client that the selector excludes has weight 0, and counts as not arrived.
         updates: update D_i = y_i - w_t of each client, [m, P] in the order of `outcome.clients`, for `stacked`
             aggregators, else None.
         buffers: the clients' buffers (batch norm's statistics), float64 [m, B], for `stacked` aggregators, else None.
@@ -116,13 +116,13 @@ class Arrived(ReadOnly):
         return np.ones(len(self.weights)) if self.discounts is None else self.discounts
 
     def add_model_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
-        """Return the weighted sum of the clients' models minus w_t, [P], also if some updates are late.
+        """Return the weighted sum of y_i - w_t over the clients' models y_i, [P], also if some updates are late.
 
-        An update is relative to the model that its client received, which is an earlier one for a late update.
+        An update is y_i minus the model that the client received, which is older than w_t for a late update.
 
         Args:
             displacement: weighted sum of the updates, [P].
-            weights: weight of each update in it, [m].
+            weights: weight of each update in both sums, [m].
 
         Raises:
             ValueError: there are late updates, but no `sent_offset`.
@@ -189,7 +189,7 @@ class Aggregator(Component, Protocol[S]):
         """
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
-        """Return the vectors sent to clients in addition to the model, by the names that the hooks download.
+        """Return the vectors sent to clients in addition to the model, by the names in `downloads` of the hooks.
 
         `state` is the aggregator's state before the round.
         """

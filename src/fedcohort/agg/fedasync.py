@@ -45,7 +45,7 @@ class FedAsync(Aggregator[None]):
         ranges.number("alpha", self.alpha, "(0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: the deadline's state holds the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are, as FedAsync keeps no state between rounds."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return np.ones(len(n_used))

@@ -72,7 +72,8 @@ class Rhfl(Aggregator[State]):
 
     Attributes:
         mode: "align_average" aligns the models on the proxy before the weighted mean; "weights_only" skips this.
-        beta: weight of the client confidence.
+        beta: factor, in the exponent of a client's weight, of its share F_i / sum_j F_j, in which F_i is the relative
+            decrease of its loss; 0 ignores losses.
         lr: learning rate of the alignment's Adam.
         batch: samples of the proxy in a step.
         batches: steps of a round, None for one pass over the proxy.
@@ -187,7 +188,8 @@ def client_confidence(previous_losses: Values, losses: Values, beta: float, p: V
     Args:
         previous_losses: loss of each client at its last participation, in nats, NaN if there is none, [K].
         losses: current loss of each client, in nats, [K].
-        beta: weight of the client confidence.
+        beta: factor, in the exponent of a client's weight, of its share F_i / sum_j F_j, in which F_i is the relative
+            decrease of its loss; 0 returns the normalised `p`.
         p: weight of each client at equal confidence, positive, in any unit, [K].
     """
     K = len(losses)

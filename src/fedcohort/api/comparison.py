@@ -37,15 +37,15 @@ class Options:
         metric: metrics, separated by commas; verdicts are on the first one.
         baseline: value of `rows` or `cols` with which the others are compared.
         better: whether `high` or `low` values are better, or `auto`.
-        result: result of a run: `late`, `last` or `best`.
+        result: result of a run: the mean of its last evaluations (`late`), its `last` or its `best` evaluation.
         horizon: last round whose evaluations count.
         experiment: experiment in MLflow.
         sweep: id of a sweep in MLflow, or `last`.
         filter: filter of runs in MLflow's syntax.
         target: value that runs have to reach, `baseline`, or `best_of:` and conditions.
-        level: share of the way to the baseline's result, for the target `baseline`.
+        level: with target=baseline, share of the way from the untrained model to the baseline's mean result.
         crossing: what must reach the target: the mean over a `window` of evaluations, or any evaluation (`first`).
-        axis: cost that verdicts on the target compare.
+        axis: cost up to the target that verdicts compare, such as `virtual_s` or `rounds`.
         tracking_uri: address of MLflow's store.
         out: folder of the page.
         curves: whether curves are drawn, true or false.

@@ -80,7 +80,7 @@ class SweepResult:
         return self._concatenate_frames({run_folder.name: RunResult(run_folder).clients for run_folder in self.folders})
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return rows, columns and baseline of a comparison by name, and the value of each further varied option."""
+        """Return `rows`, `cols` and `baseline` of a comparison by name, and a value of each further varied option."""
         finished_jobs = [j for j in self.jobs if j.folder is not None and j.folder in self.folders]
         return choose_axes([(RunResult(Path(str(j.folder))).info, j.words) for j in finished_jobs])
 

@@ -31,12 +31,13 @@ MAJORITY_QUANTILE = 0.99
 
 @dataclass(frozen=True)
 class Alie(Colluding):
-    """A Little Is Enough, an attack on updates.
+    """A Little Is Enough, an attack in which attackers send mean - z x standard deviation of the known updates.
 
     Attributes:
-        z: number of standard deviations of the shift; None for the formula. A negative number shifts the other way.
-        form: order of the normal quantile z for n updates, f of them false: (n - f - q) / (n - f) ("honest"), or
-            (n - q) / n ("all"). q is n // 2 + 1 - f.
+        z: number of standard deviations of the shift; None for the quantile of `form`. A negative number shifts the
+            other way.
+        form: with z=None, z is the normal quantile of (n - f - q) / (n - f) ("honest"), or of (n - q) / n ("all"), for
+            n updates, f of them false, and q = n // 2 + 1 - f.
     """
 
     z: float | None
@@ -60,7 +61,7 @@ def compute_largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
     Args:
         n_honest: number of honest updates.
         n_attackers: number of the attackers' updates.
-        form: order of the normal quantile, "honest" or "all", see `Alie`.
+        form: normal quantile that is the number, "honest" or "all", as in `Alie`.
     """
     n = n_honest + n_attackers
     q = n // 2 + 1 - n_attackers

@@ -115,7 +115,7 @@ class ShareOfClients(Attack):
         ranges.number("fraction", self.fraction, "[0, 1]")
 
     def notices(self, attack_name: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks; `attack_name` is the option as typed."""
+        """Return a start-up notice if no client attacks; `attack_name` is the value of the option `attack`."""
         return () if self.fraction else (f"attack={attack_name} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:

@@ -26,10 +26,10 @@ from fedcohort.attack.base import Colluding, UpdateStats
 
 @dataclass(frozen=True)
 class Ipm(Colluding):
-    """Inner product manipulation, an attack on updates.
+    """Inner product manipulation, an attack in which attackers send -epsilon times the mean of the known updates.
 
     Attributes:
-        epsilon: factor of the opposite of the mean that attackers send.
+        epsilon: factor of the opposite of this mean; 0 sends zeros.
     """
 
     epsilon: float

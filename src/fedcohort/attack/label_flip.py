@@ -43,7 +43,7 @@ class LabelFlip(ShareOfClients):
         ranges.number("share_rows", self.share_rows, "[0, 1]")
 
     def notices(self, attack_name: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks, or no label is false; `attack_name` is the option as typed."""
+        """Return a start-up notice if no client attacks, or no label is false; `attack_name` is the attack's name."""
         if self.share_rows:
             return super().notices(attack_name)
         return (f"attack={attack_name} has no effect with attack.share_rows=0",)

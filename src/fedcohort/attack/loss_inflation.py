@@ -53,7 +53,7 @@ class LossInflation(ShareOfClients):
     def notices(self, attack_name: str) -> Sequence[str]:
         """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged.
 
-        `attack_name` is the option as typed.
+        `attack_name` is the value of the option `attack`.
         """
         if self.falsified_signals:
             return super().notices(attack_name)

@@ -25,10 +25,10 @@ from fedcohort.attack.base import ShareOfClients, UpdateStats
 
 @dataclass(frozen=True)
 class Scaling(ShareOfClients):
-    """Scaling, an attack on updates.
+    """Scaling, an attack in which attackers multiply the updates that they trained by a factor.
 
     Attributes:
-        factor: factor of the update; 1 has no effect.
+        factor: this factor; 1 has no effect.
     """
 
     factor: float

@@ -21,10 +21,10 @@ from fedcohort.attack.base import ShareOfClients, UpdateStats
 
 @dataclass(frozen=True)
 class SignFlip(ShareOfClients):
-    """Sign flip, an attack on updates.
+    """Sign flip, an attack in which attackers send -scale times the updates that they trained.
 
     Attributes:
-        scale: factor of the opposite update.
+        scale: length of the sent update, in lengths of the trained one.
     """
 
     scale: float

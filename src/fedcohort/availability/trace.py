@@ -194,7 +194,11 @@ class Trace(Availability):
             raise self._make_row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {allowed_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
-        """Return the period of each device's intervals in seconds, [devices]; raise `DataError` for contradictions."""
+        """Return the period of each device's intervals in seconds, [devices].
+
+        Raises `DataError` if rows of a device have different periods, or an interval ends after its period. The
+        arguments are as in `_check_interval_order`.
+        """
         option_name = "period_s" if self.period is None else "period"
         if self.period is None:
             periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))

@@ -22,7 +22,7 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
 
 
 def read_job_count(typed_text: str) -> int:
-    """Return the option `n_jobs`; raise `OptionError` unless it is an integer of 1 or more."""
+    """Return the value of `n_jobs`, the parallel jobs; raise `OptionError` unless it is an integer of 1 or more."""
     if not typed_text.isdigit() or int(typed_text) == 0:
         raise ranges.range_error("n_jobs", "an integer in [1, inf)", typed_text)
     return int(typed_text)

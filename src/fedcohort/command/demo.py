@@ -72,9 +72,9 @@ def make_demo_table(comparison: Comparison, table_title: str) -> "Table":
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Run the demo with the options `arguments` in place of its defaults, and return the exit code.
+    """Run the demo with the options `arguments` in place of its defaults; return 0, or 130 after an interruption.
 
-    The demo ends with the first run that does not finish. Raises `OptionError` for an invalid option.
+    The demo ends with the first run that is interrupted. Raises `OptionError` for an invalid option.
     """
     terminal, demo_runs, run_results = make_console(), list_demo_runs(arguments), []
     for run_number, overrides in enumerate(demo_runs.values(), 1):

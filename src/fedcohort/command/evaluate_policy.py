@@ -72,7 +72,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
 
 
 def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, CohortLaws]]:
-    """Yield each round that has a cohort, and the cohort's distributions by the run's selector and by the other one.
+    """Yield each round that has a cohort, with the distributions of cohorts under the run's and the other selector.
 
     The other selector observes the run's rounds as if it had selected the run's cohorts.
 
@@ -100,11 +100,11 @@ def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> I
 
 
 def find_exclusion_reason(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
-    """Return why a round has no ratio of probabilities or no gain; "" if it has both.
+    """Return why a round has no ratio of its cohort's probabilities under both selectors, or no gain; "" if it has.
 
     Args:
         round: the round in the log.
-        cohort_laws: distributions of the cohort by both selectors.
+        cohort_laws: distributions of cohorts under both selectors.
         run_history: values of the metric by round.
     """
     for selector_text, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):

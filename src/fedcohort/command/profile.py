@@ -46,9 +46,10 @@ class StageTimer(Observer):
 
 
 def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the times of a run of the overrides `arguments`, by name; the run's folder is removed.
+    """Return the measurements of `StageTimer` for a run with the overrides `arguments`; the run's folder is removed.
 
-    `configs` is the folder of the config groups. Raises `OptionError` for a single round.
+    `configs` is the folder of the config groups. Raises `OptionError` if `rounds` is below 2, as the first round is
+    not measured.
     """
     with tempfile.TemporaryDirectory() as temporary_folder:
         times_path = Path(temporary_folder) / "times.json"
@@ -61,7 +62,7 @@ def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure a run with the options in `arguments`, and print the table."""
+    """Measure a run with the options in `arguments`, print the time of each stage as a table, and return 0."""
     from rich.console import Console
     from rich.table import Table
 

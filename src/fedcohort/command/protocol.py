@@ -96,7 +96,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print_forecast(part: protocol.Part, runner: StudyRunner) -> None:
-    """Print the number of missing runs of a part, and the time that they take."""
+    """Print how many of the protocol's runs in one study, `part`, are missing, and the time that they take."""
     with session.print_warnings_once():
         states = runner.find_progress(part.list_conditions(), part.seeds).states
     run_keys = [key for key, state in states.items() if state in progress.UNFINISHED]
@@ -110,9 +110,10 @@ def _print_forecast(part: protocol.Part, runner: StudyRunner) -> None:
 
 
 def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> int:
-    """Write the page and the file of a method, and return the exit code.
+    """Write the page and the file with the protocol's results of a method, and return the exit code 0.
 
-    Raises `OptionError` if a run is missing, failed or refused.
+    `parts` are the method's runs in each study of `level`, and `configs` is the folder of the config groups. Raises
+    `OptionError` if a run is missing, failed or rejected.
     """
     from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 

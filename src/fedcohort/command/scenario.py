@@ -49,7 +49,7 @@ def write_page(
         info: the data as a run describes them.
         labelled_facts: label and text of each fact about the dataset.
         client_rows: rows of the table of clients.
-        configs: folder of the config groups, whose presets are described by their comments.
+        configs: folder of the config groups; the comment in its yaml describes the chosen `heterogeneity`.
     """
     disk.check_output_files(page_folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
     page_folder.mkdir(parents=True, exist_ok=True)
@@ -77,9 +77,9 @@ def write_page(
 
 
 def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value of all data, and mean over clients of those FedDiverse metrics that the data have.
+    """Yield name, value on the pooled data, and mean over clients of each of FedDiverse's metrics that is known.
 
-    `metric_values` are the metrics by name.
+    `metric_values` are the metrics by name, as from `skew_metrics`.
     """
     for metric, metric_label in METRIC_LABELS.items():
         if f"global_{metric}" in metric_values:
@@ -87,10 +87,10 @@ def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str,
 
 
 def _count_by_attribute(group_counts: np.ndarray) -> tuple[Sequence[str], list[Sequence[str]]]:
-    """Return heads and rows: clients' training samples by class and attribute, with their three metrics.
+    """Return the column heads and the rows of a table with a client's samples and its three skew metrics in each row.
 
     Args:
-        group_counts: samples, [n_clients, n_classes, n_attributes].
+        group_counts: training samples by client, class and attribute, [n_clients, n_classes, n_attributes].
     """
     group_pairs = [(y, a) for y in range(group_counts.shape[1]) for a in range(group_counts.shape[2])][:MAX_GROUP_PAIRS]
     metric_triplets = skew.skew_triplets(group_counts)

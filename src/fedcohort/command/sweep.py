@@ -54,7 +54,7 @@ def render_status(folder: Path, sweep_plan: Plan) -> str:
 
 
 def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
-    """End the sweep in `folder` within about `wait_s` seconds, and return its status.
+    """End the sweep in `folder` within about `wait_s` seconds, and return its status as text.
 
     `sweep_plan` names its machine and process. Raises `OptionError` if the sweep was started on another machine.
     """

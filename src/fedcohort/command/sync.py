@@ -85,7 +85,7 @@ def _find_server_place(folder: Path, tracking_uri: str | None, experiment: str |
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Send runs to MLflow; return 0 if all of them were sent completely.
+    """Send runs to MLflow; return 0 if all of them were sent completely, else 1.
 
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """

@@ -41,7 +41,9 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
 
 
 def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Generator) -> Ragged:
-    """Distribute rows by class, and return the sorted, disjoint positions of each client's share.
+    """Distribute the rows of each class in proportion to the clients' training samples of it.
+
+    The result is the sorted, disjoint positions of each client's rows in the test split.
 
     Args:
         labels: classes of the test split, int64 [N].

@@ -122,7 +122,7 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
 
 
 def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], classes: Sequence[str]) -> None:
-    """Raise `DataError` for a single class, or if no training row has a class or the label of a test row.
+    """Raise `DataError` if there is one class only, or if a class or another table's label is in no training row.
 
     Args:
         frames: the tables, the training table first.
@@ -171,7 +171,7 @@ def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _are_texts_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether `label_texts` [n] are the numbers 0, 1, 2, ..., of which `n_classes` allows some to be absent."""
+    """Return whether `label_texts` [n] are the numbers 0, 1, 2, ..., with gaps only below a set `n_classes`."""
     distinct_texts = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(distinct_texts))
     are_whole_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(distinct_texts)

@@ -154,8 +154,8 @@ class Frame:
     def is_number_column(self, name: str) -> bool:
         """Return whether the column `name` holds numbers.
 
-        Texts count if at least half of them are numbers: the others may mark missing values. If all of them are
-        numbers, they are codes that were quoted on purpose, and stay texts.
+        A column of texts does if at least half of its cells, but not all, are numbers: the others may mark missing
+        values. If all are numbers, they are codes that were quoted on purpose, and the column holds texts.
         """
         column_type = self.get_column_type(name)
         if arrow_columns.is_text_type(column_type):

@@ -94,12 +94,15 @@ class Deadline(Component, Protocol[S]):
     def max_arrivals(self, cohort: int) -> int:
         """Return the largest number of clients that arrive in a round that requests `cohort`.
 
-        More may arrive where several clients answer at the same second as the last one.
+        More may arrive if several clients finish at the same second as the last one.
         """
         return self.cohort_size(cohort)
 
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
-        """Return how many clients may be selected, `cohort_size` by default, while `n_in_flight` others still work."""
+        """Return how many clients may be selected while `n_in_flight` clients of earlier rounds still work.
+
+        By default this is `cohort_size`, the number of clients that the round selects.
+        """
         return cohort_size
 
     def staleness_limit(self) -> int | None:
@@ -152,7 +155,7 @@ class DeadlineOutcome(ReadOnly):
     Attributes:
         units_done: units (epochs or steps) completed by each selected client, 0 if it is late, [m].
         is_in_time: whether each client is in time, [m].
-        finish_s: seconds until each client has answered with these units, [m].
+        finish_s: seconds until the server has each client's update after these units, [m].
         train_s: seconds until the round closed.
         phase_s: seconds of each of `JOB_PHASES` of a client's job, [m] by name; for a late client those of the whole
             job.

@@ -129,7 +129,7 @@ class Trace(Device):
         return clients
 
     def _find_column_range(self, option_name: str) -> tuple[str, str]:
-        """Return the interval and the unit of the numbers in the column that `option_name` names."""
+        """Return the allowed interval and the unit of the numbers in the column that the option `option_name` names."""
         if option_name in DEVIATION_OPTIONS:
             return DEVIATION_RANGE, "times the mean"
         return (SECONDS_RANGE, "seconds") if option_name == "seconds" else (SPEED_RANGE, self.unit)

@@ -31,7 +31,7 @@ MIN_LOSS_VARIANCE, MIN_TAU_SQUARED = 1e-6, 1e-8  # nats^2
 
 @dataclass(frozen=True)
 class ClassLosses:
-    """Reports of n clients to `signal=class_loss`, for C classes.
+    """Reports of n clients to a query of the signal `class_loss`, for C classes.
 
     Attributes:
         class_counts: number of samples by client and class, [n, C].
@@ -60,7 +60,7 @@ class ClassLosses:
 
 @dataclass(frozen=True)
 class ExcessLoss:
-    """Estimated excess loss of each client from one probe, in nats.
+    """Estimated excess loss of each client in nats, from one probe: a query of all clients' losses by class.
 
     Attributes:
         class_effect: mean loss of each class at a client without excess loss, [C].

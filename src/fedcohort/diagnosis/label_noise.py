@@ -38,7 +38,10 @@ class NoiseEstimate:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the global model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
+        """Whether `gap` is meaningful, as the global model distinguishes right labels from wrong ones.
+
+        It does if wrong labels have a mean loss at least 0.2 nats higher, and `gap` is at most 1.15, a possible rate.
+        """
         return self.fit.nats_per_wrong_label >= MIN_LOSS_GAP and self.gap <= MAX_RATE_GAP
 
 

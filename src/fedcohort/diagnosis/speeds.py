@@ -134,8 +134,8 @@ def choose_fast_clients(
 ) -> tuple[Bool[np.ndarray, "_k"], float]:
     """Return whether each client is in the pool without its slowest ones, [n_clients], and the predicted speed-up.
 
-    The speed-up is the factor by which rounds become shorter. If no share of the pool can be left out with a sufficient
-    one, the result is the pool and 1.
+    The speed-up is the factor by which rounds become shorter. The result is the whole pool and 1 if no share of it can
+    be left out with a speed-up of `min_speed_gain` and with `class_cover`.
 
     Args:
         speeds: estimated speeds of all clients.

@@ -48,7 +48,7 @@ def requeue_if_preempted() -> None:
 
 
 def list_task_ids() -> set[str] | None:
-    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None without an answer."""
+    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM can't be asked."""
     table_header, *task_ids = _read_slurm_output("squeue", "--array", "--format=%i").split() or [""]
     return set(task_ids) if table_header else None
 

@@ -30,7 +30,7 @@ class Stopwatch:
             self._running_stages.pop()
 
     def take_lap_seconds(self) -> dict[str, float]:
-        """Return the seconds by stage since the last lap."""
+        """Return the seconds by stage since the last lap, and begin the next lap."""
         lap_seconds_by_stage, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
         return lap_seconds_by_stage
 

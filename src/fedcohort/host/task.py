@@ -7,9 +7,9 @@ COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def is_non_first_task(num_nodes: int) -> bool:
-    """Return whether this process is a task of a cluster other than the first, which writes the run's folder.
+    """Return whether this process of a run over several machines is not the first one.
 
-    `num_nodes` is the run's number of machines; with one machine the result is False.
+    Only the first process writes the run's folder. `num_nodes` is the number of machines; the result is False for one.
     """
     return num_nodes > 1 and int(_read_variable(RANK_VARIABLES) or 0) > 0
 

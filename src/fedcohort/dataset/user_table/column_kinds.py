@@ -124,7 +124,7 @@ def make_long_table_notices(frame: Frame, label_column: str, non_inputs: Sequenc
 
 
 def make_feature_scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
-    """Yield a notice if features of the training rows are far from unit scale.
+    """Yield a notice if features are far from unit scale: a root mean square above 10, or no value of 0.01 or more.
 
     Args:
         x: inputs of the training rows, float32 [N, features].
