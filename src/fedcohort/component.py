@@ -203,7 +203,7 @@ SAMPLE_ATTRIBUTES = Requirement(
 ONE_CLASS_PER_SAMPLE = Requirement(
     lambda facts: facts.federation and facts.federation.targets.single,
     "{option} uses the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
-    "another option of the group",
+    "another value of this option",
 )
 PROXY_INPUTS = Requirement(
     lambda facts: facts.components.proxy.has_inputs,

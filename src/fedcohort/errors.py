@@ -59,7 +59,7 @@ def renamed_attribute(old_name: str, new_name: str) -> property:
     """
 
     def raise_error(_: object) -> None:
-        raise ComponentError(f"{old_name} is called {new_name} now")
+        raise ComponentError(f"{old_name} is called {new_name} now: use it")
 
     return property(raise_error)
 
@@ -74,7 +74,7 @@ def renamed_names(module_name: str, new_names: Mapping[str, str]) -> Callable[[s
 
     def raise_error(attribute_name: str) -> Any:  # noqa: ANN401
         if attribute_name in new_names:
-            raise ComponentError(f"{module_name}.{attribute_name} is called {new_names[attribute_name]} now")
+            raise ComponentError(f"{module_name}.{attribute_name} is called {new_names[attribute_name]} now: use it")
         raise AttributeError(attribute_name)
 
     return raise_error

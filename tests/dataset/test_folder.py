@@ -69,7 +69,7 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     np.testing.assert_allclose(raw.train_x, rows.reshape(2, 1, 3, 4) / 255, rtol=1e-6)
     assert raw.n_classes == 6
     with pytest.raises(
-        DataError, match=r"dataset.shape=\[5, 5\] has 25 values, but a sample of .*train.parquet has 12"
+        DataError, match=r"dataset.shape=\[5, 5\] must have 12 values, as .*train.parquet has, but has 25"
     ):
         replace(dataset, shape=[5, 5]).load(0)
     with pytest.raises(

@@ -91,9 +91,9 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
-        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but the first row 4"),
-        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but rows of the training part hold 4"),
-        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but 'x' holds 4"),
+        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but must hold 4 as the first row"),
+        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but must hold 4 as the training part"),
+        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but must hold 4 as 'x'"),
         ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds only <PAD>"),
         (
             {"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]},
@@ -128,7 +128,7 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
     data = load(small)
     np.testing.assert_array_equal(data.train_x, np.tile(data.train_x[: len(x)], (20, 1))[:20])
     assert (data.train_x.dtype, data.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
-    for row, words, refusal in ((9, ["it"], "holds 1 words, but the first row 4"), (15, None, "is empty")):
+    for row, words, refusal in ((9, ["it"], "holds 1 words, but must hold 4 as the first row"), (15, None, "is empty")):
         write_part(small, "test", **rows | {"x": [*rows["x"][:row], words, *rows["x"][row + 1 :]]})
         with pytest.raises(DataError, match=f"column 'x', row {row} {refusal}"):
             load(small)
@@ -203,7 +203,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
             ("partition=quantity", "partition@partition.base=label_shards", "clients=3"),
             "partition=quantity uses the",
         ),
-        (("label_noise=beta",), "label_noise=beta uses the class .* choose another option of the group$"),
+        (("label_noise=beta",), "label_noise=beta uses the class .* choose another value of this option$"),
         (("label_noise=asymmetric",), "label_noise=asymmetric uses the class"),
         (
             ("selector=fedcbs",),
@@ -220,7 +220,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
             ("model=char_lstm",),
             "model=char_lstm predicts one class of a sequence, .* positions?: choose",
         ),
-        (("model=mlp",), "model=mlp reads numbers, .* sequences of symbols: choose model=word_lstm"),
+        (("model=mlp",), "model=mlp reads numbers, .* sequences of tokens: choose model=word_lstm"),
     ],
 )
 def test_what_goes_by_classes_is_refused_by_name(

@@ -51,7 +51,7 @@ def test_more_blur_leaves_less_contrast() -> None:
 
 def test_data_that_are_no_images_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
-        IncompatibleConfig, match=r"^feature_noise=blur needs images .*, but inputs have the shape \[60\]$"
+        IncompatibleConfig, match=r"^feature_noise=blur needs images .*, but inputs have the shape \[60\]: choose"
     ):
         run_training(tmp_path, "dataset=synthetic", "feature_noise=blur", "client.lr=0.01")
 

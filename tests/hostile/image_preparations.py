@@ -166,20 +166,25 @@ def celebas() -> list[Case]:
         on(attributes, "attribute celeb_id", swap("Smiling", "celeb_id"), "'celeb_id' occurs twice, or has"),
         on(attributes, "value 0", swap(first, "000001.jpg 0 -1"), "of 1 or -1"),
         on(attributes, "value missing", swap(first, "000001.jpg -1"), "of 1 or -1"),
-        on(attributes, "an image that is not there", swap(first, "zzz.jpg -1 -1"), "zzz.jpg is missing in the list"),
+        on(
+            attributes,
+            "an image that is not there",
+            swap(first, "zzz.jpg -1 -1"),
+            "zzz.jpg is missing in identity_CelebA.txt",
+        ),
         on(attributes, "not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
         on(attributes, "commas", lambda text: text.replace(" ", ","), "of 1 or -1"),
-        on(people, "empty", lambda text: "", "is missing in the list of identities"),
+        on(people, "empty", lambda text: "", "is missing in identity_CelebA.txt"),
         on(people, "an image twice", lambda text: text + "000001.jpg 9\n", "000001.jpg occurs in line"),
-        on(people, "a text", swap("000001.jpg 7", "000001.jpg Ann"), "identity a number, got 'Ann'"),
+        on(people, "a text", swap("000001.jpg 7", "000001.jpg Ann"), "identity a whole number, got 'Ann'"),
         on(
             people,
             "identity of 40 digits",
             swap("000001.jpg 7", "000001.jpg " + "9" * 40),
-            "identity a number, got '999",
+            "identity a whole number, got '999",
         ),
-        on(people, "identity a superscript", swap("000001.jpg 7", "000001.jpg ²"), "identity a number, got '²'"),
-        on(people, "three words", swap("000001.jpg 7", "000001.jpg 7 7"), "identity a number, got '7 7'"),
+        on(people, "identity a superscript", swap("000001.jpg 7", "000001.jpg ²"), "identity a whole number, got '²'"),
+        on(people, "three words", swap("000001.jpg 7", "000001.jpg 7 7"), "identity a whole number, got '7 7'"),
         on(
             people,
             "an image more",
@@ -188,7 +193,7 @@ def celebas() -> list[Case]:
             "'zzz.jpg'",
             accepted=True,
         ),
-        on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "part must be 0, 1 or 2, got '3'"),
+        on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "the part must be 0, 1 or 2, got '3'"),
         on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
         case(
             "attributes a pipe", "celeba", replaced(write_celeba, attributes, os.mkfifo), "neither a file nor a folder"
@@ -223,11 +228,11 @@ def all_birds() -> list[Case]:
         return case(title, "waterbirds", edited(write_waterbirds, name, change), *texts, accepted=accepted)
 
     return [
-        on("empty", lambda text: "", "has no column"),
+        on("empty", lambda text: "", "must have one column"),
         on("header alone", lambda text: text.splitlines()[0], "names no image"),
-        on("no column y", swap(",y,", ",why,"), "has no column 'y'"),
-        on("column y twice", swap("place_filename", "y"), "has two columns called 'y'"),
-        on("semicolons", lambda text: text.replace(",", ";"), "has no column"),
+        on("no column y", swap(",y,", ",why,"), "must have one column 'y'"),
+        on("column y twice", swap("place_filename", "y"), "must have one column 'y'"),
+        on("semicolons", lambda text: text.replace(",", ";"), "must have one column"),
         on("an image twice", lambda text: text + text.splitlines()[1] + "\n", "'000.Bird/bird_0.jpg' occurs in line"),
         on("an image by another path", lambda t: t + t.splitlines()[1].replace("000.B", "./000.B"), "'./000.Bird"),
         on("y a text", swap(first, "0,000.Bird/bird_0.jpg,yes,0,0,"), "y is 'yes'"),

@@ -58,7 +58,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
     word, seed, cohort = (
         "selector must be one of active_fl",
         "seed must be an integer in [0",
-        "cohort=13 exceeds clients=12",
+        "cohort=13 exceeds clients=12: lower cohort",
     )
     assert reasons == {1: cohort, 2: seed, 3: seed, 4: word, 5: word, 6: word, 7: word}
     for words, reason in [
@@ -78,8 +78,8 @@ def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: l
         gridded(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
     assert str(caught.value).splitlines() == [
         "2 of 4 jobs would be rejected, and none was started; the others run with sweep.skip_refused=true:",
-        "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12",
-        "  job 4 (selector=flash cohort=40): cohort=40 exceeds clients=12",
+        "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12: lower cohort",
+        "  job 4 (selector=flash cohort=40): cohort=40 exceeds clients=12: lower cohort",
     ]
     assert launched == []
     assert list(tmp_path.iterdir()) == [], "there is no sweep"
@@ -93,7 +93,8 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list
     assert isinstance(plan, Plan)
     assert plan.jobs == launched
     assert [(words[:2], why) for words, why in plan.refused] == [
-        ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12") for name in ("random", "flash")
+        ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12: lower cohort")
+        for name in ("random", "flash")
     ]
     sweep.CURRENT_SWEEP.folder = None
     with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be rejected, and none was started:\n  job 1 "):

@@ -119,8 +119,8 @@ def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
 def test_a_failure_is_recorded_and_the_sweep_continues(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert start(logs, "cohort=40") is None
     assert record(logs).how == "failed"
-    assert record(logs).reason == "cohort=40 exceeds clients=12"
-    assert captured_log.messages == ["cohort=40 exceeds clients=12"]
+    assert record(logs).reason == "cohort=40 exceeds clients=12: lower cohort"
+    assert captured_log.messages == ["cohort=40 exceeds clients=12: lower cohort"]
 
 
 def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert finished(tmp_path) == 2
     assert repeat.stderr.count("already finished") == 1
     assert "nothing to resume" not in repeat.stderr, "a job that is left begins, as in any sweep"
-    assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12\n" in repeat.stderr
+    assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12: lower cohort\n" in repeat.stderr
     assert repeat.stderr.endswith(": 1 done, 1 skipped (finished before), 1 left out (rejected).\n")
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 

@@ -58,10 +58,10 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
     write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
     for words, refusal in (
-        (("model=char_lstm",), "model=char_lstm reads symbols, and the inputs of dataset=digits are numbers"),
+        (("model=char_lstm",), "model=char_lstm reads tokens, and the inputs of dataset=digits are numbers"),
         (
             (*plays, "model=mlp"),
-            r"model=mlp reads numbers, and the inputs of dataset=shakespeare are sequences of symb",
+            r"model=mlp reads numbers, and the inputs of dataset=shakespeare are sequences of tok",
         ),
         ((*plays, "model=char_lstm", "feature_noise=gaussian"), "feature_noise needs real numbers, .* uint8"),
         ((*plays, "model=char_lstm", "agg=feddf", "proxy=noise"), "proxy=noise draws real numbers, but the inputs of"),

@@ -78,7 +78,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         r"forward of inputs \[2, 1, 8, 8\] raised KeyError: 'loss'",
     ),
     (("model.path=user_networks.Dense", "model.head=true"), "model.head must be an integer, a text or null, got True"),
-    (("model.path=user_networks.Dense", "model.inputs=tokens"), "reads symbols, and the inputs of dataset=digits are"),
+    (("model.path=user_networks.Dense", "model.inputs=tokens"), "reads tokens, and the inputs of dataset=digits are"),
 ]
 
 

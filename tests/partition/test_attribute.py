@@ -169,7 +169,12 @@ def test_the_kinds_of_clients_are_drawn() -> None:
     "partition, pools, clients, message",
     [
         (rule(counts=[[[1, 1], [1, 1]]] * 3), EVEN, 4, r"clients=4, but partition.counts has tables for 3 clients"),
-        (rule(counts=[[[1, 1]]]), EVEN, 1, "tables of 1 classes and 2 attributes, but the data have 2 classes and 2"),
+        (
+            rule(counts=[[[1, 1]]]),
+            EVEN,
+            1,
+            "must have tables of 2 classes and 2 attributes, but has tables of 1 classes and",
+        ),
         (rule(counts=[[[700, 1], [1, 1]]]), EVEN, 1, "700 training samples of class 0 with attribute 0, .* are 600"),
         (
             rule(),

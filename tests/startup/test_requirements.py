@@ -128,7 +128,7 @@ def test_incompatible_options_are_rejected(tmp_path: Path, overrides: tuple[str,
 
 
 def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path) -> None:
-    with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
+    with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30: lower cohort"):
         run_training(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
 
 

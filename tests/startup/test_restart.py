@@ -142,7 +142,7 @@ def test_stored_client_files_are_checked_too(finished_run: FinishedRun, logs: Pa
     path = home(logs) / "client_store.c"
     row = path.stat().st_size // (3 * len(slots))
     flip(path, 8 * row * (3 * client + slots[client]) + 77)
-    with pytest.raises(CheckpointError, match=rf"the vectors of client {client} are not those .*resume=previous"):
+    with pytest.raises(CheckpointError, match=rf"the stored vectors of client {client} differ .*resume=previous"):
         resumed(logs)
     assert same_bits(finished_run, resumed(logs, "previous"))
 

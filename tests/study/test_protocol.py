@@ -94,7 +94,7 @@ def test_the_leaderboard_is_sorted_and_rejects_files_that_differ(tmp_path: Path)
     with pytest.raises(OptionError, match=r"oort_other.json is of the level other, and .*powd_quick.json of quick"):
         make_leaderboard([files[0], other_file])
     changed = edit(paths[1], lambda content: content["runs"][0].update(config_hash="x"))
-    with pytest.raises(OptionError, match=r"oort_quick.json: the baseline has other configurations than in .*powd"):
+    with pytest.raises(OptionError, match=r"oort_quick.json: the baseline has other options than in .*powd"):
         make_leaderboard([files[0], read_protocol(changed, tmp_path / "studies")])
 
 
@@ -166,7 +166,7 @@ def test_a_file_that_is_no_json_object_is_rejected(content: str, tmp_path: Path)
         ([{"study": "tiny", "cells": ["x"], "seeds": None}], "quick.0.cells must be a list of one or more of iid"),
         ([{"study": "tiny", "cells": None, "seeds": [-1]}], "quick.0.seeds must be a list of integers"),
         ([{"study": "tiny", "cells": None}], "quick.0.seeds is missing"),
-        ([], "quick must be a list of one or more parts of studies"),
+        ([], "quick must be a list of one or more nodes {study, cells, seeds}"),
         ([{"study": "nope", "cells": None, "seeds": None}], "has no study 'nope'"),
     ],
 )

@@ -37,7 +37,7 @@ class FedBuff(SampleWeighted[None]):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as the deadline keeps the buffer, not FedBuff."""
+        """Return None, whatever `population` and `n_params` are: FedBuff keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return 1/B sum_i u_i s_i U_i over the B buffered updates U_i, with weights u_i and discounts s_i.

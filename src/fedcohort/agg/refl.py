@@ -49,7 +49,7 @@ class Refl(SampleWeighted[None]):
         ranges.number("b", self.b, "[0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as the aggregation keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are: the aggregation keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness

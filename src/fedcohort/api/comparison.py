@@ -123,7 +123,7 @@ class Comparison:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row per condition and metric, with mean, paired difference, interval, p, verdict and costs."""
+        """One row per metric and condition (`rows` and `cols`), with mean, paired difference, interval, p and costs."""
         return make_result_frame(self.answer)
 
     @cached_property

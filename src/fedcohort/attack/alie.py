@@ -36,8 +36,8 @@ class Alie(Colluding):
     Attributes:
         z: number of standard deviations of the shift; None for the quantile of `form`. A negative number shifts the
             other way.
-        form: with z=None, z is the normal quantile of (n - f - q) / (n - f) ("honest"), or of (n - q) / n ("all"), for
-            n updates, f of them false, and q = n // 2 + 1 - f.
+        form: with z=None, z is the normal quantile of (n - f - q) / (n - f) ("honest"), or of (n - q) / n ("all"). Of
+            n updates f are false, and q is n // 2 + 1 - f.
     """
 
     z: float | None

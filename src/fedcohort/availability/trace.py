@@ -214,7 +214,7 @@ class Trace(Availability):
         if (ends_after_period := end_s > periods_s).any():
             row_position = int(ends_after_period.argmax())
             problem_text = f"ends at {end_s[row_position]:g}, after its period of {periods_s[row_position]:g} seconds"
-            raise self._make_row_error(option_name, int(row_order[row_position]), problem_text)
+            raise self._make_row_error(option_name, int(row_order[row_position]), f"{problem_text}: correct one")
         return np.asarray(periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))])
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:

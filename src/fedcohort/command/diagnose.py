@@ -61,7 +61,7 @@ def _train_with_random_selection(arguments: Sequence[str]) -> Path:
 
 
 def _count_probe_rounds(overrides: Sequence[str]) -> int:
-    """Return the number of rounds after which the second probe of a run with these `overrides` has been answered."""
+    """Return how many rounds a run with `overrides` needs for two probes, queries of all clients' losses by class."""
     composition = compose.compose_run(overrides, Path.cwd() / "configs")
     config = composition.config
     n_clients = config["clients"]

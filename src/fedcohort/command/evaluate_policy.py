@@ -59,7 +59,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         if (equal_folder := folder_by_weights.setdefault(weights_digest, folder)) is not folder:
             raise OptionError(f"{folder} is the same run as {equal_folder}, with equal weights: name one of the two")
         if metric not in metrics:
-            raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
+            raise CheckpointError(f"{folder} has no metric {metric}: choose {', '.join(sorted(map(str, metrics)))}")
         run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), find_metric_sign(metric))
         for round, cohort_laws in replay_cohorts(run_log, selector, configs):
             if exclusion_reason := find_exclusion_reason(round, cohort_laws, run_history):

@@ -61,7 +61,8 @@ def main(arguments: Sequence[str]) -> int:
         except OSError as error:
             if disk.is_disk_refusal(error):
                 raise
-            raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
+            problem_file = error.filename or destination
+            raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error
     row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items())
     sys.stdout.write(f"{destination}: {row_texts}\n")
     return 0

@@ -48,8 +48,7 @@ class StageTimer(Observer):
 def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
     """Return the measurements of `StageTimer` for a run with the overrides `arguments`; the run's folder is removed.
 
-    `configs` is the folder of the config groups. Raises `OptionError` if `rounds` is below 2, as the first round is
-    not measured.
+    `configs` is the folder of the config groups. Raises `OptionError` if `rounds` is below 2: one is not measured.
     """
     with tempfile.TemporaryDirectory() as temporary_folder:
         times_path = Path(temporary_folder) / "times.json"

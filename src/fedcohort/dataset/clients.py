@@ -67,7 +67,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], content: str =
         frame_chunks = list(read_name_chunks(frame, column_name, content))
         if name_chunks and name_chunks[0].type != frame_chunks[0].type:
             problem_text = f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}"
-            raise frame.column_error(column_name, problem_text)
+            raise frame.column_error(column_name, f"{problem_text}: use one type")
         name_chunks += frame_chunks
     encoded_clients = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
     distinct_clients = encoded_clients.dictionary.to_pylist()

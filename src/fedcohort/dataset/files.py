@@ -84,8 +84,8 @@ def read_part_table(path: str, split_name: str, option_name: str = "dataset.path
         DataError: the folder has no table of this part, or the table can't be read.
     """
     if (file := find_part_file(path, split_name, option_name)) is None:
-        folder_text = list_entries(expand_home(path))
-        raise DataError(f"{option_name}={path} needs {split_name}.parquet or {split_name}.csv; it holds {folder_text}")
+        needs_text = f"needs {split_name}.parquet or {split_name}.csv; it holds {list_entries(expand_home(path))}"
+        raise DataError(f"{option_name}={path} {needs_text}: add the file, or name another folder")
     return read_table(file, option_name=option_name)
 
 

@@ -52,7 +52,9 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
     finally:
         logging.disable(logging.NOTSET)
     if missing_splits := [split for split in required_splits if split not in splits]:
-        raise DataError(f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(splits)}")
+        raise DataError(
+            f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(splits)}: name data that have it"
+        )
     frames = []
     for split_name in (*required_splits, *(split for split in optional_splits if split in splits)):
         revision = f"{name.partition('@')[0]}@{find_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"

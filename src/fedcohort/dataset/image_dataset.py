@@ -106,7 +106,7 @@ class ImageTableSpec:
             image_notes += compare_with_original("test images", len(test_y), self.original_image_counts[1])
         if len(present_classes := np.unique(y)) < 2:
             problem_text = f"all training images are of class {self.classes[int(present_classes[0])]}"
-            raise DataError(f"dataset={self.name}: {problem_text}: there is nothing to learn")
+            raise DataError(f"dataset={self.name}: {problem_text}: there is nothing to learn, check the data")
         has_class_names = any(class_name != str(c) for c, class_name in enumerate(self.classes))
         return Raw(
             self.name,

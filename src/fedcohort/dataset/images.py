@@ -134,7 +134,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not image_bytes:
-        raise BadImage("is empty")
+        raise BadImage("is empty: replace or remove it")
     try:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -72,7 +72,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     are_text_columns = [label_column.dtype.kind == "U" for label_column in label_columns]
     for frame, is_text_column in zip(frames, are_text_columns, strict=True):
         if is_text_column != are_text_columns[0]:
-            problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
+            problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}: use one type"
             raise frame.column_error(name, problem_text)
     return (_index_texts if are_text_columns[0] else _check_labels)(frames, name, label_columns, n_classes)
 
@@ -112,7 +112,7 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
     if len(class_names) > (n_classes or MAX_CLASSES):
         max_classes_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
         problem_text = f": column {name!r} has {len(class_names)} different labels, more than {max_classes_text}"
-        raise frames[0].column_error(name, problem_text)
+        raise frames[0].column_error(name, f"{problem_text}: name another column with dataset.label")
     labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, labels_by_part, class_names)

@@ -103,7 +103,7 @@ class LeafDataset(TableDataset):
             DataError: no training or no test sample remains.
         """
         if not len(owners):
-            raise DataError(f"dataset={self.name} has no samples")
+            raise DataError(f"dataset={self.name} has no samples: its files hold no rows, restore them")
         row_ids = np.arange(len(owners)) if self.users == 1 else subsample_people(owners, self.users, rng)
         sample_counts = np.bincount(owners[row_ids], minlength=owners.max() + 1)
         is_left_out_person = (sample_counts > 0) & (sample_counts < self.least)

@@ -33,8 +33,9 @@ def make_read_error(file: Path, error: Exception) -> DataError:
     if isinstance(error, MemoryError):
         file_gb = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({file_gb:.3f} GB) needs more memory than is available: use fewer rows")
-    error_text, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
-    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {error_text}")
+    file_format = "parquet" if file.suffix == ".parquet" else "csv"
+    problem_text = f"can't be read, it is truncated or no {file_format} file: {str(error).splitlines()[0]}"
+    return DataError(f"dataset.path: {file} {problem_text}; restore the file")
 
 
 def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
@@ -85,7 +86,10 @@ class StoredTable:
             for file, fragment in zip(self._files, self._fragments, strict=True):
                 if (file_columns := fragment.physical_schema.names) != column_names:
                     other_names = ", ".join((sorted(set(column_names) ^ set(file_columns)) or file_columns)[:9])
-                    raise DataError(f"dataset.path: {file} has other columns than {self._files[0].name}: {other_names}")
+                    raise DataError(
+                        f"dataset.path: {file} has other columns than {self._files[0].name}: {other_names}; all files "
+                        "of a folder are one table and must have the same columns"
+                    )
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
             raise make_read_error(file, error) from error

@@ -145,10 +145,10 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     x_name, target_column = find_column(frame, "x"), find_column(frame, "y")
     x = read_tokens(frame, x_name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
     if n_tokens is not None and x.shape[1] != n_tokens:
-        raise frame.cell_error(x_name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {n_tokens}")
+        raise frame.cell_error(x_name, 0, f"holds {x.shape[1]} words, but must hold {n_tokens} as the training part")
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
-        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {x_name!r} holds {x.shape[1]}")
+        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but must hold {x.shape[1]} as {x_name!r}")
     frame.check_cells(x_name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it")
     frame.check_cells(
         target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {x_name!r} shifted by one word: correct it"
@@ -180,7 +180,7 @@ def read_tokens(frame: Frame, column: str, tokens: Any, dtype: type) -> np.ndarr
             token_ids = np.empty((frame.table.num_rows, int(n_words[0])), dtype)
         T = token_ids.shape[1]
         has_wrong_length = (n_words != T) | (n_words == 0)
-        message = "holds {} words, but the first row " + str(T)
+        message = f"holds {{}} words, but must hold {T} as the first row"
         frame.check_cells(column, has_wrong_length, lambda row: message.format(n_words[row]), chunk_start)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
         has_missing_word = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))

@@ -99,10 +99,7 @@ class Deadline(Component, Protocol[S]):
         return self.cohort_size(cohort)
 
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
-        """Return how many clients may be selected while `n_in_flight` clients of earlier rounds still work.
-
-        By default this is `cohort_size`, the number of clients that the round selects.
-        """
+        """Return how many of `cohort_size` clients may be selected while `n_in_flight` others work; all by default."""
         return cohort_size
 
     def staleness_limit(self) -> int | None:
@@ -184,7 +181,7 @@ def compute_outcome(
 
     A client that can complete its work by `close_s` does. Any other client completes as many units as fit with
     `partial_work`, and is dropped without it or if less than one unit fits. If a client is dropped, the server waits
-    until `close_s`, so that the full deadline is charged, and otherwise until the last answer.
+    until `close_s`, so that the full deadline is charged, and otherwise until the last update.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
@@ -211,7 +208,7 @@ def find_arrival(finish_s: Values, arrival_number: int) -> float:
     """Return the second of arrival number `arrival_number`, or of the last one if fewer are expected; 0 without any.
 
     Args:
-        finish_s: seconds at which each client would answer, [m].
+        finish_s: seconds at which each client's update would arrive, [m].
         arrival_number: number of arrivals that are waited for.
     """
     n = min(arrival_number, len(finish_s))

@@ -10,7 +10,7 @@ With agg=fedbuff this is FedBuff, and with agg=fedasync deadline.buffer=1 it is 
 round of this program. If buffer = concurrency = cohort and refill=step, each step waits for all selected clients.
 
 The selector chooses the clients of a step's start at once. At each arrival before the last of a step it is called again
-for one client (refill=arrival). The model is the same, so that it gets the answers to its queries of the step's start.
+for one client (refill=arrival). The model is the same, so that it gets the reports of the step's start again.
 
 Departures from the paper:
 - A client whose update waits in the buffer can't be selected until the server has stepped: it would train the same

@@ -60,13 +60,13 @@ class OverCommit(Deadline[int]):
         return population.cohort
 
     def close(self, state: int, finish_s: Values, announced_s: float) -> float:
-        """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any.
+        """Return the second at which the m-th update arrives; the last one for fewer clients, 0 for none.
 
         Of a cohort larger than factor x m, a share of 1 / factor is waited for.
 
         Args:
             state: the requested number of clients, m.
-            finish_s: seconds at which each selected client would answer, [selected].
+            finish_s: seconds at which each selected client's update would arrive, [selected].
             announced_s: not used, as no deadline is announced.
         """
         return find_arrival(finish_s, max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))

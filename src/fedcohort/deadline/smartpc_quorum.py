@@ -1,4 +1,4 @@
-"""SmartPC quorum: the round closes when a share of the selected clients has answered ("SPC" in FedBalancer).
+"""SmartPC quorum: the round closes when a share of the clients' updates has arrived ("SPC" in FedBalancer).
 
 Shin, Li, Liu, Lee, "FedBalancer: Data and Pace Control for Efficient Federated Learning on Heterogeneous Clients",
 MobiSys 2022, arXiv 2201.01601.
@@ -28,7 +28,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class SmartpcQuorum(Deadline[None]):
-    """The SmartPC quorum: the round closes when a share of the selected clients has answered.
+    """The SmartPC quorum: the round closes when the updates of a share of the selected clients have arrived.
 
     Attributes:
         share: share of the selected clients that is waited for.
@@ -49,18 +49,18 @@ class SmartpcQuorum(Deadline[None]):
         return self.share < 1
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return the number of answers that close the round: max(1, floor(share x `cohort`))."""
+        """Return the number of updates that close the round: max(1, floor(share x `cohort`))."""
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
         """Return None, as a quorum has no state; `population` is not read."""
 
     def close(self, state: None, finish_s: Values, announced_s: float) -> float:
-        """Return the second after the broadcast at which the last client of the quorum answers; 0 without clients.
+        """Return the second after the broadcast at which the last update of the quorum arrives; 0 without clients.
 
         Args:
             state: None.
-            finish_s: seconds at which each selected client would answer, [m].
+            finish_s: seconds at which each selected client's update would arrive, [m].
             announced_s: not used, as no deadline is announced.
         """
         return find_arrival(finish_s, self.max_arrivals(len(finish_s)))

@@ -1,4 +1,4 @@
-"""No deadline: the server waits until all selected clients have answered.
+"""No deadline: the server waits until the updates of all selected clients have arrived.
 
     announce:  inf
     close:  max_i T_i
@@ -16,7 +16,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class WaitForAll(Deadline[None]):
-    """No deadline: the round closes after the last answer, so that no client is late.
+    """No deadline: the round closes after the last update has arrived, so that no client is late.
 
     Attributes:
         partial_work: accepted without effect, because all clients complete their work.
@@ -34,11 +34,11 @@ class WaitForAll(Deadline[None]):
         """Return None, as waiting for all clients needs no state; `population` is not read."""
 
     def close(self, state: None, finish_s: Values, announced_s: float) -> float:
-        """Return the second after the broadcast at which the last client answers; 0 without clients.
+        """Return the second after the broadcast at which the last update arrives; 0 without clients.
 
         Args:
             state: None.
-            finish_s: seconds at which each selected client answers, [m].
+            finish_s: seconds at which each selected client's update arrives, [m].
             announced_s: not used, as no deadline is announced.
         """
         return float(finish_s.max(initial=0.0))

@@ -55,11 +55,11 @@ class Timing(ReadOnly):
     up_s: Values
 
     def finish_s(self, units: "Values | Ids | int") -> Values:
-        """Return the seconds until a client that trains `units` units (epochs or steps) has answered, [n]."""
+        """Return the seconds until the update of a client that trains `units` epochs or steps arrives, [n]."""
         return np.asarray(self.down_s + self.infer_s + units * self.unit_s + self.up_s)
 
     def query_s(self) -> Values:
-        """Return the seconds of a query, [n]: download and forward passes; the small answer takes no time."""
+        """Return the seconds of a query, [n]: download and forward passes; sending the small report takes no time."""
         return np.asarray(self.down_s + self.infer_s)
 
 

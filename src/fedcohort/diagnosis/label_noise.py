@@ -23,7 +23,7 @@ MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multi
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """The label noise of n clients that the reports to one probe show.
+    """The label noise of n clients, estimated from one probe: a query of all clients' losses by class.
 
     Attributes:
         fit: excess loss of each client, fitted with numbers of samples per class.
@@ -38,10 +38,7 @@ class NoiseEstimate:
 
     @property
     def is_valid(self) -> bool:
-        """Whether `gap` is meaningful, as the global model distinguishes right labels from wrong ones.
-
-        It does if wrong labels have a mean loss at least 0.2 nats higher, and `gap` is at most 1.15, a possible rate.
-        """
+        """Whether `gap` is meaningful: wrong labels raise a loss by 0.2 nats or more, and `gap` is at most 1.15."""
         return self.fit.nats_per_wrong_label >= MIN_LOSS_GAP and self.gap <= MAX_RATE_GAP
 
 

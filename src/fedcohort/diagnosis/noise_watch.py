@@ -16,7 +16,7 @@ JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 
 @dataclass(frozen=True)
 class NoiseWatch:
-    """The results of the probes for label noise so far, and the decision that follows from them.
+    """The results of the probes so far, queries of all clients' losses by class, and the decision on label noise.
 
     Attributes:
         n_looks: number of probes at which the trained model distinguished right labels from wrong ones.
@@ -37,13 +37,13 @@ class NoiseWatch:
     is_done: bool = False
 
     def with_invalid_probe(self) -> "NoiseWatch":
-        """Return the watch after a probe at which the model did not distinguish right labels from wrong ones."""
+        """Return this record after a probe at which the model did not distinguish right labels from wrong ones."""
         return self if self.is_acting else replace(self, is_suspected=True)
 
     def with_probe(self, rate_gap: float, gap_threshold: float, persistence: float) -> "NoiseWatch":
-        """Return the watch after a probe at which the model distinguished right labels from wrong ones.
+        """Return this record after a probe at which the model distinguished right labels from wrong ones.
 
-        The first probe ends the watch if its gap is below half of the threshold.
+        After a first probe with a gap below half of the threshold no further one is needed.
 
         Args:
             rate_gap: difference between the mean rates of wrong labels of two groups of clients.
@@ -76,8 +76,8 @@ class NoiseWatch:
 
 
 def rounds_between_probes(min_probe_interval: int, n_clients: int, cohort_size: int) -> int:
-    """Return the rounds between probes: `min_probe_interval`, or more until clients have had 1.2 jobs on average.
+    """Return the rounds between two probes: `min_probe_interval`, or more so that clients train 1.2 times on average.
 
-    Each of the rounds selects `cohort_size` of `n_clients` clients.
+    Each of the rounds selects `cohort_size` of `n_clients` clients. A probe queries all clients' losses by class.
     """
     return max(min_probe_interval, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))

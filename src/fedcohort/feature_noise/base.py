@@ -80,9 +80,10 @@ def disturb_clients(
         return None
     first_inputs, _ = input_parts[0]
     if first_inputs.dtype.kind != "f":
-        remedy = "; set dataset.pixels=float32 if the dataset has this option" if first_inputs.dtype == np.uint8 else ""
+        remedy = "set dataset.pixels=float32 if the dataset has this option, or " * (first_inputs.dtype == np.uint8)
         raise IncompatibleConfig(
-            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}{remedy}"
+            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}: {remedy}choose "
+            "feature_noise=none"
         )
     feature_noise.check(first_inputs.shape[1:])
     clean_row_hashes = []

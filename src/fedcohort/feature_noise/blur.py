@@ -23,7 +23,8 @@ class Blur(DrawnLevels, FeatureNoise):
         """Raise `IncompatibleConfig` if `shape`, the shape of a sample, is not [channels, height, width]."""
         if len(shape) != 3:
             raise IncompatibleConfig(
-                f"feature_noise=blur needs images [channels, height, width], but inputs have the shape {list(shape)}"
+                f"feature_noise=blur needs images [channels, height, width], but inputs have the shape {list(shape)}: "
+                "choose feature_noise=gaussian or feature_noise=none"
             )
 
     def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:

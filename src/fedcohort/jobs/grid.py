@@ -222,7 +222,7 @@ def run_grid_sweep(folder: Path, configs: Path, launch_options: LaunchOptions) -
     """
     sweep_plan = sweep_folder.read_plan(folder)
     if sweep_plan is None:
-        raise FileNotFoundError(f"{folder} holds no {sweep_folder.SWEEP_PLAN_FILE}")
+        raise FileNotFoundError(f"{folder} is no folder of a sweep: it holds no {sweep_folder.SWEEP_PLAN_FILE}")
     is_in_process = launch_options.launcher == "local" and launch_options.n_jobs == 1
     sweep_lock = try_to_lock(folder / sweep_folder.SWEEP_LOCK_FILE)
 

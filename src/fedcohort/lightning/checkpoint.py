@@ -197,7 +197,8 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
         raise CheckpointError(
-            f"{path} is of a run with other options (hash {saved_hash}, not {config_hash}): use these, or resume=false"
+            f"{path} is of a run with other options (hash {saved_hash}, not {config_hash}): type the options of that "
+            "run, or start a new run with resume=false"
         )
     return checkpoint
 
@@ -211,10 +212,11 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
         has_valid_digest = has_intact_digest(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
+        error_name = type(error).__name__
+        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (torch: {error_name}): restore it") from error
     metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
     if not has_valid_digest and metadata.get("format") != 1:  # format 1 had no digest
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content differs from what was written")
+        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content has changed; restore it")
     return checkpoint
 
 

@@ -151,7 +151,9 @@ class Attribute(Partition):
             raise OptionError(f"{message_start}; feasible: clients={len(count_tables)}")
         if count_tables.shape[1:] != group_sizes.shape:
             shape_texts = [f"{C} classes and {A} attributes" for C, A in (count_tables.shape[1:], group_sizes.shape)]
-            raise OptionError(f"partition.counts has tables of {shape_texts[0]}, but the data have {shape_texts[1]}")
+            raise OptionError(
+                f"partition.counts must have tables of {shape_texts[1]}, but has tables of {shape_texts[0]}"
+            )
         categories = (np.arange(group_sizes.shape[0]), np.arange(group_sizes.shape[1]))
         check_group_sizes(count_tables.sum(0), group_sizes, "fewer of them in partition.counts", categories)
         return count_tables

@@ -109,4 +109,6 @@ class Partition(Component, Protocol):
             OptionError: the split is impossible.
             DataError: the data lack a property that the partition needs.
         """
-        raise OptionError(f"{type(self).__name__} can't use {len(sizes)} given sizes: choose another partition.base")
+        raise OptionError(
+            f"{type(self).__name__} can't use the {len(sizes)} sizes that partition=quantity draws: choose another base"
+        )

@@ -210,8 +210,8 @@ def read_saved_vectors(folder: Path | None, store_state: Mapping[str, Any]) -> I
             row_bytes_by_name = {k: row_file.read_row(client, slot) for k, row_file in row_file_by_name.items()}
             if _digest_stored_rows(list(row_bytes_by_name.values())) != row_digests[client]:
                 raise DamagedCheckpoint(
-                    f"{folder}/{STORE_FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
-                    "written"
+                    f"{folder}/{STORE_FILE_PREFIX}* is damaged: the stored vectors of client {client} differ from "
+                    "those that were written. Restore these files from a copy"
                 )
             yield client, _parse_stored_rows(row_bytes_by_name)
 

@@ -50,7 +50,7 @@ def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int,
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
     if codec.hooks and (chosen_update_shares < 1).any():
         raise IncompatibleConfig(
-            "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
+            "the selector excludes tensors from updates, but the codec already restricts training: choose codec=none"
         )
 
 

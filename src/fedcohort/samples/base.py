@@ -16,7 +16,8 @@ S = TypeVar("S")
 LOSS_LIST_NAME = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS_REQUIREMENT = Requirement(
     lambda facts: facts.federation and not facts.federation.noise_rate.any(),
-    "{option} prefers samples with high losses, but wrong labels ({label_noise}) also cause high losses",
+    "{option} prefers samples with high losses, but wrong labels ({label_noise}) also cause high losses (choose "
+    "samples=all, or label_noise=none)",
 )
 
 

@@ -134,7 +134,8 @@ def check_aliases(composition: Composition) -> None:
                 accepted_options = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
             if option_name and option_name not in accepted_options:
                 raise IncompatibleConfig(
-                    f"{alias_text}, but {composition.spell_choice(node)} has no option {option_name}"
+                    f"{alias_text}, but {composition.spell_choice(node)} has no option {option_name}: choose another "
+                    f"{group}, or another {node}"
                 )
 
 

@@ -178,5 +178,5 @@ def check_all_options(config: Mapping[str, Any]) -> None:
         check_option_value(option_name, node_options[name])
     check_threads_of_forks(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:
-        raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")
+        raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}: lower cohort")
     check_precision(config["engine"], config["trainer"]["accelerator"])

@@ -157,7 +157,7 @@ def check_model(model: "Model", model_choice: str, federation: "Federation") -> 
     """
     has_one_class, dataset_option = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
-        model_kind, input_kind = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        model_kind, input_kind = ("tokens", "numbers") if model.reads_symbols else ("numbers", "sequences of tokens")
         valid_model = "mlp" if model.reads_symbols else "char_lstm" if has_one_class else "word_lstm"
         data_inputs_text = f"the inputs of {dataset_option} are {input_kind}: choose model={valid_model}"
         raise IncompatibleConfig(f"model={model_choice} reads {model_kind}, and {data_inputs_text}")

@@ -69,7 +69,7 @@ def load_level(studies: Path, level: str, selector: str, configs: Path | None = 
     with checks.name_file_in_errors(path, ()):
         parts = [_read_part(f"{level}.{i}", node, studies) for i, node in enumerate(levels[level])]
         if not parts:
-            raise ranges.range_error(level, "a list of one or more parts of studies", levels[level])
+            raise ranges.range_error(level, "a list of one or more nodes {study, cells, seeds}", levels[level])
         for part in parts:
             check_comparable_study(level, part.study, parts[0].study)
     return [_add_selector(part, selector, configs) for part in parts]

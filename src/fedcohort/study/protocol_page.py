@@ -114,7 +114,9 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
             levels_text = f"{file.path} is of the level {file.level}, and {files[0].path} of {files[0].level}"
             raise OptionError(f"{levels_text}: give files of one level of the protocol")
         if _identify_baseline(file) != _identify_baseline(files[0]):
-            raise OptionError(f"{file.path}: the baseline has other configurations than in {files[0].path}")
+            raise OptionError(
+                f"{file.path}: the baseline has other options than in {files[0].path}: leave one of the two files out"
+            )
         at_rounds, at_bytes = (compare_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
         table_row: dict[str, object] = {"method": file.selector}
         for name, comparison in (("rounds or time", at_rounds), ("bytes", at_bytes)):

@@ -46,8 +46,7 @@ def add_method(study: Study, name: str) -> Study:
     if name == method:
         return study
     if study.find_role(method) not in (METHOD, ORACLE) or study.horizon is not None:
-        needs_text = f"methods, not of {study.baseline} or of references, and a study without a horizon"
-        raise OptionError(f"{name}: references of equal bytes are those of {needs_text}")
+        raise OptionError(f"{name} needs a selector other than {study.baseline} and a study without horizon: omit it")
     reference = make_reference(study.overrides, study.baseline, method, "bytes")
     return replace(
         study,

@@ -153,7 +153,7 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
     """
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
-        raise ValueError(f"{folder} has no tracking server")
+        raise ValueError(f"{folder} was never tracked: call identity.register_place first")
     run_sender = RunSender(metadata.load_info(folder), tracked_run.server_place, every_s, wait_s)
     run_sender.start()
     end_status = None

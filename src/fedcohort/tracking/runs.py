@@ -107,7 +107,9 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
             raise OptionError(f"{range_error('sweep', allowed_text, query.sweep)}{sweep_hint}")
     if not selected_runs:
         condition_text = f" with {query.mlflow_filter}" if query.mlflow_filter else ""
-        raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")
+        raise TrackingError(
+            f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}: change one of these"
+        )
     return sorted(map(_convert_run, selected_runs), key=lambda run: (run.started_ms, run.name))
 
 

@@ -31,7 +31,7 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
     [
         ("list_attr_celeba.txt", "000017.jpg 1 0", r"list_attr_celeba.txt, line 19: expected 2 values of 1 or -1"),
         ("list_attr_celeba.txt", "000017.jpg 1", r"list_attr_celeba.txt, line 19: expected 2 values"),
-        ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is missing in the list of identities"),
+        ("list_attr_celeba.txt", "000017.jpg 1 1", r"line 19: 000017.jpg is missing in identity_CelebA.txt: add it"),
         ("identity_CelebA.txt", "000001.jpg 7", r"identity_CelebA.txt, line 17: 000001.jpg occurs in line 1"),
         ("list_eval_partition.txt", "000001.jpg 4", r"line 17: 000001.jpg occurs in line 1"),
     ],
@@ -51,7 +51,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, re
             "identity_CelebA.txt",
             "000001.jpg 7",
             "000001.jpg Ann",
-            "got '0'; identity a number, got 'Ann'",
+            "got '0', and in identity_CelebA.txt the identity a whole number, got 'Ann'",
         ),
         ("list_eval_partition.txt", "000001.jpg 0", "000001.jpg 4", "part must be 0, 1 or 2, got '4'"),
         ("list_attr_celeba.txt", "16\n", "17\n", "the first line says '17', but 16 images follow"),

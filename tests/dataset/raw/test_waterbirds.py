@@ -25,7 +25,7 @@ def test_from_the_list_to_groups(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "refusal"),
     [
-        ("y,split,place", "label,split,place", r"has no column 'y'; it has img_id, img_filename, label"),
+        ("y,split,place", "label,split,place", r"must have one column 'y', but has img_id, img_filename, label"),
         (",1,0,0,", ",1,3,0,", r"metadata.csv, line 2: split is '3'; it must be one of 0, 1, 2"),
         (",1,0,0,", ",,0,0,", r"line 2: y is ''; it must be one of 0, 1"),
         (",1,0,0,", ",1,0,sea,", r"line 2: place is 'sea'"),

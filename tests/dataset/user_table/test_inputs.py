@@ -32,7 +32,7 @@ def test_columns_of_lists_are_channels_in_the_order_in_which_they_are_named() ->
 
 def test_inputs_are_divided_and_reshaped() -> None:
     np.testing.assert_array_equal(read(NUMBERS, ["a", "b"], [], scale=2.0, shape=[2, 1])[0], [[0.5], [2.5]])
-    with pytest.raises(DataError, match=r"dataset.shape=\[3\] has 3 values, but a sample of t.csv has 2"):
+    with pytest.raises(DataError, match=r"dataset.shape=\[3\] must have 2 values, as t.csv has, but has 3"):
         read(NUMBERS, ["a", "b"], [], shape=[3])
 
 

@@ -46,12 +46,14 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         if len(attribute_flags) != len(columns) or set(attribute_flags) - {"-1", "1"}:
             raise DataError(f"{location_text}: expected {len(columns)} values of 1 or -1, one for each attribute")
         if image not in identities or image not in part_by_image:
-            raise DataError(
-                f"{location_text}: {image} is missing in the list of {'parts' if image in identities else 'identities'}"
-            )
+            list_name = "list_eval_partition.txt" if image in identities else "identity_CelebA.txt"
+            raise DataError(f"{location_text}: {image} is missing in {list_name}: add it there, or remove this line")
         part_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
         if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
-            raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
+            raise DataError(
+                f"{image}: in list_eval_partition.txt the part must be 0, 1 or 2, got {part_code!r}, and in "
+                f"identity_CelebA.txt the identity a whole number, got {identity!r}: correct the line"
+            )
         image_file = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
         column_values = (int(identity), *(attribute_flag == "1" for attribute_flag in attribute_flags))
         rows.append(EncodedImage(PART_BY_CODE[part_code], image_file, column_values))

@@ -89,7 +89,7 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
         return pa.table({"client": clients, "x": pa.array(x, input_type), "y": pa.array(y, label_type)})
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise DataError(
-            f"{file}: x and y must each have one type in all samples: {str(error).splitlines()[0]}"
+            f"{file}: x and y must each have one type in all samples ({str(error).splitlines()[0]}): correct the file"
         ) from error
 
 
@@ -109,12 +109,12 @@ def _read_samples(file: Path) -> Iterator[tuple[str, Any, Any]]:
     try:
         json_content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_reject_repeated_keys)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
+        raise DataError(f"{file} is not valid JSON, or was truncated ({error}): restore the file") from error
     data_by_user, users, sample_counts = (
         json_content.get(json_key) if isinstance(json_content, dict) else None for json_key in REQUIRED_JSON_KEYS
     )
     if not isinstance(data_by_user, dict) or not isinstance(users, list):
-        raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data")
+        raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data; restore or remove it")
     n_listings_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
     n_listings_by_user.subtract(data_by_user.keys())
     if invalid_users := [user for user, n in n_listings_by_user.items() if n or not user.strip()]:
@@ -172,7 +172,8 @@ def _check_user_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], inpu
         input_length = len(sample) if input_length is None else input_length
         if len(sample) != input_length or not sample:
             raise DataError(
-                f"{user_text}, sample {sample_number}: x has {len(sample)} numbers, but the first has {input_length}"
+                f"{user_text}, sample {sample_number}: x has {len(sample)} numbers, but the first has {input_length}: "
+                "all must have the same number, above 0"
             )
     return input_length
 
@@ -189,7 +190,7 @@ def _split_comments(user_text: str, comments: list[Any], target_objects: list[An
         DataError: comments and targets differ in number or length; the message names the comment.
     """
     if len(comments) != len(target_objects):
-        raise DataError(f"{user_text} has {len(comments)} x and {len(target_objects)} y")
+        raise DataError(f"{user_text} has {len(comments)} x and {len(target_objects)} y: both must be equal")
     x, y = list[Any](), list[Any]()
     for comment_number, (token_sequences, target_object) in enumerate(zip(comments, target_objects, strict=True)):
         target_sequences = target_object.get("target_tokens") if isinstance(target_object, dict) else None
@@ -201,7 +202,7 @@ def _split_comments(user_text: str, comments: list[Any], target_objects: list[An
         ]
         if sequence_lengths[0] != sequence_lengths[1]:
             problem_text = f"has words in lists of {sequence_lengths[0]} and targets in lists of {sequence_lengths[1]}"
-            raise DataError(f"{user_text}, comment {comment_number} {problem_text}")
+            raise DataError(f"{user_text}, comment {comment_number} {problem_text}: both must have the same lengths")
         x += token_sequences
         y += target_sequences
     return x, y

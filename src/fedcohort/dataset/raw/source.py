@@ -26,7 +26,7 @@ def check_raw_path(raw_dir: Path, name: str | Path) -> Path:
         raise DataError(f"{raw_dir}: the name {str(name)!r} is no UTF-8 text: rename it") from error
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
         os_error_text = getattr(error, "strerror", None) or error
-        raise DataError(f"{raw_dir}: {str(name)[:200]!r} can't be read: {os_error_text}") from error
+        raise DataError(f"{raw_dir}: {str(name)[:200]!r} can't be read ({os_error_text}): remove it") from error
     if not resolved_path.is_relative_to(raw_dir.resolve()):
         raise DataError(
             f"{raw_dir}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
@@ -50,7 +50,7 @@ def find_path(raw_dir: Path, *candidate_names: str) -> Path:
     """Return the path of the first of `candidate_names` that exists in `raw_dir`. Raises `DataError` if none exists."""
     existing_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_name is None:
-        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_entries(raw_dir)}")
+        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_entries(raw_dir)}: name another folder")
     return check_raw_path(raw_dir, existing_name)
 
 

@@ -55,8 +55,9 @@ def _read_images(raw_dir: Path, file: Path, reader: "csv.DictReader[str]") -> It
     """
     column_names = list(reader.fieldnames or [])
     if wrong_column := next((name for name in ("img_filename", *COLUMN_VALUES) if column_names.count(name) != 1), None):
-        column_count_text = "two columns called" if wrong_column in column_names else "no column"
-        raise DataError(f"{file} has {column_count_text} {wrong_column!r}; it has {format_names(column_names)}")
+        raise DataError(
+            f"{file} must have one column {wrong_column!r}, but has {format_names(column_names)}: correct it"
+        )
     first_line_of_image: dict[Path, int] = {}
     for row in reader:
         line_text = f"{file}, line {reader.line_num}"

@@ -33,7 +33,7 @@ def read_inputs(
     input_arrays = _read_unscaled_inputs(frames, columns, lists, options.window or 1, allow_missing)
     shape, train_shape, column_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*lists, *columns][0]
     if shape and (sample_size := int(np.prod(shape, dtype=object))) != (n := input_arrays[0][0].size):
-        raise DataError(f"dataset.shape={shape} has {sample_size} values, but a sample of {frames[0].origin} has {n}")
+        raise DataError(f"dataset.shape={shape} must have {n} values, as {frames[0].origin} has, but has {sample_size}")
     is_image_input = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixel_scale = None
     if is_image_input and input_divisor == 255 and not options.standardises_inputs:
@@ -41,14 +41,14 @@ def read_inputs(
         pixel_scale = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
         problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
-        raise frames[0].column_error(column_name, problem)
+        raise frames[0].column_error(column_name, f"{problem}: set dataset.pixels=auto")
     is_float32_over_2gb = 4 * sum(x.size for x in input_arrays) > MAX_AUTO_BYTES
     prefers_uint8 = options.pixels == "uint8" or (options.pixels == "auto" and is_float32_over_2gb)
     keeps_uint8_pixels = pixel_scale is not None and prefers_uint8
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
             problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
-            raise frame.column_error(column_name, problem)
+            raise frame.column_error(column_name, f"{problem}: make them equal")
         if not keeps_uint8_pixels:
             x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
             with np.errstate(all="ignore"):

@@ -207,7 +207,7 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     matcher = _RunMatcher(rows, columns, metrics[0])
     runs_by_position = matcher.assign_runs(runs)
     if not runs_by_position:
-        raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
+        raise TrackingError(f"choose other runs, none of {len(runs)} can be compared: " + "; ".join(matcher.notes[:3]))
     natural_key = tracked_run.natural_sort_key
     row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=natural_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
