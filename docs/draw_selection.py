@@ -40,15 +40,15 @@ def main() -> None:
             clients = pd.read_parquet(folder / "clients.parquet", columns=["step", "client", "selected"])
             noise_rate = np.load(folder / "info.npz")["noise_rate"]
         rank = np.argsort(np.argsort(noise_rate, kind="stable"))  # 0 is the cleanest client
-        jobs = clients[clients["selected"]]
-        noisy = noise_rate[jobs["client"]] > 0
+        picks = clients[clients["selected"]]
+        noisy = noise_rate[picks["client"]] > 0
         for selected, colour, label in ((~noisy, "#0072B2", "correct labels"), (noisy, "#D55E00", "90 % label noise")):
             marker = "s" if label == "correct labels" else "_"
             axis.scatter(
-                jobs["step"][selected], rank[jobs["client"]][selected], 4, colour, marker=marker, lw=0.9, label=label
+                picks["step"][selected], rank[picks["client"]][selected], 4, colour, marker=marker, lw=0.9, label=label
             )
         axis.axhline((noise_rate == 0).sum() - 0.5, color="0.6", lw=0.6)
-        axis.set(title=f"{title}\n{100 * noisy.mean():.0f} % of jobs on noisy clients", xlabel="round")
+        axis.set(title=f"{title}\n{100 * noisy.mean():.0f} % of selections: noisy clients", xlabel="round")
     axes[0].set_ylabel("client, sorted by label noise")
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, frameon=False)
     figure.savefig(ROOT / "docs" / "selection.png", dpi=200)

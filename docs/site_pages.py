@@ -1,10 +1,12 @@
 """Add the generated pages to the documentation site: a hook of mkdocs.
 
-The home page is README.md. The reference is generated from the yaml files of `configs` and from the docstrings of the
-commands, the signals and the Python types. The pages of the studies and benchmarks are taken from their folders.
+The home page is README.md. The notebook becomes a page with its code and outputs. The reference is generated from the
+yaml files of `configs` and from the docstrings of the commands, the signals and the Python types. The pages of the
+studies and benchmarks are taken from their folders.
 """
 
 import ast
+import json
 import re
 import textwrap
 from collections.abc import Iterator
@@ -28,6 +30,7 @@ PYTHON = {  # section of the page on Python: the objects in it
         "fedcohort.types.Selection",
     ),
 }
+NOTEBOOK = "tutorial_python.ipynb"
 LINK = re.compile(r"(\[[^\[\]]*\])\(([^)\s]+)\)")
 BADGE = re.compile(r"^\[!\[CI\].*\n", re.MULTILINE)
 
@@ -39,6 +42,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages = {"index.md": BADGE.sub("", (ROOT / "README.md").read_text()).replace("](docs/", "](")}
     for pattern in PAGES:
         pages |= {str(path.relative_to(ROOT)): path.read_text() for path in ROOT.glob(pattern)}
+    pages[NOTEBOOK.replace(".ipynb", ".md")] = "\n".join(describe_notebook())
     pages["reference/configuration.md"] = "\n".join(describe_options())
     pages["reference/commands.md"] = "\n".join(describe_commands())
     pages["reference/signals.md"] = "\n".join(describe_signals())
@@ -61,13 +65,32 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         for part in (folder / path).parts:
             parts = parts[:-1] if part == ".." else [*parts, part]
         uri = "/".join(parts).removeprefix("docs/")
-        uri = "index.md" if uri == "README.md" else uri
+        uri = "index.md" if uri == "README.md" else uri.replace(".ipynb", ".md")
         if files.get_file_from_path(uri) is None:
             return text[1:-1]
         up = "../" * len(folder.parts)
         return f"{text}({up}{uri}{'#' + anchor if anchor else ''})"
 
     return LINK.sub(resolve, markdown)
+
+
+def describe_notebook() -> Iterator[str]:
+    """Yield the lines of the page of the notebook: text, code, and outputs as text and pictures."""
+    for number, cell in enumerate(json.loads((ROOT / "docs" / NOTEBOOK).read_text())["cells"]):
+        source = "".join(cell["source"])
+        yield from (source, "") if cell["cell_type"] == "markdown" else ("```python", source, "```", "")
+        if number == 0:
+            yield from (
+                f'The page shows <a href="{NOTEBOOK}" download>a notebook</a> with the outputs of its cells.',
+                "",
+            )
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if "image/png" in data:
+                url = "data:image/png;base64," + "".join(data["image/png"]).replace("\n", "")
+                yield from (f'<img alt="figure of the cell above" src="{url}">', "")
+            else:
+                yield from ("```text", "".join(output.get("text") or data["text/plain"]).rstrip(), "```", "")
 
 
 def describe_options() -> Iterator[str]:

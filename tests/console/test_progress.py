@@ -58,11 +58,11 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
 
     assert line() == []
     classes = {"global_ci": 0.0123, "client_ci": 0.31}
-    assert line(**classes) == ["classes 0.012, per client 0.310"]
+    assert line(**classes) == ["classes 0.012, per client 0.310  (0: none, 1: complete)"]
     other_skew = {"global_ai": 0.0, "client_ai": 0.2, "global_sc": 0.5, "client_sc": 0.4}
     assert line(**classes, **other_skew) == [
         "classes 0.012, per client 0.310; attributes 0.000, per client 0.200; "
-        "spurious correlation 0.500, per client 0.400"
+        "spurious correlation 0.500, per client 0.400  (0: none, 1: complete)"
     ]
 
 
@@ -78,7 +78,8 @@ def test_the_start_table_lists_the_run(tmp_path: Path, capsys: pytest.CaptureFix
     assert table["seed"] == "0  (config a1b2c3d4, commit 0123456789+)"
     assert table["rounds"] == "6, from round 2"
     assert table["clients"].startswith("12 with ")
-    assert table["skewed"].endswith("mean label noise 2.5 %")
+    assert table["label skew"].endswith(" % of the clients")
+    assert table["label noise"] == "2.5 % of a client's labels, mean over the clients"
     assert table["parameters"] == "61,706"
     assert table["folder"] == str(tmp_path / "a-name")  # in one piece, however long
     assert table["tracking"] == facts.tags["tracking"]

@@ -110,7 +110,7 @@ def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFix
         "1.92 TFLOP",
     )
     assert cells["share of rounds that selected a client, min to max"] == "0.0 % to 5.0 %"
-    assert cells["fingerprint"] == make_report(6).fingerprint
+    assert cells["fingerprint (equal for equal runs)"] == make_report(6).fingerprint
     assert f"folder  {tmp_path / 'run'}" in output
 
 
@@ -128,7 +128,7 @@ def test_the_short_table_names_the_command_for_the_rest(tmp_path: Path, capsys: 
     assert dict(cells)["bytes, down and up"] == "29.4 MB"
     last = ["virtual time", "bytes, down and up", "wall time", "fingerprint"]
     assert [label.partition(" (")[0] for label, _ in cells][-5:-1] == last
-    assert dict(cells)["fingerprint"] == make_report(6).fingerprint, (
+    assert dict(cells)["fingerprint (equal for equal runs)"] == make_report(6).fingerprint, (
         "two runs are compared by it, without another option"
     )
     count, option = cells[-1]

@@ -45,6 +45,8 @@ def test_persistent_noise(diagnosis: Diagnosis) -> None:
     assert "At 2 of 6 clients the share of wrong labels is about 0.68" in text
     assert "persisted over the probes (0.60, 0.62)" in text
     assert "\n| 5 | 0.70 | " in text
+    cost = f"the mean cost of a wrong label, {NOISE.fit.nats_per_wrong_label:.2f} nats. It can be below 0 or above 1"
+    assert cost in text
     assert "2 probes: 1.23 kB, and 12 forward passes" in text
     assert "Avoid balance" not in text
 

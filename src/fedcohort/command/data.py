@@ -49,7 +49,7 @@ LABEL_WIDTH = 12  # of the labels at the left
 MAX_SHOWN_CLIENTS = 20  # in the table
 MAX_NAMED_CLASSES = 3  # of a client that are named
 SHOWN_GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
-SHOWN_FACTS = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
+SHOWN_FACTS = ("clients", "classes", "labels", "label skew", "label noise", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 

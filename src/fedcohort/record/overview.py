@@ -43,7 +43,8 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
         ("clients", f"{len(info.n_train)} with {client_sizes_text} samples (min / median / max)"),
         ("classes", f"{classes_text} per client" if info.class_counts.shape[1] > 1 else "none"),
         *([("labels", describe_class_names(info.labels))] if info.labels else []),
-        ("skewed", f"{units.percent(skewed_share)} of clients; mean label noise {units.percent(mean_noise)}"),
+        ("label skew", f"{units.percent(skewed_share)} of the clients"),
+        ("label noise", f"{units.percent(mean_noise)} of a client's labels, mean over the clients"),
         *([("imbalance", describe_imbalance(info.skew))] if info.skew else []),
         *([("clients/*", sampling_text)] if (sampling_text := describe_sampling(info)) else []),
         ("parameters", f"{info.n_params:,}"),
@@ -79,14 +80,17 @@ def describe_class_names(class_names: Mapping[str, str]) -> str:
 
 
 def describe_imbalance(skew: Mapping[str, float]) -> str:
-    """Return the imbalance of the pooled data and the clients' mean imbalance: `classes 0.012, per client 0.31`.
+    """Return the imbalance of the pooled data and the clients' mean imbalance, each in [0, 1].
+
+    An example is `classes 0.012, per client 0.310  (0: none, 1: complete)`.
 
     Args:
         skew: imbalance metrics by name (`skew.skew_metrics`).
     """
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
     measured_metrics = [(label, f"global_{k}", f"client_{k}") for k, label in metric_names if f"global_{k}" in skew]
-    return "; ".join(f"{label} {skew[g]:.3f}, per client {skew[c]:.3f}" for label, g, c in measured_metrics)
+    metric_texts = [f"{label} {skew[g]:.3f}, per client {skew[c]:.3f}" for label, g, c in measured_metrics]
+    return f"{'; '.join(metric_texts)}  (0: none, 1: complete)"
 
 
 def name_heterogeneity(info: RunInfo) -> str:

@@ -10,6 +10,7 @@ from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP_METRIC
 
 WORST_CLIENTS_METRIC = "clients/acc_worst5"
 SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
+FINGERPRINT_LABEL = "fingerprint (equal for equal runs)"
 WALL_TIME_LABEL = "wall time (this machine)"
 COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/")
 METRIC_ROWS, MEAN_ROWS = (
@@ -51,7 +52,11 @@ def list_brief_rows(summary: Mapping[str, Any]) -> SummaryRows:
         rows.append(("resume=force", "; ".join(summary["forced"])))
     if n_idle_rounds := summary["rounds_without_update"]:
         rows.append(("rounds without an update", f"{n_idle_rounds} of {summary['rounds']}"))
-    return [*rows, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
+    return [
+        *rows,
+        (WALL_TIME_LABEL, units.seconds(summary["wall_s"])),
+        (FINGERPRINT_LABEL, str(summary["fingerprint"])),
+    ]
 
 
 def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:

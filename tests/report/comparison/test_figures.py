@@ -37,6 +37,18 @@ def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[st
         check_layout(figure)
 
 
+def test_a_point_is_readable_next_to_large_differences(drawn: dict[str, Figure]) -> None:  # noqa: F811
+    """On a linear scale of 20 points, 2 points would be a tenth of the distance from 0 to the largest difference."""
+    figures.draw_comparison(compare_runs(make_gains()), Path())
+    axes = drawn["differences.png"].axes[0]
+    zero, small, large = axes.transData.transform([(0, 0), (0, 2), (0, 20)])[:, 1]
+    assert small - zero > 0.4 * (large - zero)
+    assert "logarithmic scale beyond ±1 points" in overrides(drawn["differences.png"])
+    small_gains = [run for run in make_gains() if run.params["selector"] in ("random", "flash")]
+    figures.draw_comparison(compare_runs(small_gains), Path())
+    assert drawn["differences.png"].axes[0].get_yscale() == "linear"
+
+
 def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -> None:  # noqa: F811
     """Differences of 0 and 80 points: half-width 12.7 * 40 points."""
     values = {"random": (0.1, 0.1), "flash": (0.1, 0.9)}
@@ -58,6 +70,9 @@ def test_one_seed_has_neither_interval_nor_test(drawn: dict[str, Figure]) -> Non
         assert "digits, 5 runs, 1 seed per condition: no intervals" in text
         assert "too few seeds for a test" in text
         assert "significant" not in text
+    assert not any("95 % interval" in overrides(figure) for figure in drawn.values())
+    figures.draw_comparison(compare_runs(make_gains(1), baseline=None), Path())
+    assert "one seed" in overrides(drawn["means.png"])
 
 
 def test_the_axis_of_an_accuracy_ends_at_its_range(drawn: dict[str, Figure]) -> None:  # noqa: F811

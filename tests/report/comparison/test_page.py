@@ -124,6 +124,16 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     assert "<script" not in text.replace(r"\<", "")
 
 
+@pytest.mark.parametrize("baseline", ["random", None])
+def test_one_seed_has_no_interval_in_captions_and_tables(tmp_path: Path, baseline: str | None) -> None:
+    for n_seeds in (1, 2):
+        values = [0.5, 0.6][:n_seeds], [0.6, 0.8][:n_seeds]
+        answer = compare_runs(make_runs(*values), baseline=baseline, target=Target(0.3), axis="rounds")
+        text, (html, *_) = page.write_comparison_files(answer, tmp_path / "out")
+        assert ["95 % interval" in page_text for page_text in (text, html.read_text())] == [n_seeds > 1] * 2
+        assert ("of one seed" in text) == (n_seeds == 1)
+
+
 def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
     _, files = page.write_comparison_files(
         compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedcohort.report.comparison.difference_scale import find_linear_limit, set_scale
+from fedcohort.report.comparison.estimate_texts import name_estimate
 from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, average_curves, average_difference
 from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
@@ -85,7 +87,7 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
         row_style = (sign, verdict_text, bool(sign) and not has_other_options) if cells else ()
         label = f"{_name_condition(answer, cell[1])} (n={estimate.n})"
         interval_rows.append(Row(label, group, estimate.mean * unit.factor, lower_end, upper_end, *row_style))
-    title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: mean and 95 % interval"
+    title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: {name_estimate(answer)}"
     axis_label = f"better than {baseline_name}, {unit.difference}" if cells else f"{metric}, {unit.name}"
     figure = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
     return style.save_figure(figure, folder / f"{figure_name}.png", style.FILE_FORMATS)
@@ -117,7 +119,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
 
     `answer` is the comparison; `curves` are its evaluations by setting, condition and seed.
     """
-    table, baseline = answer.headline, answer.question.baseline
+    table, baseline, name = answer.headline, answer.question.baseline, _name_condition(answer, answer.question.baseline)
     unit = find_metric_unit(table.options.metric)
     drawn_cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell]) and cell in curves]
     mean_curves = {}
@@ -127,18 +129,19 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
             mean_curves[cell] = curve
     if not mean_curves:
         return []
-    name = _name_condition(answer, baseline)
-    title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, mean and 95 % interval"
+    title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, {name_estimate(answer)}"
     prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in mean_curves]
     titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, mean_curves, strict=True)]
     n_columns = 2 if len(mean_curves) <= 4 else 4
-    figure, panels = style.make_panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
+    linear_limit = unit.factor * find_linear_limit(mean_curves.values(), table.options.rules)
+    scale_text = f", logarithmic scale beyond ±{linear_limit:g} {unit.difference}" if linear_limit else ""
+    figure, panels = style.make_panels(titles, title, _format_note(answer) + scale_text, columns=n_columns, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.results[cell].verdict)]
         verdict_text = _format_verdict(table.results[cell], name, has_other_options=False)
-        line_style = {"color": colour, "marker": marker, "label": verdict_text}
-        _draw_line(axes, curve, 1.0, unit.factor, line_style)
+        _draw_line(axes, curve, 1.0, unit.factor, {"color": colour, "marker": marker, "label": verdict_text})
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
+    set_scale(panels, linear_limit)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
     style.add_legend(figure)
     return style.save_figure(figure, folder / "differences.png", style.FILE_FORMATS)
@@ -160,7 +163,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     line_styles = _choose_line_styles(answer, conditions)
     width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
-    figure = style.make_figure(f"{metric}: mean and 95 % interval over seeds", _format_note(answer), width, height)
+    figure = style.make_figure(f"{metric}: {name_estimate(answer)}", _format_note(answer), width, height)
     panel_grid = figure.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
+from fedcohort.report.comparison.estimate_texts import choose_caption_texts
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare import Cell, Comparison
 from fedcohort.results.compare_cost import ROUNDS_AXIS, CostComparison, CostResult
@@ -111,12 +112,9 @@ def make_result_table(answer: Answer) -> Table:
             COST_FORMATS[cost_name](costs[c].mean) + (f" ({costs[c].ratio:.2f} ×)" if costs[c].ratio > 0 else "")
             for c in cells
         ]
-    caption = "Mean over seeds [95 % interval]"
+    caption, interval_text, test_text = choose_caption_texts(answer)
     if baseline is not None:
-        caption += (
-            f"; paired difference to {baseline} [95 % interval], positive is better; p of the paired t-test after "
-            "Holm's correction over the methods of a setting"
-        )
+        caption += f"; paired difference to {baseline}{interval_text}, positive is better{test_text}"
         caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
     return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=make_result_frame(answer))
 
@@ -186,12 +184,10 @@ def make_cost_table(answer: Answer) -> Table | None:
         if axis == target_costs.axis and baseline is not None:
             columns["p"] = [format_p(cost_result.p) for cost_result in entries]
             columns["verdict"] = [cost_result.verdict or EMPTY_CELL for cost_result in entries]
-    caption = "Median cost to the target over seeds"
+    caption = "Cost to the target" if answer.has_one_seed else "Median cost to the target over seeds"
     if baseline is not None:
-        caption += (
-            f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
-            "t-test after Holm's correction over the methods of a setting"
-        )
+        _, interval_text, test_text = choose_caption_texts(answer)
+        caption += f"; times as fast as {baseline}{interval_text}, paired restricted cost on a log scale{test_text}"
     return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_make_cost_frame(answer, target_costs))
 
 

@@ -81,6 +81,11 @@ class Answer:
         """The comparison of the first metric, which the verdicts are about."""
         return self.tables[0]
 
+    @property
+    def has_one_seed(self) -> bool:
+        """Whether no condition has more than one seed, so that nothing has an interval."""
+        return all(cell_result.mean.n < 2 for cell_result in self.headline.results.values())
+
 
 def answer_question(question: Question, matching: Matching, curves: "pd.DataFrame") -> Answer:
     """Compare matched runs with the baseline, and collect notes on them.
