@@ -108,7 +108,7 @@ NEW_NAMES_OF_DECLARATIONS = {  # old names of what components declare and do, fo
     "holds": "has_inputs",
     "ask": "cohort_size",
     "tell": "report_losses",
-    "look": "keeps_list",
+    "look": "stores_losses",
     "tells_losses": "reports_losses",
     "takes_several": "takes_several_steps",
     "about": "falsified_signals",
@@ -119,6 +119,8 @@ NEW_NAMES_OF_DECLARATIONS = {  # old names of what components declare and do, fo
     "averages": "minimises_mean",
     "everything": "uses_all_samples",
     "foreseen": "is_foreseeable",
+    "keeps_list": "stores_losses",
+    "own_length": "sets_step_length",
 }
 
 

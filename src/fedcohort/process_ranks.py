@@ -45,7 +45,7 @@ def _reduce_tensor(tensor: Tensor, reduce_operation: "dist.ReduceOp.RedOpType") 
 
 
 def order_for_training(client_ids: Ids, client_costs: Values) -> list[int]:
-    """Return the positions of clients in the order of training: by descending cost, then by id.
+    """Return the positions in `client_ids` in the order of training: by descending cost, then by id.
 
     `client_ids` and `client_costs`, the expected cost of training in any unit, have an entry for each client, [n].
     """
@@ -53,7 +53,7 @@ def order_for_training(client_ids: Ids, client_costs: Values) -> list[int]:
 
 
 def positions_of_rank(rank: int, n_ranks: int, client_ids: Ids, client_costs: Values) -> Sequence[int]:
-    """Return the positions of the clients that process `rank` of `n_ranks` trains.
+    """Return the positions in `client_ids` of the clients that process `rank` of `n_ranks` trains.
 
     Clients go to the least loaded process, the most expensive first. `client_ids` and `client_costs`, the expected cost
     of training in any unit, have an entry for each client, [n].

@@ -70,7 +70,7 @@ GROUPS = {
         "Random",
         "random",
         (),
-        ("init", "keeps_list", "choose", "observe", "describe", "report_losses"),
+        ("init", "stores_losses", "choose", "observe", "describe", "report_losses"),
         "keeps_losses: ClassVar = True\n    is_foreseeable: ClassVar = False",
     ),
     "deadline": Group(

@@ -157,7 +157,7 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("server", "step"): STEP,
     ("codec", "bytes_up"): Case((None,), 4, {"an integer": 4.0, "at least 0": -1}),
     ("codec", "transmit"): Case((VECTOR,), VECTOR, {"a tensor \\[4\\]": torch.zeros(5), "floating": VECTOR.long()}),
-    ("samples", "keeps_list"): Case((STATE, IDS), TWO > 0, {"a bool array": TWO}),
+    ("samples", "stores_losses"): Case((STATE, IDS), TWO > 0, {"a bool array": TWO}),
     ("samples", "choose"): Case((STATE, SimpleNamespace(n=2)), IDS, {"in \\[0, 1\\]": np.array([2]), "1": IDS[:0]}),
     ("samples", "report_losses"): METRICS,
     ("deadline", "cohort_size"): Case((2,), 3, {"at least 1": 0}),

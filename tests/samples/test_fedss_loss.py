@@ -22,7 +22,7 @@ def test_the_percentile_by_hand() -> None:
     part = FedssLoss(80.0)
     q = part.init(population(10, 20, 30, 40, 100))
     assert q == pytest.approx(52)
-    assert part.keeps_list(q, np.array([10, 51, 53, 100])).tolist() == [False, False, True, True]
+    assert part.stores_losses(q, np.array([10, 51, 53, 100])).tolist() == [False, False, True, True]
     assert len(part.choose(q, request(np.arange(100.0)))) == 52
     assert part.choose(q, request(np.zeros(40))).tolist() == list(range(40))
 

@@ -21,7 +21,7 @@ _LOCK_BY_SWEEP: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this pr
 
 
 def list_gpus() -> list[str]:
-    """Return the GPUs that this process may use: the names in CUDA_VISIBLE_DEVICES, or else all numbers; [] if none."""
+    """Return the GPUs that this process may use: those in CUDA_VISIBLE_DEVICES, or else the numbers of all."""
     if VISIBLE_GPUS_VARIABLE in os.environ:
         return [gpu_name.strip() for gpu_name in os.environ[VISIBLE_GPUS_VARIABLE].split(",") if gpu_name.strip()]
     try:
@@ -32,7 +32,7 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composition) -> None:
-    """Let this process see one GPU only, if its job trains on a single GPU and no earlier job of it has chosen one.
+    """Make a single GPU visible to this process, if its job trains on one GPU and no earlier job has set the GPU.
 
     Args:
         job: the job of the sweep.

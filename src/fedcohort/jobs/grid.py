@@ -38,7 +38,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Rejection:
-    """A job of a sweep that would end with an error before it trains, by the check before the sweep starts.
+    """A job of a sweep that a check before the sweep has found to be invalid.
 
     Attributes:
         job_number: number of the job in its sweep, from 0 on.

@@ -71,7 +71,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], job_contex
         The objective metric; None if the job has none, or if it failed and its error is not raised.
 
     Raises:
-        Exception: the error of the failed job, if a search started it or it has an `objective_metric`.
+        Exception: the error of the failed job, if a search-based sweeper started it or it has an `objective_metric`.
     """
     job.write_record("running")
     objective_metric = None

@@ -144,7 +144,7 @@ class _SweepLauncher(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         """Run jobs, and return their results in their order.
 
-        A failed job counts as completed, without a value, unless a search started it or its overrides set
+        A failed job counts as completed, without a value, unless a search-based sweeper started it or its overrides set
         `objective_metric`. With `sweep.wait=false` all jobs count as completed once they are submitted.
 
         Args:

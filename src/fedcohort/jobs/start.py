@@ -23,7 +23,7 @@ def start(cfg: DictConfig) -> float | None:
     """Run the config `cfg` that `train.py` was given, and return its objective metric.
 
     An error of the user ends a single run in one line and exit code 2. A failed job of a sweep returns None, so that
-    the other jobs continue. If a search started it or `objective_metric` is set, its error is raised.
+    the other jobs continue. If a search-based sweeper started it or `objective_metric` is set, its error is raised.
     """
     hydra = HydraConfig.get()
     # seed=${cohort} is for our config

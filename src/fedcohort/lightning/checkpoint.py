@@ -103,7 +103,7 @@ class RoundCheckpoint(Checkpoint):
 class FinalWeightsWriter(pl.Callback):
     """A Lightning callback that writes `<folder>/weights.pt` at the end of a run: the network's state_dict.
 
-    With an average of the model (`eval.average`), `weights_average.pt` has its values.
+    With an average of the model over rounds (`eval.average`), `weights_average.pt` has the averaged weights.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -241,5 +241,5 @@ def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
 
 
 def count_checkpoint_rounds(checkpoint: dict[str, Any]) -> int:
-    """Return the number of rounds in the content of a checkpoint, which has the number of its last round, from 0."""
+    """Return the number of completed rounds by a checkpoint's content, which has the last round's number, from 0."""
     return int(checkpoint["epoch"]) + 1

@@ -25,7 +25,7 @@ class CohortSlices:
         self._slices: list[list[ClientTask]] = [[] for _ in range(n_slices)]
 
     def distribute_tasks(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
-        """Distribute `task_groups`, groups of clients that are trained at the same time, over the slices."""
+        """Distribute `task_groups`, groups of clients that are trained at the same time, over the training batches."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
         self._slices = [list(itertools.chain(*task_groups[a:b])) for a, b in itertools.pairwise(slice_bounds)]
 

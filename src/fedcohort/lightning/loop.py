@@ -114,7 +114,7 @@ class FederatedLoop(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Aggregate after the last slice, because the model is validated before `on_train_epoch_end`.
+        """Aggregate the updates after the cohort's last slice, as Lightning validates before `on_train_epoch_end`.
 
         `batch_idx` is the number of the slice, from 0; the other arguments are Lightning's.
         """

@@ -34,7 +34,7 @@ class ClientModule(pl.LightningModule):
             small model.
         server_metrics: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's
             loss.
-        engine: trains clients; set by the loop, like the following attributes.
+        engine: the implementation of local training; set by the loop, like the following attributes.
         collector: collects the updates of the round.
         sent_models: the models and vectors from which the round's clients start.
         stopwatch: measures the stages of the round.

@@ -41,11 +41,11 @@ class GracefulStop(pl.Callback):
         interrupts.enter_phase(RunPhase.WRITING_FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Note that the run ends by `exception`, so that further signals do not interrupt the callbacks that follow."""
+        """Record that `exception` ends the run, so that further signals do not interrupt the callbacks that follow."""
         interrupts.enter_failure()
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
+        """Record that only files remain to write; a run that resumes after its last round calls no `on_train_end`."""
         interrupts.enter_phase(RunPhase.WRITING_FILES)
 
 

@@ -29,7 +29,7 @@ class TrainingRun:
     Attributes:
         config: the composed config.
         path: the run's folder.
-        loop: the federated loop.
+        loop: the callback that runs the rounds.
         callbacks: the user's callbacks of Lightning.
         process_options: accelerator, devices and num_nodes.
         run_origin: versions and commit of this process (`record.provenance`).

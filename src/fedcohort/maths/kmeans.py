@@ -66,7 +66,7 @@ def cluster_vectors(
 
 
 def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run k-means on X [n, d] from one start; return the sum of squared distances and each row's centre, [n].
+    """Run k-means on X [n, d] from one start; return the sum of squared distances, and each row's cluster number, [n].
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """

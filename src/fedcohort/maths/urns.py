@@ -47,7 +47,8 @@ def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4
     The number is that of the subtree's root, so that numbers are not consecutive.
 
     Args:
-        client_masses: mass of each client that is left for shared distributions, below `max_cluster_mass`, [n].
+        client_masses: mass (samples) of each client that must share an urn with other clients, below
+            `max_cluster_mass`, [n].
         client_tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
         max_cluster_mass: largest mass of a cluster, the number of samples of all clients.
     """

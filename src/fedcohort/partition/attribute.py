@@ -159,7 +159,7 @@ class Attribute(Partition):
         return count_tables
 
     def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, client_ids: Ids) -> CountTables:
-        """Return each client's number of samples by class and attribute by the module's rule, [n_clients, C, A].
+        """Return each client's number of samples by class and attribute, from `share` and `margins`, [n_clients, C, A].
 
         Args:
             group_sizes: number of samples in the data by class and attribute, [C, A].

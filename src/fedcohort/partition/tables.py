@@ -49,7 +49,7 @@ def make_proportional_sizes(n_samples: int, size_weights: Values, min_client_siz
     """Return sizes that sum to `n_samples`, one for each of `size_weights` [n_clients], int64 [n_clients].
 
     Every client has `min_client_size` samples and a share of the remaining ones in proportion to its weight, rounded to
-    one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
+    one of the two nearest integers. `n_samples` must be at least min_client_size * n_clients.
     """
     cumulative_weights = np.cumsum(size_weights)
     n_shared_samples = n_samples - min_client_size * len(size_weights)

@@ -22,7 +22,7 @@ class OtherDataset(Proxy):
     """A proxy set of the training inputs of another dataset.
 
     Attributes:
-        source: the other dataset; its yaml must not choose options of other groups.
+        source: the other dataset, whose yaml must not set options of other config groups.
         n: number of inputs to draw; None for all.
     """
 

@@ -15,7 +15,7 @@ from fedcohort.types import Ids
 
 
 def encode_available(available_ids: Ids, n_clients: int) -> str:
-    """Return the text for a set of available clients.
+    """Return a short text that says which clients are available, one compressed bit for each client.
 
     Args:
         available_ids: ids of the available clients, int64.

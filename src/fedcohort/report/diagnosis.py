@@ -81,7 +81,7 @@ def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
 
 
 def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return id, group, estimated and simulated rate of wrong labels of each client, the highest estimate first.
+    """Return id, noise group, estimated and simulated rate of wrong labels of each client, highest estimate first.
 
     The clients are those of the last valid probe in `diagnosis`.
     """
@@ -134,7 +134,7 @@ def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
 
 
 def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
-    """Return the figure of the excess rates of wrong labels in `diagnosis`; groups differ in colour and marker."""
+    """Return the figure of the clients' excess rates of wrong labels; noisier clients have a different marker."""
     rows = list_client_rates(diagnosis)[::-1]
     figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()

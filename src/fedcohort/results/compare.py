@@ -58,8 +58,8 @@ class CellResult:
     Attributes:
         results: result of each run, by seed.
         mean: mean of the results over seeds.
-        difference: paired difference to the baseline; None for the baseline itself, without a baseline, and for an
-            unpaired condition.
+        difference: paired difference to the baseline; None for the baseline itself, without a baseline, and if equal
+            seeds give other data than in the baseline's runs.
         p: p-value, after Holm's correction unless `is_untested`; NaN without a test.
         verdict: verdict on the difference; "" without one.
         seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
@@ -98,7 +98,7 @@ class Comparison:
     Attributes:
         options: options of the comparison.
         results: results by setting and condition.
-        settings: facts of each setting, in order.
+        settings: facts of each setting, by its name.
         result_window: first and last round that a result averages, in the run with the latest evaluation.
     """
 

@@ -33,7 +33,7 @@ class CostResult:
     Attributes:
         costs: cost of each run, by seed.
         median: median cost over seeds.
-        speed_up: speed-up over the baseline; None for the baseline itself, and for an unpaired condition.
+        speed_up: speed-up over the baseline; None for the baseline itself, and if equal seeds give other data there.
         p: p-value of the speed-up after Holm's correction over the methods of the setting; NaN without a test.
         verdict: verdict on the speed-up; "" without one.
     """
@@ -111,7 +111,7 @@ def compare_cost(
 
 
 def measure_costs(run: Evaluations, target_value: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of `run` until it met `target_value` by name, such as `virtual_s`; {} without evaluations.
+    """Return what `run` spent until it met `target_value`, by cost, such as `virtual_s`; {} without evaluations.
 
     `options` has the sign and the horizon. `target.crossing` says whether a mean over evaluations or a single one
     counts.
@@ -198,9 +198,7 @@ def sum_costs(
 ) -> dict[str, dict[Cell, TotalCost]]:
     """Return the mean cost over a cell's runs and its ratio to the baseline's, by name of the cost and by cell.
 
-    A cell is (setting, condition).
-
-    Costs that no run logged are left out.
+    A cell is (setting, condition). Costs that no run logged are left out.
 
     Args:
         frames: finished runs with their costs.

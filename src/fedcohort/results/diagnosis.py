@@ -111,7 +111,7 @@ class Diagnosis:
 
     @property
     def valid_probes(self) -> Sequence[ProbeResult]:
-        """The queries at which the model had a lower loss on right labels than on wrong ones."""
+        """The queries at which the global model distinguished right labels from wrong ones well enough."""
         return [probe_result for probe_result in self.probe_results if probe_result.noise.is_valid]
 
     @property

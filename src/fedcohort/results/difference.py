@@ -54,7 +54,7 @@ class Mean:
 
 @dataclass(frozen=True)
 class Difference(Mean):
-    """The mean of paired differences, positive where the method is better.
+    """The mean difference of a method to the baseline, paired by seed; positive if the method is better.
 
     Attributes:
         p: p-value of the paired t-test; NaN without a test.
@@ -127,7 +127,7 @@ def paired_difference(results: Mapping[int, float], baseline_values: Mapping[int
 
 
 def summarise_differences(difference_by_seed: Mapping[int, float], largest_value: float | None = None) -> Difference:
-    """Return the mean of paired differences with its interval and test.
+    """Return the mean of paired differences to a baseline, with its interval and t-test.
 
     Args:
         difference_by_seed: the differences, by seed or by another unit of observation.

@@ -29,7 +29,9 @@ MIN_SEEDS = 5  # seeds
 
 @dataclass(frozen=True)
 class HeadroomShare:
-    """The share of the headroom that a method closes, above 1 if it is better than the oracle.
+    """The share of the headroom, the oracle's gain over the baseline, that a method closes.
+
+    It is above 1 if the method is better than the oracle.
 
     Attributes:
         share: the share, mean difference of the method divided by that of the oracle.
@@ -77,7 +79,7 @@ def estimate_headroom_share(
 
 @dataclass(frozen=True)
 class Winner:
-    """The best of several methods, and its cross-fitted value.
+    """The best of several methods, with a cross-fitted estimate of its difference to the baseline.
 
     In each fold one seed is left out, and the method that is best on the other seeds is chosen.
 
@@ -94,7 +96,7 @@ class Winner:
 
 
 def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
-    """Return the best of several methods by mean difference, with its cross-fitted value.
+    """Return the method with the largest mean difference to the baseline, and this difference cross-fitted.
 
     `differences` are finite differences to the baseline, larger is better, over common seeds.
     """

@@ -40,7 +40,7 @@ def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Mapping[str, str]) -> Difference:
-    """Return the mean difference over the given settings; its interval treats seeds as units and uses common seeds.
+    """Return the mean difference to the baseline over settings; its interval has seeds, the common ones, as units.
 
     Args:
         differences: differences to the baseline by setting and seed.
@@ -60,7 +60,9 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
 def average_over_families(
     differences: DifferencesBySetting, family_of: Mapping[str, str], min_families: int = MIN_FAMILIES
 ) -> Difference | None:
-    """Return the mean difference with families as units of its interval, which generalises to similar settings.
+    """Return the mean difference to the baseline; its interval has families of settings as units.
+
+    It therefore generalises to similar settings.
 
     Args:
         differences: differences to the baseline by setting and seed.

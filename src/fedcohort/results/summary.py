@@ -31,8 +31,8 @@ LOSS_METRICS = ("test/loss", "server_val/loss", "clients/loss_mean")
 def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return the content of `summary.json`.
 
-    `final` has the last value of each metric that was measured. `earlier` has the round of each evaluation that the
-    last round did not make. `means` has the mean of a few metrics over all rounds.
+    `final` has the last value of each metric that was measured. `earlier` has the round of this value, for metrics that
+    the last round did not measure. `means` has the mean of a few metrics over all rounds.
 
     Args:
         info: metadata of the run.

@@ -130,7 +130,7 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
 
 
 def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
-    """Return the costs of a run until it met the target, by name; evaluations after its clock do not meet it.
+    """Return the costs of a run until it met the target, by name; evaluations after its time limit do not count.
 
     Args:
         run: the evaluations of the run, one or more.

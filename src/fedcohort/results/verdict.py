@@ -39,7 +39,7 @@ class Rules:
     """Rules for significant and relevant differences, fixed before the runs. Effects have the metric's unit.
 
     Attributes:
-        alpha: level of two-sided tests after correction, in (0, 1).
+        alpha: significance level of two-sided tests after correction, in (0, 1).
         least: smallest mean difference that is called better or worse, 0 or more.
         margin: two methods are equivalent if their difference is within -margin and +margin, above 0.
         seeds: smallest number of paired seeds for a verdict, 2 or more.

@@ -53,7 +53,7 @@ class SampleSelection:
         """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
-        list_owners = selected_ids[self.sample_selection.keeps_list(state, self.n_train[selected_ids])].tolist()
+        list_owners = selected_ids[self.sample_selection.stores_losses(state, self.n_train[selected_ids])].tolist()
         return np.array([k for k in list_owners if LOSS_LIST_NAME not in self.store.get_vectors(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:

@@ -93,7 +93,7 @@ class Samples(Component, Protocol[S]):
     def init(self, population: Population) -> S:
         """Return the sample selection's state before round 0; `population` has sizes and static signals."""
 
-    def keeps_list(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
+    def stores_losses(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
         """Return whether each client keeps the last losses of its samples, bool [clients].
 
         Args:

@@ -36,7 +36,7 @@ class FedssLoss(Samples[float]):
     Its state is a number of samples: a client with so many or more trains on a part of them, others on all.
 
     Attributes:
-        percentile: percentile, in [0, 100], of the clients' numbers of samples, which is this number.
+        percentile: number p in [0, 100]; the state is the p-th percentile of the clients' numbers of samples.
     """
 
     percentile: float
@@ -52,7 +52,7 @@ class FedssLoss(Samples[float]):
         """Return the percentile of the clients' numbers of samples in `population`, by linear interpolation."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
-    def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
+    def stores_losses(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
         """Return whether each client trains on a part of its samples, and so keeps their losses, bool [clients].
 
         Args:

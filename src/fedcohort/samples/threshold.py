@@ -76,7 +76,7 @@ class LossThreshold(Samples[State]):
         lss: step by which the controller changes the threshold, as a share of the distance from low to high loss.
         p: share of the samples that is taken above the threshold.
         noise: standard deviation of the noise on each report, in its unit.
-        clip: nats at which losses are clipped before they are reported, or None.
+        clip: upper bound, in nats, to which losses are clipped before they are reported; None for no bound.
         as_released: whether thresholds and reports follow the authors' code instead of the paper.
     """
 
@@ -184,7 +184,7 @@ def compute_loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> 
     """Return the loss threshold in nats, at least 0 (Alg. 2).
 
     Args:
-        lowest_loss: lowest reported loss in nats; the threshold if noise has put it above `high_loss`.
+        lowest_loss: lowest reported loss in nats; it is the threshold if noise has put it above `high_loss`.
         high_loss: mean of the reported 80th percentiles in nats.
         ltr: position of the threshold from `lowest_loss` (0) to `high_loss` (1); the threshold is 0 while it is 0.
     """

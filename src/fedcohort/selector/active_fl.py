@@ -115,8 +115,8 @@ class ActiveFl(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         """Return the query for the loss of the round's global model, if loss=start; () for other values.
 
-        It is sent to the clients that `select` will choose.
-        The choice is made in advance with a copy of the round's random generator. Clients answer during their training.
+        It is sent to the clients that `select` will choose. The choice is made in advance with a copy of the round's
+        random generator. Clients answer during their training.
         """
         if self.loss != "start":
             return ()

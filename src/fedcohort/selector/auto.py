@@ -185,7 +185,7 @@ class Auto(Selector[State]):
         return None, state
 
     def _count_probation_places(self, state: State, ctx: RoundContext) -> tuple[int, float]:
-        """Return the places for excluded clients in round `ctx`, and the fraction of a place for later rounds."""
+        """Return how many places of the cohort excluded clients get in round `ctx`, and the fraction left for later."""
         if not state.watch.is_acting:
             return 0, 0.0
         owed_places = state.owed_places + self.probation * ctx.cohort

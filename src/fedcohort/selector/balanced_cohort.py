@@ -21,7 +21,9 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class BalancedCohort(StatelessSelector):
-    """A selector that balances the cohort's samples per class or group; a score is minus a client's own imbalance.
+    """A selector that balances the cohort's samples over classes, or over groups of samples.
+
+    A client's score is minus the imbalance of the client's samples.
 
     Attributes:
         sample_counts_signal: signal with each client's number of samples per class or group, [n_clients, classes].

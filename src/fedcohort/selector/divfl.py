@@ -43,7 +43,7 @@ class State:
             round.
         distances: Euclidean distances between the clients' last updates, [n_clients, n_clients].
         has_trained: whether a client has sent an update, [n_clients].
-        cluster_sizes: for each client of the current cohort, the number of available clients that are nearest to it,
+        cluster_sizes: number of available clients to which a client of the current cohort is the nearest one in it,
             [n_clients]; zeros if the cohort has clients that never trained.
     """
 

@@ -32,7 +32,7 @@ def check_before_data(composition: Composition) -> None:
 
 
 def make_light_components(composition: Composition) -> dict[str, Any]:
-    """Check the options, and return the components of the groups in GROUPS_WITHOUT_TORCH, by group.
+    """Check the options, and return the components that do not need torch (GROUPS_WITHOUT_TORCH), by group.
 
     `composition` is the composed config. Raises `FedcohortError` for invalid options.
     """

@@ -76,7 +76,7 @@ def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:
-    """Check all that can be checked before Hydra composes the overrides.
+    """Check the arguments, and that none of them holds a password, before Hydra composes the overrides.
 
     Args:
         arguments: the command line.
@@ -92,7 +92,7 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:
 
 
 def is_traceback_requested() -> bool:
-    """Return whether the user has set HYDRA_FULL_ERROR=1. That `run_with_one_line_errors` sets it doesn't count."""
+    """Return whether the user has set HYDRA_FULL_ERROR=1; `run_with_one_line_errors` sets it for the time of a call."""
     return (_traceback_settings[0] if _traceback_settings else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 

@@ -70,7 +70,7 @@ def compare_folders(folders: Sequence[Path], question: Question, filters: Mappin
 def publish_comparison(
     comparison: Answer, run_query: RunQuery, attached_files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
 ) -> str:
-    """Create or rewrite the report's run in MLflow, and return its name and id as a text.
+    """Create or rewrite the MLflow run that shows a comparison's report, and return its name and id as a text.
 
     Args:
         comparison: result of the comparison.

@@ -161,7 +161,7 @@ def initialise_hydra(config_dir: Path) -> Iterator[None]:
 
 
 def compose_with_hydra(overrides: Sequence[str], config_dir: Path, *, with_hydra_node: bool = False) -> DictConfig:
-    """Return the config that Hydra composes.
+    """Return the config that Hydra composes from `overrides`.
 
     Args:
         overrides: the overrides.

@@ -89,9 +89,9 @@ def fit(
 
 
 def _list_module_options(composition: Composition, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
-    """Return the option, such as "model=mlp", and class of each Python module of components, as texts.
+    """Return a text with option and class, such as "model=mlp", for each Python module with a component's code.
 
-    The keys are the names of the modules. They name the option whose code raises an error.
+    The keys are the names of the modules. The texts are for errors that the code of a component raises.
 
     Args:
         composition: the composed config.

@@ -130,7 +130,7 @@ class Study:
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def find_cost_source(self, method: str) -> str:
-        """Return the method whose cost limits the runs of `method` if that is in `same_cost`, else `method` itself."""
+        """Return the method whose cost limits the runs of `method`, if it is in `same_cost`; else `method` itself."""
         return self.same_cost[method].method if method in self.same_cost else method
 
     def list_seeds(self, method: str) -> Sequence[int]:

@@ -189,7 +189,9 @@ def _format_cost_ratio(method: MethodVerdict, baseline: MethodVerdict | None, co
 
 
 def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
-    """Return the median costs to the target; where half of the seeds or more never met it, `2 of 4` seeds that did.
+    """Return a text with a method's median costs until it met the target, or how many seeds met it, as `2 of 4`.
+
+    The latter is shown if half of the seeds or more never met it.
 
     Args:
         method: verdict on a method in a setting.

@@ -126,7 +126,7 @@ class StudyRunner:
         return progress.Progress(runs, states)
 
     def mark_changed_runs(self) -> Results:
-        """Mark the done runs whose present configuration is another one, or rejected; return the results."""
+        """Mark the done runs whose configuration has changed since, or is now rejected; return the results."""
         # with any seed, in all settings
         conditions = definition.list_conditions(self.study, methods=list(self.study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states

@@ -190,7 +190,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
 
 
 def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
-    """Draw the target as a line if all seeds have the same one; its label says if no mean curve meets it.
+    """Draw the metric's target as a line, if all seeds have the same one; its label says if no mean curve meets it.
 
     `axes` is the panel of `setting` with the curves; `answer` has the targets; `unit` is that of the metric.
     """

@@ -39,7 +39,7 @@ EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
 def average_curves(run_by_seed: RunsBySeed, axis: str) -> MeanCurve:
-    """Return the mean over seeds of `run_by_seed`; `axis` is `round` or the name of a cost."""
+    """Return the mean curve of the runs over seeds, by `axis`, which is `round` or the name of a cost."""
     x = _choose_curve_points(list(run_by_seed.values()), axis)
     return _average(x, [_values_at(run, axis, x) for run in run_by_seed.values()])
 

@@ -37,10 +37,10 @@ class Row:
     Attributes:
         name: published name.
         group: group of the method; rows of a group follow each other.
-        value: the point.
+        value: value that the point shows.
         low: lower end of the interval; NaN for none.
         high: upper end of the interval; NaN for none.
-        sign: 1, 0 or -1: significantly better, neither, or significantly worse.
+        sign: 1, 0 or -1: significantly better than the baseline, neither, or significantly worse.
         verdict: entry of the legend; "" for none.
         is_filled: whether the point is solid.
     """
@@ -87,7 +87,7 @@ def name_rows_by_group(axes: "Axes", row_names: Sequence[str], row_groups: Seque
     """Write names at rows, those of a group below the group's name, and return the row of each name.
 
     Args:
-        axes: a panel whose rows point down.
+        axes: a panel whose vertical axis points down, one unit for each row.
         row_names: names of the rows, from top to bottom; the rows of a group follow each other.
         row_groups: group of each row; a single group is not written.
     """

@@ -60,7 +60,7 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
 
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
-    """Draw rank correlations of scores and rewards by round; return None if the run has none.
+    """Draw rank correlations of scores and rewards with client properties by round; return None without any.
 
     Args:
         info: the run.

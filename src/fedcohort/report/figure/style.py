@@ -121,7 +121,7 @@ def label_rounds_axis(axes: "Axes") -> None:
 
 
 def draw_line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", line_width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
-    """Draw `y` over `x`, [points], into `axes`, with markers if they can be counted; `line_width` is in points.
+    """Draw `y` over `x`, [points], into `axes`, with markers if they are few; `line_width` is in typographic points.
 
     `line_style` has options of `Axes.plot`.
     """
@@ -153,7 +153,7 @@ def draw_heat_map(
     map_extent: tuple[float, float, float, float] | None,
     **heat_map_options: Any,  # noqa: ANN401
 ) -> "AxesImage":
-    """Draw a heat map, with white lines between its cells if they can be counted.
+    """Draw a heat map, with white lines between its cells if there are few.
 
     Args:
         axes: the panel.
@@ -172,7 +172,7 @@ def draw_heat_map(
 
 
 def label_client_rows(axes: "Axes", client_ids: Ids, *, sorted_by_id: bool) -> None:
-    """Label the rows of `axes` with the ids `client_ids` if there is room, or with integer ticks if `sorted_by_id`."""
+    """Label the rows of `axes` with integer ticks if `sorted_by_id`, or with the ids `client_ids` if there is room."""
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
@@ -241,7 +241,7 @@ def find_group_starts(n_rows: int, max_groups: int = MAX_MAP_ROWS) -> Int64[np.n
 
 
 def choose_time_unit(durations: Sequence[float]) -> tuple[float, str]:
-    """Return the length in seconds and the name of the unit that suits times of `durations`."""
+    """Return the length in seconds and the name of the time unit that suits `durations`, in seconds."""
     longest_duration = max((duration for duration in durations if np.isfinite(duration)), default=0.0)
     for unit_seconds, unit_name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if longest_duration >= 5 * unit_seconds:

@@ -38,7 +38,7 @@ class Matching:
 
     Attributes:
         condition: the parameter or tag whose values are the conditions.
-        setting: the parameter or tag whose values are the settings; None for a single setting, "".
+        setting: the parameter or tag whose values are the settings; None if there is one setting, with the name "".
         cells: runs by cell and seed.
         notes: runs that were left out, with the reason, and options that also differ.
         atypical_cells: cells that differ from most cells of their setting in more than their condition.

@@ -139,9 +139,9 @@ def format_option_values(values: Mapping[Cell, str]) -> str:
 
 
 def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
-    """Return the names of the settings, conditions or cells with `value`, the first kind that separates the values.
+    """Return the names of the settings with `value`, or of the conditions, or else of the cells (setting, condition).
 
-    `values` has the value of an option by cell, (setting, condition).
+    The first of these kinds is taken that separates the values. `values` has the value of an option by cell.
     """
     equal_cells = [cell for cell in values if values[cell] == value]
     for key_index in (0, 1):
