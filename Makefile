@@ -7,7 +7,7 @@ PIP_ARGS ?=
 # Compiled modules are kept: the tests start many processes, which would compile everything again.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth bench-cost bench-diagnoses bench-engines bench-policy new-selector clean
+.PHONY: demo test docs check mutants hostile bench bench-selection bench-pace bench-aggregation bench-growth bench-cost bench-diagnoses bench-near-settings bench-engines bench-policy new-selector clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -66,6 +66,10 @@ bench-cost: $(VENV)/.installed-test  ## processor time of a run besides its trai
 
 bench-diagnoses: $(VENV)/.installed-test  ## what diagnoses find, against the truth (FASHION_MNIST=folder UCI_HAR=folder)
 	$(BIN)/python benchmarks/diagnoses.py
+
+bench-near-settings: $(VENV)/.installed-test  ## measure the settings of studies for pages of diagnoses (the same, and CIFAR10=folder)
+	$(BIN)/python benchmarks/near_settings.py
+	PYTHONPATH=src:tests $(BIN)/python -m whole.test_near_settings_claims
 
 bench-policy: $(VENV)/.installed-test  ## how often the intervals of fedcohort evaluate-policy cover
 	$(BIN)/python benchmarks/policy_evaluation.py

@@ -34,6 +34,11 @@ def test_options_train_a_run_as_long_as_two_probes_need(folder: Path, capsys: py
     page = Path(text.rsplit("Report: ", 1)[1].strip())
     numbers = json.loads((page.parent / "diagnosis.json").read_text())
     assert [probe["round"] for probe in numbers["label_noise"]["probes"]] == [4]
+    assert text.count("`studies/") == sum(
+        setting["distance"] <= numbers["near_settings"]["usual_distance"]
+        for setting in numbers["near_settings"]["nearest"]
+    )
+    assert numbers["near_settings"]["nearest"][0]["study"] in text
     assert diagnose.main([str(page.parent)]) == 0
     assert "1 probe:" in capsys.readouterr().out
 

@@ -11,8 +11,10 @@ from excess_loss_example import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.speeds import Speeds
+from fedcohort.report import diagnosis as diagnosis_page
 from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, list_diagnosis_facts, write_diagnosis_page
 from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
+from fedcohort.results.near_settings import DESCRIPTORS, StudySetting, describe_federation
 from record.example_run import make_run_info
 
 NOISE = estimate_noise(LOSSES)
@@ -98,3 +100,48 @@ def test_simulated_rates_are_shown_but_not_used(diagnosis: Diagnosis) -> None:
     with_truth = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
     assert "simulated rate (not used)" in describe_diagnosis(with_truth)
     assert describe_diagnosis(diagnosis).splitlines()[:12] == describe_diagnosis(with_truth).splitlines()[:12]
+
+
+def make_near_settings(diagnosis: Diagnosis, *gaps: float) -> list[StudySetting]:
+    """Return settings of different studies that differ from `diagnosis` by these gaps of label noise only."""
+    facts = {"dataset": "digits", "horizon": "240 rounds", "seeds": "5", "random": "93.9"}
+    facts |= {"selectors": "7", "best": "oort", "best_points": "+1.0 [0.5, 1.5]", "auto_points": ""}
+    facts |= {"worst": "powd", "worst_points": "-9.0 [-9.5, -8.5]"}
+    descriptors, first = describe_federation(diagnosis), np.eye(len(DESCRIPTORS))[0]
+    return [
+        StudySetting({**facts, "label": f"gap {gap}", "study": f"study_{gap}"}, descriptors + gap * first)
+        for gap in gaps
+    ]
+
+
+def test_near_settings_and_what_happened_there(diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nearest distances of 0.1, 0 and 5 are 0.1, 0.1 and 4.9 of the deviation, with the quantile 0.1 + 0.5 x 4.8."""
+    monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 0.1, 0.0, 5.0))
+    first, second = (line for line in describe_diagnosis(diagnosis).splitlines() if "`studies/" in line)
+    assert first == (
+        "| digits: gap 0.0, `studies/study_0.0/README.md` | 0.00 | 240 rounds, 5 seeds | 93.9 % "
+        "| `oort` +1.0 [0.5, 1.5], best of 7 | `powd` -9.0 [-9.5, -8.5] | not run |"
+    )
+    assert second.startswith("| digits: gap 0.1, ")
+    near = list_diagnosis_facts(diagnosis)["near_settings"]
+    assert [setting["label"] for setting in near["nearest"]] == ["gap 0.0", "gap 0.1", "gap 5.0"]
+    assert near["nearest"][2]["distance"] == pytest.approx(5 / np.std([0.1, 0, 5]))
+    assert near["usual_distance"] == pytest.approx((0.1 + 0.5 * 4.8) / np.std([0.1, 0, 5]))
+    assert near["descriptors"]["noise_gap"] == 0.62
+
+
+def test_no_setting_is_near(diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gaps of 8, 8.1 and 8.3 have a deviation of 0.125, so that the first is at 64.1."""
+    monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 8.0, 8.1, 8.3))
+    text = describe_diagnosis(diagnosis)
+    assert 'None is near: the nearest one, "gap 8.0" of `studies/study_8.0`, has distance 64.14.' in text
+    assert "README.md" not in text
+
+
+def test_unknown_descriptors_are_named(diagnosis: Diagnosis) -> None:
+    without_noise = describe_diagnosis(replace(diagnosis, probe_results=[]))
+    assert "`noise_gap`, `mean_noise_rate`" in without_noise
+    only_availability = replace(diagnosis, probe_results=[], skew=None)
+    sentence = "Too little was measured for a comparison: `noise_gap`, `mean_noise_rate`, `client_classes`"
+    assert sentence in describe_diagnosis(only_availability)
+    assert list_diagnosis_facts(only_availability)["near_settings"]["descriptors"]["noise_gap"] is None

@@ -14,6 +14,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
 from fedcohort.report.render import render, render_document
 from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, Diagnosis
+from fedcohort.results.near_settings import DESCRIPTORS, describe_federation, find_near_settings, load_settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -57,6 +58,7 @@ def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROW
         speeds=diagnosis.speeds,
         speed_gain=diagnosis.speed_gain,
         availability=diagnosis.availability,
+        near=list_near_settings(diagnosis),
         looks=len(diagnosis.probe_results),
         probe_bytes=diagnosis.probe_bytes,
         passes=diagnosis.n_forward_passes,
@@ -97,6 +99,23 @@ def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return sorted(client_rows, key=lambda client_row: -client_row["rate"])
 
 
+def list_near_settings(diagnosis: Diagnosis) -> Mapping[str, Any]:
+    """Return the descriptors of the federation in `diagnosis`, the nearest settings, and the usual nearest distance.
+
+    Descriptors are by name, None where unknown. `nearest` has the distance and the facts of each setting.
+    """
+    descriptors = describe_federation(diagnosis)
+    nearest, usual_distance = find_near_settings(descriptors, load_settings())
+    return {
+        "descriptors": {
+            name: float(value) if np.isfinite(value) else None
+            for name, value in zip(DESCRIPTORS, descriptors, strict=True)
+        },
+        "usual_distance": usual_distance,
+        "nearest": [{"distance": distance, **setting.facts} for distance, setting in nearest],
+    }
+
+
 def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
     """Return the content of `diagnosis.json`: the numbers of `diagnosis` by name."""
     skew, speeds = diagnosis.skew, diagnosis.speeds
@@ -128,6 +147,7 @@ def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
         if speeds is None
         else {"persistent_share": speeds.rho, "low": speeds.low, "high": speeds.high, "factor": diagnosis.speed_gain},
         "availability": None if diagnosis.availability is None else diagnosis.availability.tolist(),
+        "near_settings": list_near_settings(diagnosis),
         "probe_bytes": diagnosis.probe_bytes,
         "passes": diagnosis.n_forward_passes,
     }
