@@ -47,10 +47,11 @@ class Server:
     """Stands in for the process of MLflow's server."""
 
     overrides: tuple[str, ...] = ()
+    warnings = ""
     pid = 2**22 + 1  # of no process
 
-    def __init__(self, overrides: list[str], **process_options: object) -> None:
-        Server.overrides = tuple(overrides)
+    def __init__(self, overrides: list[str], env: dict[str, str], **process_options: object) -> None:
+        Server.overrides, Server.warnings = tuple(overrides), env["PYTHONWARNINGS"]
 
     def wait(self) -> int:
         return 0
@@ -71,11 +72,13 @@ def test_the_server_runs_until_it_or_the_command_ends(
 
     monkeypatch.setattr(Server, "wait", wait)
     monkeypatch.setattr(subprocess, "Popen", Server)
+    monkeypatch.delenv("PYTHONWARNINGS", raising=False)
     monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
     overrides = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
     assert ui.main(overrides) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
     assert logs.uri in Server.overrides
+    assert Server.warnings == "ignore"
     assert ended == [Server.pid]
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]

@@ -92,6 +92,7 @@ def main(arguments: Sequence[str]) -> int:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
     server_args = ["--backend-store-uri", server_place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
     server_env = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
+    server_env.setdefault("PYTHONWARNINGS", "ignore")  # of MLflow's own imports
     server_process = subprocess.Popen(
         [sys.executable, "-m", "mlflow", "server", *server_args],
         stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr
