@@ -1,24 +1,8 @@
-"""The settings in the tables of README and docs/where_selection_pays.md, and the methods that have no paper."""
+"""The settings in the table of docs/where_selection_pays.md, and the methods that have no paper."""
 
 NOT_PUBLISHED = (  # methods without a paper, then substitutes for published methods
     *("flash_whitened", "flash_progress", "flash_answered", "flash_calibrated", "low_ratio"),
     *("neural_bandit", "restless_bandit"),
-)
-SETTINGS = (  # the table's rows: label, study and cell
-    ("identical clients", "regimes_digits", "none"),
-    ("label noise of 90 % in 40 % of the clients", "regimes_digits", "bimodal40"),
-    ("label noise of 90 % in 70 % of the clients", "regimes_digits", "bimodal70"),
-    ("one class per client, cohort of 5", "regimes_digits", "shards1"),
-    ("Dirichlet 0.05, cohort of 5", "cohorts_digits", "dirichlet05_cohort5"),
-    ("persistent stragglers, 10 virtual hours", "regimes_digits", "speeds"),
-    ("measured phones, 5 virtual minutes", "regimes_digits", "phones"),
-    ("Dirichlet 0.1, and label noise of 90 % in 40 % of the clients", "regimes_digits", "noise_classes"),
-    ("one class per client, cohort of 5, Fashion-MNIST, CNN, 50 rounds", "regimes_fashion", "shards1"),
-    (
-        "90 % spurious correlation, 16 of 24 clients, coloured MNIST, worst group, 25 rounds",
-        "spurious_cmnist",
-        "mostly",
-    ),
 )
 DOCS_ROWS = (  # the rows of the table in docs/where_selection_pays.md
     ("homogeneous clients", "regimes_digits", "none"),

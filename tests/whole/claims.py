@@ -15,9 +15,7 @@ import pandas as pd
 import yaml
 from scipy import stats
 
-from fedcohort.results.headroom import cross_fit
-from fedcohort.results.method_names import name_method
-from whole.claim_settings import DOCS_ROWS, METHODS_PER_ROW, NOT_PUBLISHED, SETTINGS
+from whole.claim_settings import DOCS_ROWS, METHODS_PER_ROW, NOT_PUBLISHED
 
 ROOT = Path(__file__).resolve().parents[2]
 ALPHA, MIN_DIFFERENCE = 0.05, 0.5  # significance level; smallest difference that counts, in points
@@ -178,56 +176,6 @@ def find_best_oracle(name: str, cell: str) -> tuple[str, str]:
     return best, format_interval(paired_differences(name, cell, best).values())
 
 
-def list_published_methods(name: str, cell: str) -> list[str]:
-    """Return the published methods, with their default options, that ran on every seed of a setting."""
-    runs_by_method = read_runs(name, cell)
-    candidates = [
-        row
-        for row in list_methods(name)
-        if row in runs_by_method and row not in NOT_PUBLISHED and not row.endswith("_tuned")
-    ]
-    return [row for row in candidates if set(runs_by_method["random"]) <= set(runs_by_method[row])]
-
-
-def format_readme_row(label: str, name: str, cell: str) -> str:
-    """Return a row of README's table: random, headroom, best published method, its cost, FLASH, the largest loss.
-
-    The value of the best method is cross-fitted: each seed in turn is left out, and the method is chosen on the others.
-    """
-    runs_by_method = read_runs(name, cell)
-    rows, seeds = list_published_methods(name, cell), sorted(runs_by_method["random"])
-    winner = cross_fit(np.array([[paired_differences(name, cell, row)[seed] for seed in seeds] for row in rows]))
-    assert winner.cross_fitted_difference is not None, "a setting of README's table has five seeds or more"
-    best = rows[winner.best_row]
-    worst = min(rows, key=lambda row: average(runs_by_method[row].values()))
-    costs = [read_runs(name, cell, column) for column in ("client_flops", "bytes")]
-    cost = ", ".join(
-        f"{average(runs_by_cost[best].values()) / average(runs_by_cost['random'].values()):.1f}"
-        for runs_by_cost in costs
-    )
-    cells = (
-        f"{average(runs_by_method['random'].values()):.1f}",
-        find_best_oracle(name, cell)[1],
-        mark_significant(
-            f"{name_method(best)} {format_interval(winner.cross_fitted_difference.by_seed.values())}",
-            (name, cell, best),
-        ),
-        cost,
-        _format_difference(name, cell, "flash") if "flash" in runs_by_method else "not run",
-        f"{name_method(worst)} {_format_difference(name, cell, worst)}",
-    )
-    return f"| [{label}](studies/{name}/README.md) | {' | '.join(cells)} |"
-
-
-def _format_difference(name: str, cell: str, row: str) -> str:
-    return mark_significant(format_interval(paired_differences(name, cell, row).values()), (name, cell, row))
-
-
-def mark_significant(text: str, condition: Condition) -> str:
-    """Return the text in bold where the method differs significantly from random selection."""
-    return f"**{text}**" if adjusted_differences()[condition][1] < ALPHA else text
-
-
 def compare_over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str]]]:
     """Return the numbers of settings, seeds and methods of a study, and the methods that are better over the settings.
 
@@ -282,8 +230,6 @@ def _count_further(rows: Sequence[object]) -> str:
 def main() -> None:
     """Print all numbers and rows."""
     print(count_significant())
-    for setting in SETTINGS:
-        print(format_readme_row(*setting))
     for setting in DOCS_ROWS:
         print(format_docs_row(*setting))
     for name in ("cohorts_digits", "regimes_digits"):

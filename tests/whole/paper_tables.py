@@ -17,11 +17,16 @@ FLASH_ROWS = (  # name in the table, method, baseline, column of the results
     ("FLASH", "flash", "random", "late"),
     ("FLASH, best evaluation of each run", "flash", "random", "best"),
     ("FLASH as printed", "flash_literal", "random", "late"),
+    ("FLASH, reward by the client's duration", "flash_client_tau", "random", "late"),
     ("random, robust loss", "random_robust", "random", "late"),
     ("FLASH, robust loss", "flash_robust", "random", "late"),
     ("FLASH minus random, both with the robust loss", "flash_robust", "random_robust", "late"),
 )
 UCB_CS_ROWS = (("pow-d", "powd"), ("UCB-CS", "ucb_cs"), ("rpow-d", "rpowd"))
+UCB_CS_VARIANTS = (
+    *(("gamma = 0.5", "ucb_cs_gamma50"), ("gamma = 0.9", "ucb_cs_gamma90"), ("gamma = 1", "ucb_cs_gamma100")),
+    ("index and sigma of Algorithm 1", "ucb_cs_algorithm1"),
+)
 FEDDIVERSE_SETTINGS = ("mostly", "strong", "nearly_all", "thirds")
 FEDDIVERSE_ROWS = (  # name in the table, method, first and last round
     ("HCSFed", "hcsfed", 21, 25),
@@ -121,6 +126,9 @@ def list_rows() -> Iterator[tuple[str, str]]:
         texts = [difference("paper_ucb_cs", cell, method) for cell in ("alpha03", "alpha2")]
         yield "ucb_cs", join_row(label, *texts)
         texts = [difference("paper_ucb_cs_fairness", cell, method) for cell in ("one", "two", "three")]
+        yield "ucb_cs", join_row(label, *texts)
+    for label, method in UCB_CS_VARIANTS:
+        texts = [difference("paper_ucb_cs_fairness", cell, method, "ucb_cs") for cell in ("one", "two", "three")]
         yield "ucb_cs", join_row(label, *texts)
     for label, method, first, last in FEDDIVERSE_ROWS:
         texts = [difference_in_rounds("spurious_cmnist", cell, method, first, last) for cell in FEDDIVERSE_SETTINGS]
