@@ -176,6 +176,17 @@ def find_best_oracle(name: str, cell: str) -> tuple[str, str]:
     return best, format_interval(paired_differences(name, cell, best).values())
 
 
+def list_published_methods(name: str, cell: str) -> list[str]:
+    """Return the published methods, with their default options, that ran on every seed of a setting."""
+    runs_by_method = read_runs(name, cell)
+    candidates = [
+        row
+        for row in list_methods(name)
+        if row in runs_by_method and row not in NOT_PUBLISHED and not row.endswith("_tuned")
+    ]
+    return [row for row in candidates if set(runs_by_method["random"]) <= set(runs_by_method[row])]
+
+
 def compare_over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str]]]:
     """Return the numbers of settings, seeds and methods of a study, and the methods that are better over the settings.
 
