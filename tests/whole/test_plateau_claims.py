@@ -14,6 +14,7 @@ from whole import claims
 from whole.claims import ROOT, average, format_interval
 
 STUDY = "plateau_digits"
+FASHION = "plateau_fashion"
 PUBLISHED = ("flash", "ucb_cs", "powd", "oort", "pyramidfl", "fedcbs")
 SHORT_HORIZON = 60  # round at which most other studies on digits end
 EARLY_METHODS = ("powd", "fedcbs", "flash", "low_ratio", "auto")
@@ -25,8 +26,8 @@ DOCS = (ROOT / "docs" / "where_selection_pays.md").read_text()
 DOCS_TEXT = " ".join(DOCS.split())
 
 
-def list_cells() -> list[str]:
-    return list(claims.read_study(STUDY)["cells"])
+def list_cells(study: str = STUDY) -> list[str]:
+    return list(claims.read_study(study)["cells"])
 
 
 def has_clock(cell: str) -> bool:
@@ -34,9 +35,9 @@ def has_clock(cell: str) -> bool:
     return any(option.startswith("until.virtual_s") for option in claims.read_study(STUDY)["cells"][cell]["words"])
 
 
-def differences(cell: str, method: str, reference: str = "random") -> list[float]:
+def differences(cell: str, method: str, reference: str = "random", study: str = STUDY) -> list[float]:
     """Return a method's differences to a reference by seed, in points."""
-    return list(claims.paired_differences(STUDY, cell, method, reference).values())
+    return list(claims.paired_differences(study, cell, method, reference).values())
 
 
 def is_noisy(cell: str) -> bool:
@@ -44,32 +45,32 @@ def is_noisy(cell: str) -> bool:
 
 
 @cache
-def adjusted_p() -> dict[tuple[str, str], float]:
-    """Return p by setting and method after one Holm correction over all methods and settings."""
-    tests = [(cell, method) for cell in list_cells() for method in claims.list_methods(STUDY)]
-    ps = claims.adjust_by_holm([claims.t_test_p(differences(*test)) for test in tests])
+def adjusted_p(study: str = STUDY) -> dict[tuple[str, str], float]:
+    """Return p by setting and method after one Holm correction over all methods and settings of a study."""
+    tests = [(cell, method) for cell in list_cells(study) for method in claims.list_methods(study)]
+    ps = claims.adjust_by_holm([claims.t_test_p(differences(*test, study=study)) for test in tests])
     return dict(zip(tests, ps, strict=True))
 
 
-def list_tests() -> list[tuple[str, str]]:
+def list_tests(study: str = STUDY) -> list[tuple[str, str]]:
     """Return setting and method of each test of the correction over all methods and settings."""
-    return [condition for condition, p in adjusted_p().items() if np.isfinite(p)]
+    return [condition for condition, p in adjusted_p(study).items() if np.isfinite(p)]
 
 
-def is_significant(cell: str, method: str, side: int) -> bool:
+def is_significant(cell: str, method: str, side: int, study: str = STUDY) -> bool:
     """Return whether a method is better (`side` 1) or worse (-1) than random selection by half a point or more."""
-    return (
-        adjusted_p()[cell, method] < claims.ALPHA and side * average(differences(cell, method)) >= claims.MIN_DIFFERENCE
-    )
+    difference = side * average(differences(cell, method, study=study))
+    return adjusted_p(study)[cell, method] < claims.ALPHA and difference >= claims.MIN_DIFFERENCE
 
 
-def format_difference(cell: str, method: str, value: str | None = None) -> str:
+def format_difference(cell: str, method: str, value: str | None = None, study: str = STUDY) -> str:
     """Return a method's difference to random selection, or `value` in its place, in bold where it is significant.
 
     It is 0 where the method is random selection in all runs.
     """
-    text = value or (format_interval(differences(cell, method)) if any(differences(cell, method)) else "0")
-    return f"**{text}**" if adjusted_p().get((cell, method), 1) < claims.ALPHA else text
+    by_seed = differences(cell, method, study=study)
+    text = value or (format_interval(by_seed) if any(by_seed) else "0")
+    return f"**{text}**" if adjusted_p(study).get((cell, method), 1) < claims.ALPHA else text
 
 
 def readme_rows() -> list[str]:
@@ -143,19 +144,19 @@ def subtract_settings(method: str, cell: str, other_cell: str) -> str:
     return format_interval([value - other_value for value, other_value in pairs])
 
 
-def count_diverged(cell: str, method: str) -> int:
+def count_diverged(cell: str, method: str, study: str = STUDY) -> int:
     """Return the number of runs of a method that end at chance level."""
-    return sum(value < CHANCE for value in claims.read_runs(STUDY, cell)[method].values())
+    return sum(value < CHANCE for value in claims.read_runs(study, cell)[method].values())
 
 
-def list_stable_cells() -> list[str]:
+def list_stable_cells(study: str = STUDY) -> list[str]:
     """Return the settings in which no run of random selection ends at chance level."""
-    return [cell for cell in list_cells() if not count_diverged(cell, "random")]
+    return [cell for cell in list_cells(study) if not count_diverged(cell, "random", study)]
 
 
-def mean_over_settings(method: str) -> str:
+def mean_over_settings(method: str, study: str = STUDY) -> str:
     """Return a method's difference to random selection, averaged over the stable settings, over the seeds."""
-    values_by_cell = [differences(cell, method) for cell in list_stable_cells()]
+    values_by_cell = [differences(cell, method, study=study) for cell in list_stable_cells(study)]
     return format_interval([average(values) for values in zip(*values_by_cell, strict=True)])
 
 
@@ -206,6 +207,39 @@ def sentences() -> list[str]:
     ]
 
 
+def fashion_rows() -> list[str]:
+    """Return the rows of the table on Fashion-MNIST: random's accuracy, and each method's difference in each setting.
+
+    The last column is the mean over the settings.
+    """
+    runs_by_cell = {cell: claims.read_runs(FASHION, cell) for cell in list_cells(FASHION)}
+    accuracies = [f"{average(runs['random'].values()):.1f}" for runs in runs_by_cell.values()]
+    rows = [f"| random selection, accuracy | {' | '.join(accuracies)} | {NO_RUNS} |"]
+    for method in ("auto", *PUBLISHED, "random_average", "random_robust"):
+        columns = [
+            format_difference(cell, method, study=FASHION) if method in runs else NO_RUNS
+            for cell, runs in runs_by_cell.items()
+        ]
+        columns.append(NO_RUNS if NO_RUNS in columns else mean_over_settings(method, FASHION))
+        rows.append(f"| {name_method(method)} | {' | '.join(columns)} |")
+    return rows
+
+
+def fashion_sentences() -> list[str]:
+    """Return the sentences of the docs on Fashion-MNIST with computed numbers."""
+    gains, losses = ([t for t in list_tests(FASHION) if is_significant(*t, side, FASHION)] for side in (1, -1))
+    best = max(average(differences(cell, m, study=FASHION)) for cell in list_cells(FASHION) for m in PUBLISHED)
+    seeking = [(cell, m) for cell, m in losses if m in LOSS_SEEKING and "noise" in cell]
+    return [
+        f"Holm over all {len(list_tests(FASHION))} tests leaves {len(gains)} significant gains and {len(losses)} "
+        "significant losses of half a point or more",
+        f"{sum(m in PUBLISHED for _, m in gains)} of the gains and {sum(m in PUBLISHED for _, m in losses)} of the "
+        "losses are of published selectors",
+        f"no published selector is more than {best:.1f} points above random selection",
+        f"significantly behind random selection in {len(seeking)} of {3 * len(LOSS_SEEKING)} tests with label noise",
+    ]
+
+
 def describe_tuning() -> str:
     """Return the sentence on the accuracy of random selection with two learning rates, tuned on Fashion-MNIST."""
     tuning = pd.read_csv(ROOT / "studies" / "plateau_fashion" / "tuning.csv").query("setting == 'noise70'")
@@ -232,13 +266,30 @@ def readme_sentences() -> list[str]:
         f"(docs/results.md#evaluate-an-average-of-the-models) gains {mean_over_settings('random_average')} points and "
         f"`selector=auto` {mean_over_settings('auto')}, and the six published selectors lose {-max(losses):.1f} to "
         f"{-min(losses):.1f}",
+        *readme_fashion_sentences(),
+    ]
+
+
+def readme_fashion_sentences() -> list[str]:
+    """Return the sentences of README on Fashion-MNIST with computed numbers."""
+    published, ours = (
+        [test for test in list_tests(FASHION) if is_significant(*test, 1, FASHION) and (test[1] in PUBLISHED) == kind]
+        for kind in (True, False)
+    )
+    assert published == [("noise70", "flash")]
+    assert {method for _, method in ours} == {"auto"}
+    gain = format_interval(differences("noise70", "flash", study=FASHION))
+    return [
+        f"one published selector gains in one setting: FLASH has {gain} points with 70 % noisy clients",
+        f"`selector=auto` gains {mean_over_settings('auto', FASHION)} points on average, significantly in "
+        f"{len(ours)} of {len(list_cells(FASHION))} settings",
     ]
 
 
 def test_the_docs_and_the_readme_have_the_results_of_the_study() -> None:
-    rows = [*mean_rows(), *horizon_rows(), *equal_bytes_rows()]
+    rows = [*mean_rows(), *horizon_rows(), *equal_bytes_rows(), *fashion_rows()]
     assert [row for row in rows if row not in DOCS.splitlines()] == []
-    assert [text for text in (*sentences(), describe_tuning()) if text not in DOCS_TEXT] == []
+    assert [text for text in (*sentences(), *fashion_sentences(), describe_tuning()) if text not in DOCS_TEXT] == []
     assert [text for text in readme_sentences() if text not in README_TEXT] == []
 
 
