@@ -103,8 +103,8 @@ def check_tampered_files(capsys: pytest.CaptureFixture[str]) -> None:
     assert output.count("random seed 3: equal to the bit") == 2
 
     Path("mine.json").write_text(text.replace("powd", "mine"))
-    files = "add its author's configs/selector/mine.yaml and src/fedcohort/selector/mine.py"
-    with pytest.raises(OptionError, match=f"mine.json: the selector mine is not in this copy: {files}"):
+    files = "add its configs/selector/mine.yaml and src/fedcohort/selector/mine.py"
+    with pytest.raises(OptionError, match=f"mine.json: this copy of fedcohort lacks the selector mine: {files}"):
         protocol.main(["verify", "mine.json"])
 
 

@@ -15,7 +15,7 @@ def is_non_first_task(num_nodes: int) -> bool:
 
 
 def count_cluster_processes() -> int | None:
-    """Return the number of processes that a cluster started; None outside of a cluster."""
+    """Return the number of processes that a cluster started for this run; None outside of a cluster's job."""
     n_processes = _read_variable(COUNT_VARIABLES)
     return int(n_processes) if n_processes else None
 

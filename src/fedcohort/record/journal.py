@@ -99,7 +99,7 @@ class Journal(Observer):
         journal_position = f"the journal of {self._folder} at round {report.step}"
         difference_text = f"the resumed run differs from {journal_position} ({fingerprints_text})"
         if self._is_forced:
-            log.warning("resume=force: %s; the run continues, and the journal keeps its line", difference_text)
+            log.warning("resume=force: %s; the run continues, and the journal keeps the earlier line", difference_text)
             return
         raise CheckpointError(
             f"{difference_text}, because of other versions of torch or fedcohort, another machine or another number of "

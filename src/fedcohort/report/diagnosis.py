@@ -100,9 +100,10 @@ def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def list_near_settings(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    """Return the descriptors of the federation in `diagnosis`, the nearest settings, and the usual nearest distance.
+    """Return the descriptors of the federation in `diagnosis`, and the settings of our studies that are nearest to it.
 
-    Descriptors are by name, None where unknown. `nearest` has the distance and the facts of each setting.
+    Descriptors are by name, None where unknown. `nearest` has the distance of each setting and
+    its `StudySetting.facts`. Three of four settings have a setting of another study within `usual_distance`.
     """
     descriptors = describe_federation(diagnosis)
     nearest, usual_distance = find_near_settings(descriptors, load_settings())

@@ -214,7 +214,8 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
     Args:
         ratios: rho_t, ratio of the cohort's probabilities under the other and the run's selector, [T].
         gains: g_t, change of the metric in each round, positive if it improves, [T].
-        predictions: gains that `predict_gains` returns.
+        predictions: predicted gains by round, [3, T]: of the drawn cohort, and expected with the run's and the other
+            selector.
     """
     predicted_gains, run_gains, other_gains = predictions
     weighted_gains, residuals = ratios * gains, ratios * (gains - predicted_gains)

@@ -99,7 +99,8 @@ def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Id
     Args:
         raw: the dataset.
         n_unused_samples: number of unused training samples.
-        test_owner_ids: natural client of each client; None if test samples are not distributed by owner.
+        test_owner_ids: for each client of the run, the client of the dataset (such as a writer) whose test samples it
+            has; None if test samples are not distributed in this way.
     """
     if n_unused_samples:
         yield f"{n_unused_samples:,} training samples are not assigned to any client"

@@ -21,7 +21,8 @@ FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "sec
 def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     """Return rank correlations of scores and rewards with properties of the clients, as {"correlations": table}.
 
-    Methods without a reward are left out; {} if no run has one. `results.parquet` has all in the column `follows`.
+    Such a property is the rate of wrong labels. Methods without a reward are left out; {} if no run has one. The column
+    `follows` of `results.parquet` has the correlations of all runs.
 
     Args:
         study: the study's definition.

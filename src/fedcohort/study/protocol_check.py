@@ -61,7 +61,7 @@ def verify_runs(
     is_known = any(selector in part.study.role_by_method for part, _ in runs)
     if not is_known and not (configs / "selector" / f"{selector}.yaml").is_file():
         files_text = f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
-        raise OptionError(f"{file.path}: the selector {selector} is not in this copy: add its author's {files_text}")
+        raise OptionError(f"{file.path}: this copy of fedcohort lacks the selector {selector}: add its {files_text}")
     print_line(f"{len(runs)} runs to repeat, in settings that follow from the file's content")
     run_tasks = [
         Task(row["overrides"], row["seed"], configs, logs, part.study.metric, keeps_run=False, resume=False)

@@ -39,7 +39,9 @@ def add_methods_of_runs(study: Study, methods: Iterable[str], configs: Path) -> 
 def add_method(study: Study, name: str) -> Study:
     """Return `study` with the method `name`, a selector or a reference `same_bytes:<selector>` with that selector.
 
-    Raises `OptionError` for a reference of the baseline or of another reference, and of a study with a horizon.
+    A reference is random selection, or another baseline, that ends when it has spent the bytes of the selector. Raises
+    `OptionError` for a reference of the baseline or of another reference, and for any reference if the study has a
+    `horizon`, a round at which it compares.
     """
     method = name.removeprefix(SAME_BYTES_PREFIX)
     study = replace(study, overrides={**study.overrides, method: study.overrides.get(method, (f"selector={method}",))})

@@ -111,7 +111,7 @@ class DualEngine:
 
     @torch.no_grad()
     def _train_group(self, plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor) -> GroupResults:
-        """Train the clients of `plan`, whose `index_arrays` are the other arguments, as tensors on the device."""
+        """Train the clients of `plan` together. The other arguments are its `index_arrays`, tensors on the device."""
         trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
         clients = self._gather_clients(plan.shape, row_table, n_samples)

@@ -173,7 +173,7 @@ def _join_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_col
                         if first_file_of_value.setdefault(value, piece_file) != piece_file:
                             raise DataError(
                                 f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
-                                ": move them to one file, or rename one of the two"
+                                ": move them to one file, or change the value in one of them"
                             )
                     writer.write_table(row_group_table)
                     n_rows += row_group_table.num_rows

@@ -148,11 +148,11 @@ class _RunMatcher:
         return dict(sorted(chosen_runs.items()))
 
     def find_atypical_cells(self, cells: RunsByCell) -> frozenset[Cell]:
-        """Record the options that differ between cells without being compared.
+        """Add options that differ between cells, but are not what is compared, to `differences`.
 
-        Returns the cells in which such an option has another value than in most cells of their setting.
-
-        Budgets are compared seed by seed if the runs of a cell differ in them. `cells` has runs by cell and seed.
+        Returns the cells in which such an option has another value than in most cells of their setting. A cell has the
+        runs of one condition in one setting, by seed. Where its runs have different budgets, such as `until.bytes`,
+        the budgets are compared seed by seed.
         """
         first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         option_names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
