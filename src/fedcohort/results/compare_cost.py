@@ -33,8 +33,8 @@ class CostResult:
     Attributes:
         costs: cost of each run, by seed.
         median: median cost over seeds.
-        speed_up: speed-up over the baseline; None for the baseline itself, and if
-            runs of the baseline with equal seeds have other data.
+        speed_up: speed-up over the baseline; None for the baseline itself, and if equal seeds give other data
+            than in the baseline's runs.
         p: p-value of the speed-up after Holm's correction over the methods of the setting; NaN without a test.
         verdict: verdict on the speed-up; "" without one.
     """
