@@ -48,4 +48,5 @@ def main() -> int:
 
 if __name__ == "__main__":
     gc.disable()  # until `startup.run` or a sweep begins: imports leave no garbage
-    raise SystemExit(interrupt.run_main(main))
+    is_sweep = not {"-m", "--multirun"}.isdisjoint(sys.argv)
+    raise SystemExit(interrupt.run_main(main, "stopped" if is_sweep else interrupt.STOPPED_BEFORE_TRAINING))

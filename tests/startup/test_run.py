@@ -19,7 +19,7 @@ def test_a_signal_during_the_import_of_torch_gives_one_line(tmp_path: Path) -> N
     assert any("#0 : seed=0" in output_line for output_line in process.stdout)
     process.send_signal(signal.SIGTERM)
     _, output_line = process.communicate()
-    assert (process.returncode, output_line) == (143, "stopped before a round was trained\n")
+    assert (process.returncode, output_line) == (143, "stopped\n"), "earlier jobs of a sweep may have trained"
     assert not (tmp_path / "runs").exists()
 
 

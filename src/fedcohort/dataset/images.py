@@ -126,10 +126,12 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
 
     Args:
         image_bytes: content of the image file; None or b"" for an empty cell.
-        image_format: format into which the image is converted; None for grey or RGB in the image's own size.
+        image_format: colours into which the image is converted, and the shape that it must have; None for grey or RGB
+            in the image's own size.
 
     Raises:
-        BadImage: the image is empty or can't be decoded, has more than 8 bits per channel, or has another shape.
+        BadImage: the image is empty or can't be decoded, has more than 8 bits per channel, or has another shape than
+            that of `image_format`.
     """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 

@@ -64,7 +64,7 @@ class Fixed(LateUpdates[None]):
         """Return None, as a fixed deadline has no state; `population` is not read."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
-        """Return k T in seconds; T is the mean duration of all clients' whole jobs, in the expected times of `ctx`.
+        """Return the deadline k T in seconds; T is the mean expected duration of all clients' whole jobs (`ctx`).
 
         `state` is None.
         """

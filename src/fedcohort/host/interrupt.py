@@ -212,7 +212,7 @@ class InterruptHandler:
 interrupts = InterruptHandler()
 
 
-def run_main(run_program: Callable[[], int], stop_message: str = STOPPED_BEFORE_TRAINING) -> int:
+def run_main(run_program: Callable[[], int], stop_message: str) -> int:
     """Return the exit code of a program; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.

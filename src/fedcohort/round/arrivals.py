@@ -130,7 +130,9 @@ def reweight_updates(arrivals: Arrivals, client_weights: Values, are_weights_abs
 
 
 def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverride | None) -> Arrivals:
-    """Return the updates with the weights that a selector advises; without a mean if it excludes all of them.
+    """Return the updates with the weights that a selector advises.
+
+    If the selector excludes all updates, the result has no mean update, and the model does not change.
 
     Args:
         arrivals: the updates that arrived.

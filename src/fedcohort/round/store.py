@@ -33,7 +33,10 @@ class ClientStore(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
-        """Restore `store_state`, of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
+        """Restore the state `store_state`.
+
+        It may come from a store in memory or in files: `client_store.limit_gb` may change when a run resumes.
+        """
         ...
 
     def note_checkpoint(self) -> None:

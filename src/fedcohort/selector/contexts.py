@@ -54,8 +54,8 @@ class LossRatios:
 
     Attributes:
         first: each client's first finite loss in nats, NaN before it, [n_clients].
-        ratio: each client's latest loss divided by its first one, not finite if the latest is not; before its first
-            answer 1 (`Measurements`) or NaN (`low_ratio.py`), [n_clients].
+        ratio: each client's latest loss divided by its first one, not finite if the latest is not, [n_clients]. The
+            caller sets the value before a client's first answer: 1 for FLASH's contexts, NaN in `low_ratio.py`.
     """
 
     first: Values

@@ -47,7 +47,10 @@ def sample_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
 def class_losses(
     access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
 ) -> Float64[np.ndarray, "_n _d"]:
-    """Return the sums of `sample_statistics` over the samples of each client, float64 [len(clients), 3C + 1].
+    """Return statistics of each client's samples and their losses, float64 [len(clients), 3C + 1].
+
+    The columns are, for each class, the number of samples and the sums of their losses and of their squared losses. The
+    last column is the sum of the mean losses that the other classes would have.
 
     Args:
         access: access to w_t and the clients' data.

@@ -143,7 +143,7 @@ class DualEngine:
         return training_results
 
     def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
-        """Gather the samples of a group of clients and compute their logits; the arguments are as in `GroupPlan`."""
+        """Gather the samples in `row_table` [k, rows] of clients with `n_samples` [k], and compute their logits."""
         train_data, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
         x = gather_rows(train_data.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)

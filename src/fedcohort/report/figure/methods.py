@@ -152,7 +152,7 @@ def draw_difference_map(
 
 
 def _wrap_setting_label(label: str) -> str:
-    """Return `label`, the name of a setting, in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
+    """Wrap `label`, a setting's name, into at most `MAX_LABEL_LINES` lines; the line width is at least 14 letters."""
     lines = (textwrap.wrap(label, width) for width in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15))
     return "\n".join(next(label_lines for label_lines in lines if len(label_lines) <= MAX_LABEL_LINES))
 
