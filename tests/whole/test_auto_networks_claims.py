@@ -70,8 +70,6 @@ def test_the_page_has_the_results_of_the_study() -> None:
     tests_text, _, _, equal_bytes_text = sentences()
     assert tests_text == "Holm over all 23 tests of the study leaves 4 significant gains, 2 of them of `auto`"
     assert f"and {equal_bytes_text.split(' gains ')[1].split(' points')[0]} over five" in readme
-    assert "and in 2 of 5 settings, and worse in none" in readme
-    assert "Holm over all 65 and 23 tests" in readme
     assert (
         min(claims.average(differences_at(HORIZONS[-1], cell, "auto")) for cell in claims.read_study(STUDY)["cells"])
         > 0

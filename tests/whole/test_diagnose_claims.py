@@ -226,20 +226,11 @@ def test_the_page_has_the_results_of_the_study() -> None:
     text = DOCS.read_text()
     for row in table_rows():
         assert row in text
-    overrides, readme = (" ".join(page.split()) for page in (text, (claims.ROOT / "README.md").read_text()))
-    better = sentences()[0]
+    page_text, readme = (" ".join(page.split()) for page in (text, (claims.ROOT / "README.md").read_text()))
     for sentence in sentences():
-        assert sentence in overrides
-    n_settings, n_worse = len(settings()), int(better.split()[-1])
-    n_tests, n_better = count_study_wide_gains()
+        assert sentence in page_text
     gain_text = spell(mean_over_settings("auto", "random_same_bytes"))
-    for part in (
-        f"it gains points at equal bytes on average: {gain_text} over twelve",
-        f"significantly better than random selection in {n_better} of {n_settings} and in",
-        f"{len(seeds())} paired seeds, paired t-tests, Holm over all {n_tests} and",
-    ):
-        assert part in readme
-    assert n_worse == 0, "README: worse in none"
+    assert f"it gains points at equal bytes on average: {gain_text} over twelve" in readme
     loss = -claims.average(differences("one_class", "random_robust").values())
     where = " ".join((claims.ROOT / "docs" / "where_selection_pays.md").read_text().split())
     assert f"with one class per client, it loses random selection {loss:.1f} points" in where
