@@ -2,7 +2,7 @@
 
 Hydra 1.3 reads a yaml again for each composition, which takes a third of its time. Another third goes to choices that
 only an interpolation in a defaults list could read. Most defaults lists begin with the same entries, which are merged
-once. The yaml of a run is written by the C library of PyYAML.
+once.
 """
 
 import copy
@@ -11,15 +11,13 @@ import pickle
 from collections.abc import Sequence
 from typing import Any
 
-import yaml
 from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
 from hydra.core.default_element import ResultDefault
 from hydra.core.object_type import ObjectType
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig, OmegaConf
-from omegaconf._utils import OmegaConfDumper
+from omegaconf import DictConfig
 
 _load_config = ConfigRepository.load_config
 _embed_config = ConfigLoaderImpl._embed_result_config
@@ -92,33 +90,17 @@ def merge_defaults(self: ConfigLoaderImpl, defaults: Sequence[ResultDefault], re
     return _merge_defaults(self, [Prefix(_merged[key]), *defaults[n_prefix:]], repo)
 
 
-class Dumper(yaml.CDumper):  # type: ignore[misc]
-    """Write strings as OmegaConf does, which quotes those that it would read as numbers."""
-
-
-Dumper.add_representer(str, OmegaConfDumper.str_representer)
-
-
-def to_yaml(cfg: Any, *, resolve: bool = False, sort_keys: bool = False) -> str:
-    """Return a config as text; a dictionary must be plain data."""
-    content = cfg if type(cfg) is dict else OmegaConf.to_container(cfg, resolve=resolve, enum_to_str=True)
-    text: str = yaml.dump(content, default_flow_style=False, allow_unicode=True, sort_keys=sort_keys, Dumper=Dumper)
-    return text
-
-
 ORIGINALS: tuple[tuple[Any, str, Any], ...] = (
     (ConfigRepository, "load_config", ConfigRepository.load_config),
     (ConfigLoaderImpl, "_embed_result_config", staticmethod(ConfigLoaderImpl._embed_result_config)),
     (defaults_list, "_create_interpolation_map", defaults_list._create_interpolation_map),
     (ConfigLoaderImpl, "_load_single_config", _load_single_config),
     (ConfigLoaderImpl, "_compose_config_from_defaults_list", _merge_defaults),
-    (OmegaConf, "to_yaml", staticmethod(OmegaConf.to_yaml)),
 )
 
 
 def install() -> None:
     """Replace the functions of Hydra."""
-    embed, dump = staticmethod(embed_config), staticmethod(to_yaml)
-    replacements = (load_config, embed, interpolation_map, load_single_config, merge_defaults, dump)
+    replacements = (load_config, staticmethod(embed_config), interpolation_map, load_single_config, merge_defaults)
     for (owner, name, _), replacement in zip(ORIGINALS, replacements, strict=True):
         setattr(owner, name, replacement)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from omegaconf import OmegaConf
 
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
@@ -23,7 +22,7 @@ from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.guard import find_faulty_component, map_modules_to_options
 from fedcohort.startup.check import count_processes
-from fedcohort.startup.compose import Composition
+from fedcohort.startup.compose import Composition, format_config
 from fedcohort.startup.observers import RunObservers
 from fedcohort.startup.restart import ResumePoint, find_resume_point
 from fedcohort.startup.run_info import describe_run
@@ -139,7 +138,7 @@ def _record_start(
         )
     loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
     manifest.remove_manifest(run_folder.path)  # the files change from here on
-    folder.write_atomically(run_folder.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
+    folder.write_atomically(run_folder.path / "config.yaml", format_config(config))
     resume_record = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}
     provenance.append_start_record(run_folder.path, {**resume_record, **start_record})
     return run_folder.path, run_folder.is_new, resume_point
