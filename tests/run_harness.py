@@ -1,6 +1,5 @@
 """Run train.py in this process: compose overrides, run them and collect the reports."""
 
-from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
 from fedcohort.startup import build, check, components, load, notices, run
 from fedcohort.startup.compose import Composition, compose_with_hydra
-from fedcohort.startup.compose_jobs import JobComposer
+from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.types import RoundReport
 
 SMALL = (
@@ -74,15 +73,12 @@ class FinishedRun:
 
 def compose_overrides(*overrides: str) -> Composition:
     """Return the composed config of `python train.py <overrides>`; a test compares it with Hydra's."""
-    return COMPOSER.compose(overrides)
+    return compose_job(overrides, CONFIGS)
 
 
 @cache
 def compose_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
-    return compose_with_hydra(overrides, CONFIGS, with_hydra_node=True)
-
-
-COMPOSER = JobComposer(lambda words: deepcopy(compose_by_hydra(words)), CONFIGS)
+    return compose_with_hydra(overrides, CONFIGS)
 
 
 def run_training(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:

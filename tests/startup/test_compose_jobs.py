@@ -1,7 +1,6 @@
 """Configs of jobs that are composed from few compositions by Hydra equal those that Hydra composes."""
 
-from collections.abc import Sequence
-from copy import deepcopy
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,8 @@ from config_options import CONFIGS, list_options, load_yaml
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.check import GROUPS_WITH_TORCH, GROUPS_WITHOUT_TORCH
 from fedcohort.startup.compose import Composition, compose_config, compose_run
-from fedcohort.startup.compose_jobs import DATA_GROUPS, JobComposer, compose_job
+from fedcohort.startup.compose_jobs import compose_job
+from fedcohort.startup.load import DATA_GROUPS
 from run_harness import compose_by_hydra, compose_overrides
 
 
@@ -89,20 +89,28 @@ def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
         compose_overrides(word)
 
 
+@pytest.fixture
+def requested(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sequence[str]]]:
+    """The overrides of each composition by Hydra, which takes tenths of a second."""
+    requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
+
+    def count(words: Sequence[str], config_dir: Path) -> DictConfig:
+        requested.append(words)
+        return by_hydra(words, config_dir)
+
+    monkeypatch.setattr(compose, "compose_with_hydra", count)
+    compose_jobs._compose_pickled.cache_clear()
+    yield requested
+    compose_jobs._compose_pickled.cache_clear()
+
+
 @pytest.mark.parametrize("group", sorted({*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH} - {*DATA_GROUPS}))
-def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
-    requested: list[tuple[str, ...]] = []
-
-    def ask(overrides: tuple[str, ...]) -> DictConfig:
-        requested.append(overrides)
-        return deepcopy(compose_by_hydra(overrides))
-
-    composer = JobComposer(ask, CONFIGS)
+def test_overrides_of_our_groups_compose_with_hydra_once(group: str, requested: list[Sequence[str]]) -> None:
     plain_options = [
         word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")
     ]
     for word in plain_options:
-        assert composer.compose((f"{group}={word}",)).choices[group] == word
+        assert compose_job((f"{group}={word}",), CONFIGS).choices[group] == word
     assert requested == [()]
 
 
@@ -116,18 +124,9 @@ def test_composing_for_many_seeds_equals_composing_each() -> None:
         assert single.config["data_seed"] == seed
 
 
-def test_methods_of_a_setting_compose_with_hydra_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A study has hundreds of rows, and Hydra takes tenths of a second for a composition."""
-    requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
-
-    def count(words: Sequence[str], config_dir: Path, *, with_hydra_node: bool = False) -> DictConfig:
-        requested.append(words)
-        return by_hydra(words, config_dir, with_hydra_node=with_hydra_node)
-
-    monkeypatch.setattr(compose, "compose_with_hydra", count)
-    compose_jobs._make_job_composer.cache_clear()
+def test_methods_of_a_setting_compose_with_hydra_once(requested: list[Sequence[str]]) -> None:
+    """A study has hundreds of rows."""
     for selector in ("random", "flash", "fedcbs"):
         words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
         assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
     assert requested == [("heterogeneity=noise_bimodal",)]
-    compose_jobs._make_job_composer.cache_clear()

@@ -64,8 +64,8 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
 
     def identity(*overrides: str) -> dict[str, str]:
         identify_run_config.cache_clear()
-        compose_jobs._draft_config.cache_clear()
-        compose_jobs._make_job_composer.cache_clear()
+        compose_jobs._draft_shared_config.cache_clear()
+        compose_jobs._compose_pickled.cache_clear()
         return identify_run_config((*words, *overrides), CONFIGS)
 
     monkeypatch.setenv("DATA", "here")

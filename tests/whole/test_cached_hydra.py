@@ -19,7 +19,7 @@ CASES = (
 
 def compose_all() -> list[str]:
     """Return the configs with their keys in order."""
-    configs = [compose_with_hydra(overrides, CONFIGS, with_hydra_node=True) for overrides in CASES]
+    configs = [compose_with_hydra(overrides, CONFIGS) for overrides in CASES]
     return [str(OmegaConf.to_container(config)) for config in configs]
 
 

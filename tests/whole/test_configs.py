@@ -26,7 +26,7 @@ from config_options import (
 )
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
-from fedcohort.startup.compose_jobs import DATA_GROUPS
+from fedcohort.startup.load import DATA_GROUPS
 from run_harness import compose_by_hydra, compose_overrides
 
 PARTS = [(group, word) for group in METHOD_GROUPS for word in list_options(group)]

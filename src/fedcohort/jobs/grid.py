@@ -30,7 +30,7 @@ from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
 from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composition, find_config_folder, initialise_hydra
-from fedcohort.startup.compose_jobs import JobComposer, compose_job
+from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.startup.hydra_errors import explain_error
 
 log = logging.getLogger("fedcohort")
@@ -126,9 +126,8 @@ class Grid(Sweeper):
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
         """Create the launcher that starts the sweep's jobs; the arguments are those that Hydra passes to sweepers."""
-        self.hydra_context, self.config, self.typed = hydra_context, config, config
+        self.typed = config
         self.on_gpus = False  # whether a job trains on GPUs
-        self._loader = hydra_context.config_loader
         self.launcher: Launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
@@ -168,11 +167,10 @@ class Grid(Sweeper):
 
     def list_rejections(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return those of `jobs`, the overrides of each job, that would be rejected, in their order."""
-        configs = find_config_folder(self.typed.hydra)
-        composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
+        configs, hydra_options = find_config_folder(self.typed.hydra), tuple(self.typed.hydra.overrides.hydra)
 
         def compose_checked(overrides: tuple[str, ...]) -> Composition:
-            composition = composer.compose(overrides)
+            composition = compose_job(overrides, configs, hydra_options)
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 

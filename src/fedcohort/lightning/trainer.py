@@ -1,93 +1,71 @@
 """Lightning's `Trainer` for a run, and messages for its errors."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from torch import nn
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.lightning.checkpoint import FinalWeightsWriter, RoundCheckpoint
 from fedcohort.lightning.compat import find_rank_message, is_callback_module
-from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
-from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import EndOfRound, GracefulStop
 from fedcohort.lightning.strategy import make_strategy
 from fedcohort.lightning.tasks import cluster_environment
 
 
-@dataclass(frozen=True)
-class TrainingRun:
-    """A call of Lightning's `Trainer.fit` for one run.
+def make_trainer(
+    config: Mapping[str, Any],
+    run_path: Path,
+    loop: FederatedLoop,
+    callbacks: Sequence[pl.Callback],
+    process_options: Mapping[str, Any],
+    run_origin: Mapping[str, Any],
+    *,
+    is_new_run: bool,
+) -> pl.Trainer:
+    """Return Lightning's `Trainer` of a run.
 
-    Attributes:
+    Args:
         config: the composed config.
-        path: the run's folder.
+        run_path: the run's folder.
         loop: the callback that runs the rounds.
         callbacks: the user's callbacks of Lightning.
         process_options: accelerator, devices and num_nodes.
         run_origin: versions and commit of this process (`record.provenance`).
+        is_new_run: whether no round is done, so that the untrained model is evaluated.
+
+    Raises:
+        IncompatibleConfig: two callbacks conflict.
     """
-
-    config: Mapping[str, Any]
-    path: Path
-    loop: FederatedLoop
-    callbacks: Sequence[pl.Callback]
-    process_options: Mapping[str, Any]
-    run_origin: Mapping[str, Any]
-
-    def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
-        """Train `network` up to the last round with `trainer`.
-
-        checkpoint: path of the checkpoint to resume from, None for a new run.
-        """
-        trainer.fit(
-            ClientModule(network, is_monitored=bool(self.callbacks)),
-            datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
-            ckpt_path=checkpoint,
-            weights_only=True,
+    intervals = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
+    checkpoint_callback = RoundCheckpoint(run_path, *intervals, loop.stopwatch, loop.note_checkpoint, run_origin)
+    # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
+    cluster = LightningEnvironment() if process_options["num_nodes"] == 1 else cluster_environment()
+    try:
+        return pl.Trainer(
+            strategy=make_strategy(**process_options),
+            **process_options,
+            plugins=cluster,
+            max_epochs=config["rounds"],
+            check_val_every_n_epoch=config["eval"]["every"],
+            num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
+            callbacks=[
+                *(GracefulStop(), FinalWeightsWriter(run_path), loop, *callbacks),
+                *(EndOfRound(loop.decide_end), checkpoint_callback),
+            ],
+            default_root_dir=run_path,  # a ModelCheckpoint without a folder of its own writes here
+            logger=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
         )
-
-    def make_trainer(self, *, is_new_run: bool) -> pl.Trainer:
-        """Return Lightning's `Trainer` of the run.
-
-        Args:
-            is_new_run: whether no round is done, so that the untrained model is evaluated.
-
-        Raises:
-            IncompatibleConfig: two callbacks conflict.
-        """
-        intervals, loop = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"]), self.loop
-        loop_arguments = (loop.stopwatch, loop.note_checkpoint)
-        checkpoint_callback = RoundCheckpoint(self.path, *intervals, *loop_arguments, self.run_origin)
-        # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
-        cluster = LightningEnvironment() if self.process_options["num_nodes"] == 1 else cluster_environment()
-        try:
-            return pl.Trainer(
-                strategy=make_strategy(**self.process_options),
-                **self.process_options,
-                plugins=cluster,
-                max_epochs=self.config["rounds"],
-                check_val_every_n_epoch=self.config["eval"]["every"],
-                num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
-                callbacks=[
-                    *(GracefulStop(), FinalWeightsWriter(self.path), loop, *self.callbacks),
-                    *(EndOfRound(loop.decide_end), checkpoint_callback),
-                ],
-                default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
-                logger=False,
-                enable_progress_bar=False,
-                enable_model_summary=False,
-                use_distributed_sampler=False,
-            )
-        except RuntimeError as error:  # two callbacks with the same key of their state
-            raise _explain_rejection(error) from error
+    except RuntimeError as error:  # two callbacks with the same key of their state
+        raise _explain_rejection(error) from error
 
 
 def is_process_death(error: BaseException) -> bool:

@@ -71,7 +71,7 @@ def compose_run(overrides: Sequence[str], config_dir: Path, *extra_overrides: st
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = compose_with_hydra([*overrides, *extra_overrides], config_dir, with_hydra_node=True)
+    cfg = compose_with_hydra([*overrides, *extra_overrides], config_dir)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
@@ -176,16 +176,13 @@ def initialise_hydra(config_dir: Path) -> Iterator[None]:
         GlobalHydra.instance().hydra, VersionBase.instance().version_base = previous_hydra, previous_version_base
 
 
-def compose_with_hydra(overrides: Sequence[str], config_dir: Path, *, with_hydra_node: bool = False) -> DictConfig:
-    """Return the config that Hydra composes from `overrides`.
+def compose_with_hydra(overrides: Sequence[str], config_dir: Path) -> DictConfig:
+    """Return the config, with the node `hydra`, that Hydra composes from `overrides`.
 
-    Args:
-        overrides: the overrides.
-        config_dir: folder of the config groups.
-        with_hydra_node: whether the result has the node `hydra`.
+    `config_dir` is the folder of the config groups.
     """
     with initialise_hydra(config_dir):
-        return compose("train", overrides=list(overrides), return_hydra_config=with_hydra_node)
+        return compose("train", overrides=list(overrides), return_hydra_config=True)
 
 
 def _resolve_if_set(option_name: str, value_if_set: object, value_if_null: object, *, _root_: DictConfig) -> object:

@@ -16,7 +16,9 @@ from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
 from fedcohort.host.processes import make_gpu_results_repeatable
 from fedcohort.lightning import trainer
+from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
+from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.tasks import ProgramTasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
@@ -78,10 +80,16 @@ def fit(
         if not is_new_run:
             resume_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
             log.info("resuming %s %s", run_path, resume_text)
-        training_run = trainer.TrainingRun(config, run_path, loop, run_observers.callbacks, processes, start_record)
-        lightning_trainer = training_run.make_trainer(is_new_run=not rounds_done)
+        lightning_trainer = trainer.make_trainer(
+            config, run_path, loop, run_observers.callbacks, processes, start_record, is_new_run=not rounds_done
+        )
         interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
-        training_run.fit(lightning_trainer, network, run_path / folder.LAST_CKPT if rounds_done else None)
+        lightning_trainer.fit(
+            ClientModule(network, is_monitored=bool(run_observers.callbacks)),
+            datamodule=CohortDataModule(loop.federation, config["engine"]["slices"]),
+            ckpt_path=run_path / folder.LAST_CKPT if rounds_done else None,
+            weights_only=True,
+        )
         if run_folder is not None:
             manifest.write_manifest(run_path, folder.MANIFEST_FILES)
     return run_path
