@@ -18,6 +18,11 @@ def range_error(option: str, allowed_text: str, value: object) -> OptionError:
     return OptionError(f"{option} must be {allowed_text}, got {value!r}")
 
 
+def spell_value(value: object) -> str:
+    """Return `value` in the form in which users type it on the command line, such as null or true."""
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def find_closest(typed_name: object, valid_names: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """Return the name of which `typed_name` is probably a misspelling; None if no name is similar.
 

@@ -89,7 +89,7 @@ def resume(logs: Path) -> Answer:
 
     def work() -> int:
         _talk()
-        return command_line.run_with_one_line_errors(lambda: run.run(composed), ("resume=true",), CONFIGS)
+        return command_line.run_with_one_line_errors(lambda: run.run(composed) and None, ("resume=true",), CONFIGS)
 
     return fork(work)
 
@@ -97,8 +97,7 @@ def resume(logs: Path) -> Answer:
 def verb(main: Callable[..., int], *words: str) -> Answer:
     def work() -> int:
         _talk()
-        codes: list[int] = []
-        return command_line.run_with_one_line_errors(lambda: codes.append(main(words)), words, CONFIGS) or codes[-1]
+        return command_line.run_with_one_line_errors(lambda: main(words), words, CONFIGS)
 
     return fork(work)
 

@@ -171,7 +171,7 @@ def test_only_a_new_folder_without_rounds_is_removed(
         make_folder(tmp_path, "run-9326706e-s0", 1, checkpoint=False)
     home = claim_folder(tmp_path, "run", RUN, resume)
     if checkpoint:
-        home.checkpoint_path.write_bytes(b"")
+        (home.path / "last.ckpt").write_bytes(b"")
     if rounds_done is not None:
         (home.path / "status.json").write_text(json.dumps({"status": "dropped", "rounds_done": rounds_done}))
     home.remove_if_untrained()

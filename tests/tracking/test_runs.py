@@ -82,7 +82,7 @@ def numbers(result: Comparison) -> pd.DataFrame:
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = tracked(logs)
     answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
-    by_folder = compare_folders(paths, Question(baseline="random", source_text=answer.question.source_text))
+    by_folder = compare_folders(paths, Question(baseline="random", source_text=answer.question.source_text), {})
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
     only = compare_folders(paths, Question(), {"selector": "flash"})

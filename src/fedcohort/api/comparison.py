@@ -18,7 +18,7 @@ from fedcohort.results.metric import BETTER_CHOICES
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
-from fedcohort.startup.options import check_writable_folder, make_unknown_option_error, spell_value
+from fedcohort.startup.options import check_writable_folder, make_unknown_option_error
 from fedcohort.tracking.runs import RunQuery
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def compare(
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    option_texts = {k: None if v is None else spell_value(v) for k, v in options.items()}
+    option_texts = {k: None if v is None else ranges.spell_value(v) for k, v in options.items()}
     if runs is None:
         settings = make_options(option_texts)
         return Comparison(comparison.compare_tracked_runs(settings.query, settings.question, float(settings.wait_s)))

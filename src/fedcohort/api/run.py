@@ -138,7 +138,7 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
     with raise_one_line_errors(overrides, configs_folder), terminal.print_progress_only():
         command_line.check_command_line(overrides, configs_folder)
         try:
-            return RunResult(check_and_train(compose.compose_run(overrides, configs_folder), None))
+            return RunResult(check_and_train(compose.compose_run(overrides, configs_folder)))
         except StoppedRun as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise

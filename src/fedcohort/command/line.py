@@ -90,10 +90,8 @@ def _run_command(command: str, arguments: Sequence[str]) -> int:
         folder_text = f"configs/, which is not in {Path.cwd()}"
         sys.stderr.write(f"fedcohort {command} reads {folder_text}: call it in the folder of train.py\n")
         return 2
-    codes: list[int] = []
     module = import_module(f"fedcohort.command.{spell_module_name(command)}")
-    configs = Path.cwd() / "configs"
-    return run_with_one_line_errors(lambda: codes.append(module.main(arguments)), arguments, configs) or codes[-1]
+    return run_with_one_line_errors(lambda: module.main(arguments), arguments, Path.cwd() / "configs")
 
 
 def _make_typer_app(command_name: str) -> "typer.Typer":

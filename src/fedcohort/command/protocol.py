@@ -19,13 +19,12 @@ launcher=local   local: processes of this machine; slurm: arrays of a cluster; o
                  hydra.launcher.OPTION=VALUE sets its options, such as hydra.launcher.partition=gpu
 """
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges, units
 from fedcohort.command.arguments import read_job_count, read_options
-from fedcohort.console.terminal import print_markdown
+from fedcohort.console.terminal import print_line, print_markdown
 from fedcohort.errors import OptionError
 from fedcohort.host import disk
 from fedcohort.jobs.launch import LaunchOptions
@@ -72,8 +71,8 @@ def main(arguments: Sequence[str]) -> int:
     files = [protocol_file.read_protocol(path, STUDIES) for path in paths]
     if verb == "verify":
         logs = (LOGS / "protocol" / "verify").absolute()
-        with session.lock_study(logs, _print_line):
-            return 0 if protocol_check.verify_runs(files[0], configs, logs, _print_line, launch) else 1
+        with session.lock_study(logs, print_line):
+            return 0 if protocol_check.verify_runs(files[0], configs, logs, print_line, launch) else 1
     if verb == "leaderboard":
         from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 
@@ -86,12 +85,12 @@ def main(arguments: Sequence[str]) -> int:
         _print_forecast(part, _make_runner(part, configs, launch))
     n_undone_runs = 0
     for part in parts:
-        with session.lock_study(_find_logs(part), _print_line):
+        with session.lock_study(_find_logs(part), print_line):
             runner = _make_runner(part, configs, launch)  # under the lock, so that no other process writes the results
             runner.run_conditions(part.list_conditions(), part.seeds)
             n_undone_runs += len(_list_undone_runs(part, runner.find_progress(part.list_conditions(), part.seeds)))
     report_command = f"fedcohort protocol report selector={options['selector']} level={level}"
-    _print_line(f"{n_undone_runs} runs are not done" if n_undone_runs else f"all runs are done: {report_command}")
+    print_line(f"{n_undone_runs} runs are not done" if n_undone_runs else f"all runs are done: {report_command}")
     return 1 if n_undone_runs else 0
 
 
@@ -106,7 +105,7 @@ def _print_forecast(part: protocol.Part, runner: StudyRunner) -> None:
     time_text = f"about {units.rough_seconds(seconds)}" if seconds else "time not known before the first run"
     base = part.study.baseline
     count_text = f"{n_method} of {part.selector}, {n_reference} of {base} at equal bytes, {n_baseline} of {base}"
-    _print_line(f"{part.study.name}: missing runs: {count_text}{f'; {time_text}' if run_keys else ''}")
+    print_line(f"{part.study.name}: missing runs: {count_text}{f'; {time_text}' if run_keys else ''}")
 
 
 def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> int:
@@ -133,7 +132,7 @@ def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> 
     write_atomically(folder / FILE, protocol_file.format_protocol(level, runs_by_part))
     page_text = protocol_page.format_page(protocol_file.read_protocol(folder / FILE, STUDIES))
     write_atomically(folder / PAGE, page_text)
-    _print_line(f"{folder / PAGE}\n{folder / FILE}")
+    print_line(f"{folder / PAGE}\n{folder / FILE}")
     return 0
 
 
@@ -145,13 +144,8 @@ def _list_undone_runs(part: protocol.Part, run_progress: progress.Progress) -> l
 def _make_runner(part: protocol.Part, configs: Path, launch: LaunchOptions) -> StudyRunner:
     study_logs = _find_logs(part)
     stored_results = results.load_results(part.study, study_logs)
-    return StudyRunner(part.study, stored_results, configs, study_logs, False, _print_line, launch=launch)
+    return StudyRunner(part.study, stored_results, configs, study_logs, False, print_line, launch=launch)
 
 
 def _find_logs(part: protocol.Part) -> Path:
     return (LOGS / "studies" / part.study.name).absolute()
-
-
-def _print_line(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

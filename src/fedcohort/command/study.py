@@ -30,13 +30,13 @@ again=false          true repeats the runs of another commit, or of code that wa
                      the runs that `check` found to be computed by code that behaves differently
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_job_count, read_options
+from fedcohort.console.terminal import print_line
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import LaunchOptions
@@ -128,11 +128,11 @@ def main(arguments: Sequence[str]) -> int:
     requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), method_names)
     # else the running command stores the results
     may_store = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
-    with session.lock_study(study_logs, _print_line) if may_store else session.print_warnings_once():
+    with session.lock_study(study_logs, print_line) if may_store else session.print_warnings_once():
         # under the lock, so that no other process writes to it
         stored_results = results.load_results(study, study_logs)
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
-        runner = StudyRunner(study, stored_results, configs, study_logs, keeps_runs, _print_line, rerun_rule, launch)
+        runner = StudyRunner(study, stored_results, configs, study_logs, keeps_runs, print_line, rerun_rule, launch)
         if verb == "run":
             runner.run_conditions(requested_conditions, seeds)
         if verb == "check":
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
         running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store else []
         study_progress = runner.find_progress(requested_conditions, seeds)
     rank_lines = progress.describe_user_method_ranks(study, stored_results)
-    _print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
+    print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
     return 1 if verb == "run" and study_progress.count_runs(FAILED) else 0
 
 
@@ -154,8 +154,8 @@ def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path,
     for method_name in method_names or ():
         ranges.choice("selectors", method_name, *study.search_space.methods)
     study_logs = (LOGS / study.name).absolute()
-    with session.lock_study(study_logs, _print_line):
-        study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch)
+    with session.lock_study(study_logs, print_line):
+        study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, print_line, launch)
         study_tuning.tune_methods(method_names or list(study.search_space.methods))
     return 0
 
@@ -173,7 +173,7 @@ def _report_study(study: Study, configs: Path) -> int:
     if joint_results.user_run_keys:  # git ignores this page
         written_paths += report.write_study_report(replace(study, folder=LOGS / study.name), joint_results)
     rank_lines = progress.describe_user_method_ranks(study, joint_results)
-    _print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_overview_page(STUDIES))]))
+    print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_overview_page(STUDIES))]))
     return 0
 
 
@@ -204,7 +204,7 @@ def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
         merged_board = leaderboard.load_leaderboard(board_folder, lambda s: _read_results(s, LOGS / s.name, configs))
         merged_study = replace(merged_board.study, folder=LOGS / board_name)
         report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))
-    _print_line("\n".join(map(str, report_files)))
+    print_line("\n".join(map(str, report_files)))
     return 0
 
 
@@ -218,10 +218,5 @@ def _read_results(study: Study, user_folder: Path | None, configs: Path) -> resu
     with session.print_warnings_once():
         methods = (method for (_, method, _), _ in stored_results.done_runs())
         whole_study = add_methods_of_runs(study, methods, configs)
-        runner = StudyRunner(whole_study, stored_results, configs, LOGS / study.name, False, _print_line)
+        runner = StudyRunner(whole_study, stored_results, configs, LOGS / study.name, False, print_line)
         return runner.mark_changed_runs()
-
-
-def _print_line(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()

@@ -20,12 +20,12 @@ from pathlib import Path
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.command.sync import send_missing_rounds
+from fedcohort.console.terminal import print_line
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
-from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import read_status
 from fedcohort.record.sweep_folder import JobRecord, Plan
@@ -65,8 +65,7 @@ def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
     if not is_sweep_running and not queued_jobs:
         return render_status(folder, sweep_plan)
     (folder / sweep_folder.CANCELLED_MARKER_FILE).touch()  # before the process ends, which then says so
-    sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
-    sys.stdout.flush()
+    print_line(f"waiting for the jobs to finish their round, at most {wait_s:g} s")
     message_lines = _end_process(folder, sweep_plan.pid, wait_s) if is_sweep_running else []
     if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
         message_lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
@@ -131,7 +130,8 @@ def main(arguments: Sequence[str]) -> int:
     sweep_plan = sweep_folder.read_plan(folder)
     if sweep_plan is None:
         allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
-        raise OptionError(f"{range_error('ID', allowed_text, sweep_id)}{did_you_mean(sweep_id, ['last', *sweep_ids])}")
+        sweep_hint = ranges.did_you_mean(sweep_id, ["last", *sweep_ids])
+        raise OptionError(f"{ranges.range_error('ID', allowed_text, sweep_id)}{sweep_hint}")
     status_text = render_status(folder, sweep_plan) if action == "status" else cancel_sweep(folder, sweep_plan, wait_s)
     sys.stdout.write(f"{status_text}\n")
     return 0

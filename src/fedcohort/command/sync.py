@@ -44,13 +44,9 @@ def send_missing_rounds(
     """
     info = _load_info(folder)
     server_place = _find_server_place(folder, tracking_uri, experiment)
-    try:
-        with limit_time(wait_s, "sending (wait_s)"):
-            return _send_run(info, server_place)
-    except server.expected_errors() as error:
-        raise TrackingError(
-            f"{folder}: MLflow at {server_place.uri} can't be reached ({server.root_cause(error)}): start it"
-        ) from error
+    sending_errors = server.explain_errors(f"{folder}: MLflow at {server_place.uri} can't be reached", "start it")
+    with sending_errors, limit_time(wait_s, "sending (wait_s)"):
+        return _send_run(info, server_place)
 
 
 def _load_info(folder: Path) -> RunInfo:

@@ -19,7 +19,8 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
-from fedcohort.errors import OptionError, TrackingError
+from fedcohort.console.terminal import print_line
+from fedcohort.errors import OptionError
 from fedcohort.tracking import runs, server, view
 
 DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
@@ -46,13 +47,9 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
         TrackingError: the server does not answer.
     """
     run_query = runs.RunQuery(server_place.uri, server_place.experiment)
-    try:
+    with server.explain_errors(f"MLflow at {server_place.uri} can't be read"):
         mlflow_client = runs.connect(run_query)
         experiment = mlflow_client.get_experiment(runs.find_experiment(mlflow_client, run_query))
-    except server.expected_errors() as error:
-        raise TrackingError(
-            f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)}): check tracking_uri"
-        ) from error
     sweep_ids = view.list_sweep_views(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweep_ids):
         return view.spell_runs_page(experiment.experiment_id)
@@ -101,8 +98,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     try:
         sys.stdout.write(f"http://{HOST}:{options['port']}/{page_path}\n")
-        sys.stdout.write("Open this address once MLflow's server has started, within half a minute. Ctrl-C ends it.\n")
-        sys.stdout.flush()
+        print_line("Open this address once MLflow's server has started, within half a minute. Ctrl-C ends it.")
         return server_process.wait()
     except KeyboardInterrupt:
         return 0

@@ -37,7 +37,7 @@ class Progress(Observer):
         self._latest_metrics: dict[str, float] = {}
         self._evaluated_round = 0  # the round that measured the accuracy
         self._began_s = time.monotonic()
-        self._console: Console | None = None
+        self._console: Console  # of `start`
         self._progress_bar: TerminalBar | NotebookBar | None = None
 
     def start(self, info: RunInfo) -> None:
@@ -61,8 +61,6 @@ class Progress(Observer):
         if self._progress_bar is not None:
             self._progress_bar.update(report.step, self._describe_round(report.step))
         elif report.step % self._lines_every == 0 or report.step == self._total_rounds:
-            if self._console is None:
-                raise RuntimeError("observe() was called before start(): please report this error")
             facts_text = list_progress_facts(report, self._latest_metrics, self._evaluated_round)
             self._console.print(f"round {report.step}/{self._total_rounds}  {facts_text}", soft_wrap=True, markup=False)
             self._console.file.flush()  # a log file is read while it grows

@@ -48,6 +48,12 @@ def make_console() -> "Console":
     return output_console if output_console.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
 
 
+def print_line(line: str) -> None:
+    """Print `line` at once, also into a pipe."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def print_markdown(markdown: str) -> None:
     """Print `markdown`: as it is into a file or a pipe, on a terminal as a page with aligned tables.
 

@@ -1,7 +1,6 @@
 """Locks between processes, which the kernel releases when their holder ends for any reason."""
 
 import fcntl
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,13 +33,9 @@ def try_to_lock(lock_path: Path) -> IO[str] | None:
 
 def is_locked(lock_path: Path) -> bool:
     """Return whether a process holds the lock on the file `lock_path` now."""
-    if not lock_path.exists():
-        return False
-    file_descriptor = os.open(lock_path, os.O_RDWR)
-    try:
-        fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return isinstance(error, BlockingIOError)
-    finally:
-        os.close(file_descriptor)
+    with suppress(FileNotFoundError), lock_path.open("rb+", buffering=0) as lock_file:
+        try:
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            return isinstance(error, BlockingIOError)
     return False

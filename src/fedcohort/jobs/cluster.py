@@ -57,24 +57,20 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     """
     import submitit
 
-    options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
+    options = {k: v for k, v in options.items() if not k.startswith("_") and v is not None}
     merges_stderr, max_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
     executor = submitit.AutoExecutor(
         context.folder / SLURM_LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=max_retries
     )
-    submitit_options: dict[str, Any] = {
-        name if name in SUBMITIT_OPTIONS else f"slurm_{name}": value for name, value in options.items()
-    }
+    submitit_options: dict[str, Any] = {k if k in SUBMITIT_OPTIONS else f"slurm_{k}": v for k, v in options.items()}
     executor.update_parameters(stderr_to_stdout=merges_stderr, **submitit_options)
     job_numbers, array_tasks = list(jobs), list[Any]()
     job_arrays = [job_numbers[i : i + MAX_ARRAY_TASKS] for i in range(0, len(job_numbers), MAX_ARRAY_TASKS)]
     if max_parallel_jobs := submitit_options.get("slurm_array_parallelism"):  # of all arrays together
         executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
     for array_jobs in job_arrays:
-        array_tasks += executor.map_array(
-            ArrayTask(context), array_jobs, [tuple(jobs[job_number]) for job_number in array_jobs]
-        )
+        array_tasks += executor.map_array(ArrayTask(context), array_jobs, [tuple(jobs[n]) for n in array_jobs])
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, array_tasks, strict=True)}
 
 

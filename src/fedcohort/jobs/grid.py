@@ -150,9 +150,8 @@ class Grid(Sweeper):
         jobs = split_into_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
-        sweep_plan = plan_sweep(
-            self.list_rejections(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip
-        )
+        rejections, launcher_class = self.list_rejections(jobs), str(self.typed.hydra.launcher._target_)
+        sweep_plan = plan_sweep(rejections, jobs, launcher_class, may_skip=may_skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         sweep_folder_path = Path(self.typed.hydra.sweep.dir).absolute()

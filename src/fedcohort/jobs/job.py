@@ -78,7 +78,11 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], job_contex
     try:
         composition = compose_config()
         objective_metric = composition.config["objective_metric"]
-        folder = check_and_train(composition, job, is_search=job_context.is_search, shares_gpus=job_context.shares_gpus)
+        check_options(composition)
+        check_objective(composition.config, is_search=job_context.is_search)
+        if job_context.shares_gpus:
+            gpus.assign_gpu(job, composition)
+        folder = run(composition, job)
         objective_value = read_objective(folder, objective_metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.write_record("stopped")
@@ -97,28 +101,16 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], job_contex
     return objective_value
 
 
-def check_and_train(
-    composition: Composition,
-    sweep_job: SweepJob | None,
-    *,
-    is_search: bool = False,
-    shares_gpus: bool = False,
-    is_last_run: bool = False,
-) -> Path:
-    """Check the options of a run, train, and return the run's folder.
+def check_and_train(composition: Composition, *, is_last_run: bool = False) -> Path:
+    """Check the options of a single run, train, and return the run's folder.
 
     Args:
         composition: the composed config.
-        sweep_job: the job of the sweep that the run belongs to; None outside of a sweep.
-        is_search: whether a search-based sweeper started the run, which then needs an objective metric.
-        shares_gpus: whether the process takes one GPU of this machine for the job of a sweep.
         is_last_run: whether the process ends after this run.
     """
     check_options(composition)
-    check_objective(composition.config, is_search=is_search)
-    if sweep_job is not None and shares_gpus:
-        gpus.assign_gpu(sweep_job, composition)
-    return run(composition, sweep_job, is_last_run=is_last_run)
+    check_objective(composition.config, is_search=False)
+    return run(composition, is_last_run=is_last_run)
 
 
 def check_objective(config: Mapping[str, Any], *, is_search: bool) -> None:
@@ -163,10 +155,8 @@ def read_last_metric_value(folder: Path, metric_name: str) -> float | None:
 
     The value of the untrained model does not count.
     """
-    journal_lines, _ = history.read_journal_lines(folder / history.JOURNAL_FILE)
-    metric_values = [
-        line.metrics[metric_name] for line in journal_lines if line.step > 0 and metric_name in line.metrics
-    ]
+    lines, _ = history.read_journal_lines(folder / history.JOURNAL_FILE)
+    metric_values = [line.metrics[metric_name] for line in lines if line.step > 0 and metric_name in line.metrics]
     return metric_values[-1] if metric_values else None
 
 

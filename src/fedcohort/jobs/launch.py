@@ -100,9 +100,8 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         jobs: overrides of each job, by number.
     """
     with initialise_hydra(find_config_folder(config.hydra)):
-        context = HydraContext(
-            config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.make_empty_callbacks()
-        )
+        config_loader, callbacks = GlobalHydra.instance().config_loader(), compat.make_empty_callbacks()
+        context = HydraContext(config_loader=config_loader, callbacks=callbacks)
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=start, config=config)
         launch_errors = list[BaseException]()
 
@@ -126,10 +125,6 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         launcher_thread.join()
         if launch_errors and not sweep_folder.read_job_records(sweep):
             raise launch_errors[0]
-
-
-class JobFailed(FedcohortError):
-    """The error that a launcher returns to the sweeper for a failed job. The message is the reason in its record."""
 
 
 class _SweepLauncher(Launcher):
@@ -171,8 +166,7 @@ class _SweepLauncher(Launcher):
             if job_record is not None and (job_record.how in ("done", "skipped") or not must_raise):
                 job_returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=job_record.value))
             else:
-                failure_reason = job_record.reason if job_record is not None else "it was never started"
-                failure = JobFailed(failure_reason)
+                failure = FedcohortError(job_record.reason if job_record is not None else "it was never started")
                 job_returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=failure))
         return job_returns
 

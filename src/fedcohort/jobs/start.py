@@ -39,16 +39,15 @@ def start(cfg: DictConfig) -> float | None:
         if hydra.mode == RunMode.MULTIRUN:
             sweep = Path(hydra.sweep.dir).absolute()
             shares_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            job_context = JobContext(
-                sweep, compose.find_config_folder(hydra), is_search=is_search(hydra), shares_gpus=shares_gpus
-            )
+            configs = compose.find_config_folder(hydra)
+            job_context = JobContext(sweep, configs, is_search=is_search(hydra), shares_gpus=shares_gpus)
             job = SweepJob(sweep, hydra.job.num, overrides)
             if opening_line := CURRENT_SWEEP.describe_opening(job.job_number):
                 log.info("%s", opening_line)
             return run_job(job, compose_run, job_context)
         try:
             composition = compose_run()
-            folder = check_and_train(composition, None, is_last_run=True)
+            folder = check_and_train(composition, is_last_run=True)
             return read_objective(folder, composition.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)

@@ -125,9 +125,7 @@ class Sweep:
         """
         if self.folder is None:
             return False
-        log_failed_jobs(
-            record for record in self.read_records() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
-        )
+        log_failed_jobs(r for r in self.read_records() if not r.reason.startswith((KILLED_MESSAGE, NOT_STARTED)))
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_array_ids(self.folder)):

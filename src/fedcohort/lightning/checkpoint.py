@@ -19,6 +19,7 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
+from fedcohort.host.disk import replace_atomically
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import make_checkpoint_content
 from fedcohort.process_ranks import reduce_max
@@ -122,13 +123,8 @@ class FinalWeightsWriter(pl.Callback):
     @staticmethod
     def _write_weights(network: torch.nn.Module, path: Path) -> None:
         weights_by_name = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
-        partial_path = path.with_suffix(".partial")
-        try:
-            with partial_path.open("wb", buffering=0) as weights_file:
-                _save_with_digest(weights_by_name, _DigestingFile(weights_file))
-            rename_checkpoint(partial_path, path)
-        finally:
-            partial_path.unlink(missing_ok=True)
+        with replace_atomically(path) as draft_path, draft_path.open("wb", buffering=0) as weights_file:
+            _save_with_digest(weights_by_name, _DigestingFile(weights_file))
 
 
 class _DigestingFile(io.RawIOBase):

@@ -75,15 +75,21 @@ class FederatedLoop(pl.Callback):
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
         keep_freed_memory()
-        client_module = self._require_client_module(pl_module)
-        network, self.federation = client_module.network, self.federation.to(client_module.device)
+        if not isinstance(pl_module, ClientModule):
+            module_class = type(pl_module).__name__
+            raise TypeError(f"FederatedLoop trains a ClientModule, got a {module_class}: pass one to Trainer.fit")
+        data_module = getattr(trainer, "datamodule", None)
+        if not isinstance(data_module, CohortDataModule):
+            raise TypeError("FederatedLoop needs a CohortDataModule: pass one to Trainer.fit as datamodule")
+        self._client_module, self._data_module = pl_module, data_module
+        network, self.federation = pl_module.network, self.federation.to(pl_module.device)
         run_setup = RunSetup(self.components, self.settings, self.federation, network, self.stopwatch, self.folder)
         self.shared_state = SharedDataState(self.federation)
         self.round_runner = RoundRunner(run_setup, self.stopwatch)
-        self._require_data_module(trainer).federation = self.federation
-        client_module.stopwatch, client_module.targets = self.stopwatch, self.federation.targets
-        client_module.average = run_setup.average
-        client_module.engine, self.engine_reason = run_setup.engine, run_setup.engine_reason
+        data_module.federation = self.federation
+        pl_module.stopwatch, pl_module.targets = self.stopwatch, self.federation.targets
+        pl_module.average = run_setup.average
+        pl_module.engine, self.engine_reason = run_setup.engine, run_setup.engine_reason
         if (saved_state := self._restored_state) is not None:
             self.round_runner.restore_state(saved_state["server"], saved_state["clients"], saved_state.get("average"))
             self.is_halted = saved_state.get("halted_by") == list(self.ends_early)
@@ -105,10 +111,10 @@ class FederatedLoop(pl.Callback):
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
-        client_module = self._require_client_module(pl_module)
+        client_module = self._client_module
         client_module.server_metrics = {}
         task_groups, client_module.collector = self.round_runner.begin_round(trainer.current_epoch)
-        self._require_data_module(trainer).slices.distribute_tasks(task_groups)
+        self._data_module.slices.distribute_tasks(task_groups)
         client_module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
     def on_train_batch_end(
@@ -119,11 +125,11 @@ class FederatedLoop(pl.Callback):
         `batch_idx` is the number of the slice, from 0; the other arguments are Lightning's.
         """
         if batch_idx + 1 == self.settings.slices:
-            self.round_runner.end_round(self._require_client_module(pl_module).collector)
+            self.round_runner.end_round(self._client_module.collector)
             advance_global_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._report_round(trainer, self._require_client_module(pl_module), trainer.current_epoch + 1)
+        self._report_round(trainer, trainer.current_epoch + 1)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Report step 0, the untrained model, which Lightning's sanity check validates.
@@ -131,7 +137,7 @@ class FederatedLoop(pl.Callback):
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
         if trainer.sanity_checking:
-            self._report_round(trainer, self._require_client_module(pl_module), 0)
+            self._report_round(trainer, 0)
 
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
@@ -143,8 +149,8 @@ class FederatedLoop(pl.Callback):
         self.asked_to_stop, self.is_halted = exit_code > 0, is_halted_by_callback > 0
         trainer.should_stop = self.asked_to_stop or is_last_round > 0 or self.is_halted
 
-    def _report_round(self, trainer: pl.Trainer, client_module: ClientModule, rounds_done: int) -> None:
-        round_report = self.round_runner.make_round_report(rounds_done, client_module.server_metrics)
+    def _report_round(self, trainer: pl.Trainer, rounds_done: int) -> None:
+        round_report = self.round_runner.make_round_report(rounds_done, self._client_module.server_metrics)
         self.last_reported = rounds_done
         self.spending = self.spending.add_round_metrics(rounds_done, round_report.metrics)
         if trainer.is_global_zero:
@@ -186,18 +192,3 @@ class FederatedLoop(pl.Callback):
         self.round_runner.setup.store.note_checkpoint()
         for observer in self.observers:
             observer.note_checkpoint()
-
-    @staticmethod
-    def _require_client_module(pl_module: pl.LightningModule) -> ClientModule:
-        if not isinstance(pl_module, ClientModule):
-            raise TypeError(
-                f"FederatedLoop trains a ClientModule, got a {type(pl_module).__name__}: pass one to Trainer.fit"
-            )
-        return pl_module
-
-    @staticmethod
-    def _require_data_module(trainer: pl.Trainer) -> CohortDataModule:
-        data_module = getattr(trainer, "datamodule", None)
-        if not isinstance(data_module, CohortDataModule):
-            raise TypeError("FederatedLoop needs a CohortDataModule: pass one to Trainer.fit as datamodule")
-        return data_module

@@ -45,10 +45,8 @@ class CohortLauncher(MultiProcessingLauncher):
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
-                callback_mappings = (
-                    c.component_by_module for c in trainer.callbacks if hasattr(c, "component_by_module")
-                )
-                if component_error := find_faulty_component(error, next(callback_mappings, {})):
+                mappings = (c.component_by_module for c in trainer.callbacks if hasattr(c, "component_by_module"))
+                if component_error := find_faulty_component(error, next(mappings, {})):
                     raise component_error from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults

@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.folder import RunFolder, check_file_types, has_checkpoint, read_spending, read_status, take_lock
+from fedcohort.host.lock import is_locked
+from fedcohort.record.folder import (
+    LOCK_FILE,
+    RunFolder,
+    check_file_types,
+    has_checkpoint,
+    read_spending,
+    read_status,
+    take_lock,
+)
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")
@@ -127,7 +136,7 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
     run_paths = [p for p in _list_runs(runs_folder, request.config_digest, request.seed) if request.find_folder_use(p)]
     if request.slurm_job is not None:  # never the run of another job with the same options
         job_paths = [p for p in run_paths if read_status(p).get("slurm_job") == request.slurm_job]
-        run_paths = job_paths or [p for p in run_paths if _is_unlocked(p)]
+        run_paths = job_paths or [p for p in run_paths if not is_locked(p / LOCK_FILE)]
     if not run_paths:
         return None
     for p in run_paths:
@@ -162,10 +171,3 @@ def _list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
         for path in runs_folder.glob(f"*{suffix}*")
         if path.name.split(suffix)[1][:1] in ("", "-") and path.is_dir()
     ]
-
-
-def _is_unlocked(run_path: Path) -> bool:
-    lock_file = take_lock(run_path)
-    if lock_file is not None:
-        lock_file.close()
-    return lock_file is not None

@@ -49,19 +49,6 @@ class RunFolder:
     is_new: bool = False
     is_finished: bool = False
 
-    @property
-    def checkpoint_path(self) -> Path:
-        """Path of the newest checkpoint."""
-        return self.path / LAST_CKPT
-
-    @property
-    def previous_checkpoint_path(self) -> Path:
-        """Path of the checkpoint before the newest.
-
-        If a kill interrupted the renaming of the newest checkpoint, only the file at this path exists.
-        """
-        return self.path / PREVIOUS_CKPT
-
     def remove_if_untrained(self) -> None:
         """Remove the folder if this process made it and no round was trained in it."""
         if self.is_new and not has_checkpoint(self.path) and not read_status(self.path).get("rounds_done"):

@@ -166,15 +166,6 @@ def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
     return budget_use
 
 
-def last_commit_ms(folder: Path) -> int | None:
-    """Return when the last round in the journal of the run folder `folder` was committed; None without any.
-
-    The time is in milliseconds since 1970.
-    """
-    lines, _ = read_journal_lines(folder / JOURNAL_FILE)
-    return lines[-1].time_ms if lines else None
-
-
 def require_journal(folder: Path, reader_name: str) -> None:
     """Raise `IncompatibleConfig` if the starting run writes no journal.
 

@@ -132,12 +132,9 @@ def read_signals(
         signal_columns: column, or columns, of each signal.
         n_clients: number of clients.
     """
-    values_by_signal = {}
-    for signal_name, column_names in signal_columns.items():
-        client_values = client_rows[column_names].to_numpy(dtype=np.float64)
-        values_by_signal[signal_name] = np.full((n_clients, *client_values.shape[1:]), np.nan)
-        values_by_signal[signal_name][client_rows["client"].to_numpy()] = client_values
-    return values_by_signal
+    rows_by_client = client_rows.set_index("client")
+    client_values = {k: rows_by_client[columns].reindex(range(n_clients)) for k, columns in signal_columns.items()}
+    return {k: values.to_numpy(dtype=np.float64) for k, values in client_values.items()}
 
 
 def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str]]:

@@ -42,16 +42,8 @@ def digest_sources(config: Mapping[str, Any], sources: Mapping[str, bytes] | Non
         sources: the package's files, as `read_source_files` returns them; None for those of this package.
     """
     target_options = [(n, str(v)) for n, v in flatten_config(config) if n.split(".")[-1] == TARGET_KEY]
-    class_names = frozenset(v for n, v in target_options if not n.startswith(OBSERVER_GROUPS))
-    return _digest_package(class_names) if sources is None else _digest_files(class_names, sources)
-
-
-@cache
-def _digest_package(class_names: frozenset[str]) -> str:
-    return _digest_files(class_names, _read_package_files())
-
-
-def _digest_files(class_names: Collection[str], sources: Mapping[str, bytes]) -> str:
+    class_names = {v for n, v in target_options if not n.startswith(OBSERVER_GROUPS)}
+    sources = _read_package_files() if sources is None else sources
     hash_state = hashlib.blake2b(digest_size=6)
     for n in sorted(list_files_of_classes(class_names, sources), key=lambda n: n.split("/")):
         for name_or_content in (n.encode(), sources[n]):

@@ -13,6 +13,7 @@ from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
 from fedcohort.round.guard import format_name, prefix_errors_with_method
+from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
@@ -109,16 +110,13 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     from fedcohort.startup import notices
 
     config, components, federation = composition.config, facts.components, facts.federation
-    accelerator, devices, num_nodes = (config["trainer"][k] for k in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
-    if accelerator == "cpu":
+    if config["trainer"]["accelerator"] == "cpu":
         check_round_memory(facts, keeps_updates=requires_update_matrix(components))
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_hardware_notices(
-            accelerator, processes.count_training_processes(accelerator, devices), num_nodes
-        ),
+        *processes.list_hardware_notices(**count_processes(config)),
         *notices.list_evaluation_notices(config),
     ):
         log.warning("%s", notice)

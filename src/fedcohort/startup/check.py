@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_method
 
 from fedcohort.errors import IncompatibleConfig, OptionError
+from fedcohort.ranges import spell_value
 from fedcohort.startup import components, options
 from fedcohort.startup.compose import Composition
 
@@ -125,9 +126,9 @@ def check_aliases(composition: Composition) -> None:
         for name, required_value in required_choices.items():
             node, _, option_name = name.partition(".")
             actual_value = composition.config[node].get(option_name) if option_name else composition.choices.get(node)
-            alias_text = f"{composition.spell_choice(group)} stands for {name}={options.spell_value(required_value)}"
+            alias_text = f"{composition.spell_choice(group)} stands for {name}={spell_value(required_value)}"
             if actual_value != required_value:
-                message_start = f"{alias_text}, but {name}={options.spell_value(actual_value)} was requested"
+                message_start = f"{alias_text}, but {name}={spell_value(actual_value)} was requested"
                 raise IncompatibleConfig(f"{message_start}: leave {name} out, or choose another {group}")
             accepted_options: Container[str] = (option_name,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made

@@ -45,7 +45,7 @@ HYDRA_ADVICE = {  # what to type in place of a rejected option
 LOGS_OPTION = "${paths.logs}"
 
 
-def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[str], config_dir: Path) -> int:
+def run_with_one_line_errors(command: Callable[[], int | None], arguments: Sequence[str], config_dir: Path) -> int:
     """Check the command line and call `command`. Print a user's mistake in one line.
 
     Args:
@@ -54,14 +54,14 @@ def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[
         config_dir: folder of the config groups.
 
     Returns:
-        The exit code: 0, or 2 after a mistake.
+        The exit code: that of the command (None is 0), or 2 after a mistake.
     """
     traceback_setting = os.environ.get(TRACEBACK_VARIABLE)
     _traceback_settings.append(traceback_setting)
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, config_dir)
-        command()
+        return command() or 0
     except Exception as error:
         error_line = None if traceback_setting == "1" else hydra_errors.explain_error(error, arguments, config_dir)
         if error_line is None:
@@ -72,7 +72,6 @@ def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[
         _traceback_settings.pop()
         os.environ.pop(TRACEBACK_VARIABLE)
         os.environ.update({} if traceback_setting is None else {TRACEBACK_VARIABLE: traceback_setting})
-    return 0
 
 
 def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.errors import TrackingError
 from fedcohort.host.time_limit import limit_time
 from fedcohort.report.comparison import page
 from fedcohort.results.frame import read_curves
@@ -29,29 +28,24 @@ def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float 
         TrackingError: MLflow fails or takes longer than `wait_s` seconds.
     """
     q = question
-    try:
-        with limit_time(wait_s, "reading the runs (wait_s)"):
-            mlflow_client = runs.connect(run_query)
-            run_query = runs.resolve_sweep(mlflow_client, run_query)
-            matched_runs = match(
-                runs.read_runs(mlflow_client, run_query), q.rows, q.cols, *q.metrics, baseline=q.baseline
-            )
-            metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
-    except server.expected_errors() as error:
-        raise TrackingError(
-            f"MLflow at {run_query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
-        ) from error
+    reading_errors = server.explain_errors(f"MLflow at {run_query.tracking_uri} can't be read")
+    with reading_errors, limit_time(wait_s, "reading the runs (wait_s)"):
+        mlflow_client = runs.connect(run_query)
+        run_query = runs.resolve_sweep(mlflow_client, run_query)
+        tracked_runs = runs.read_runs(mlflow_client, run_query)
+        matched_runs = match(tracked_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+        metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     run_source_text = f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}"
     return answer_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
 
 
-def compare_folders(folders: Sequence[Path], question: Question, filters: Mapping[str, str] | None = None) -> Answer:
+def compare_folders(folders: Sequence[Path], question: Question, filters: Mapping[str, str]) -> Answer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
         folders: folders of runs; unfinished runs are left out, with a notice.
         question: the comparison to make.
-        filters: values that options of the compared runs must have, by name; None for all runs.
+        filters: values that options of the compared runs must have, by name.
 
     Raises:
         OptionError: for an invalid question.
@@ -59,10 +53,8 @@ def compare_folders(folders: Sequence[Path], question: Question, filters: Mappin
         TrackingError: there is nothing to compare.
     """
     q, run_paths = question, {run_path.name: run_path for run_path in map(Path.absolute, folders)}
-    required_values = (filters or {}).items()
-    selected_runs = [
-        run for run in runs.read_folders(run_paths.values()) if all(run.find_value(k) == v for k, v in required_values)
-    ]
+    listed_runs = runs.read_folders(run_paths.values())
+    selected_runs = [run for run in listed_runs if all(run.find_value(k) == v for k, v in filters.items())]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer_question(q, matched_runs, read_curves([run_paths[run.id] for run in matched_runs.runs], q.metrics))
 
@@ -81,7 +73,7 @@ def publish_comparison(
     Raises:
         TrackingError: MLflow fails, or one of these two steps takes longer than `wait_s` seconds.
     """
-    try:
+    with server.explain_errors(f"MLflow at {run_query.tracking_uri} can't be written"):
         with limit_time(wait_s, "finding the sweep (wait_s)"):
             run_query = runs.resolve_sweep(runs.connect(run_query), run_query)
         report_title = page.format_title(comparison)
@@ -96,8 +88,4 @@ def publish_comparison(
                 note=page.to_markdown(comparison),
                 files=sorted(attached_files, key=lambda attached_file: attached_file.name != page.PAGE_FILE),
             )
-    except server.expected_errors() as error:
-        raise TrackingError(
-            f"MLflow at {run_query.tracking_uri} can't be written ({server.root_cause(error)}): check tracking_uri"
-        ) from error
     return f"report: {report_title} ({id[:8]})"

@@ -107,9 +107,8 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
     """
     components_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
     objects_by_group: dict[str, Iterable[object]] = {**components_by_group, "model": list(network.modules())}
-    class_by_group = {group: composition.config[group]["_target_"] for group in objects_by_group}
     objects_by_option = {
-        f"{composition.spell_choice(group)} ({class_by_group[group]})": option_objects
+        f"{composition.spell_choice(group)} ({composition.config[group]['_target_']})": option_objects
         for group, option_objects in objects_by_group.items()
     }
     return map_modules_to_options(objects_by_option, loop.components.needed_signals())

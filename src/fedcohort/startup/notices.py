@@ -1,7 +1,6 @@
 """List the notices at the start of a run, about valid options that have no effect, or a surprising one."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from fedcohort.component import PROXY_INPUTS, Facts, Requirement
@@ -39,8 +38,8 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         notices.append(format_requirement(requirement, " and ".join(group_choices), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
     notices += _list_model_memory_notices(choices, facts)
-    for group in (component_field.name for component_field in fields(facts.components)):
-        notices += getattr(facts.components, group).notices(choices[group])
+    for group, component in vars(facts.components).items():
+        notices += component.notices(choices[group])
     return notices
 
 

@@ -39,25 +39,19 @@ def make_observers(composition: Composition) -> RunObservers:
     """Return the observers and callbacks that the config `composition` names; raise `OptionError` if one is invalid."""
     nodes = {f"callback.{k}": node for k, node in composition.config["callback"].items() if node}
     _check_logs_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    callbacks_by_name = dict[str, ConfiguredObject]()
+    observers, callbacks = list[Observer](), dict[str, ConfiguredObject]()
     for node_name, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
             raise ranges.range_error(node_name, "null, or a class in _target_ with its options", node)
-        callbacks_by_name[node_name] = components.build_component(node, node_name, node_name, CALLBACK_CONTRACT)
-    callbacks = {
-        node_name: observer_or_callback
-        for node_name, observer_or_callback in callbacks_by_name.items()
-        if not isinstance(observer_or_callback, Observer)
-    }
+        component = components.build_component(node, node_name, node_name, CALLBACK_CONTRACT)
+        if isinstance(component, Observer):
+            observers.append(component)
+        else:
+            callbacks[node_name] = component
     _check_monitored_metrics(callbacks)
     tracker = components.make_component(composition, "logger")
     callback_json_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
     callback_configs = [json.loads(t) for t in callback_json_texts]  # equal to those that are read from a file
-    observers = [
-        observer_or_callback
-        for observer_or_callback in callbacks_by_name.values()
-        if isinstance(observer_or_callback, Observer)
-    ]
     observers += [*([] if tracker is None else [tracker]), RunStatus(callback_configs)]
     return RunObservers(observers, list(callbacks.values()), callback_configs)
 

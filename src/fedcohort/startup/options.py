@@ -119,11 +119,6 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the opti
 }
 
 
-def spell_value(value: object) -> str:
-    """Return `value` in the form in which users type it on the command line, such as null or true."""
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def describe_valid_options(option_names: Collection[str]) -> str:
     """Return the part of a message that lists the valid options `option_names`, as in "its options are a, b"."""
     if len(option_names) == 1:

@@ -12,6 +12,7 @@ from typing import Any
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from fedcohort.errors import OptionError
+from fedcohort.ranges import spell_value
 
 PLAIN_TEXT_PATTERN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 RESERVED_WORDS = {"null", "true", "false", "nan", "inf"}
@@ -60,12 +61,8 @@ def _spell_sweep_values(name: str, value: object) -> str:
 
 def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
     """Return `value` in the grammar of Hydra's overrides; `name` is the option's name for an `OptionError`."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, int | float):
-        return repr(value)
+    if value is None or isinstance(value, int | float):
+        return spell_value(value)
     if isinstance(value, str | Path):
         option_text = str(value)
         needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in RESERVED_WORDS

@@ -16,7 +16,7 @@ from typing import Any
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.lightning import checkpoint
 from fedcohort.record import journal, manifest, provenance
-from fedcohort.record.folder import RunFolder
+from fedcohort.record.folder import LAST_CKPT, PREVIOUS_CKPT, RunFolder
 from fedcohort.round import store
 from fedcohort.round.budget import BudgetHistory, BudgetUse
 
@@ -55,7 +55,8 @@ def find_resume_point(
         CheckpointError: the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all_files(run_folder.path)
-    ckpt_paths = [p for p in (run_folder.checkpoint_path, run_folder.previous_checkpoint_path) if p.exists()]
+    # If a kill interrupted the renaming of the newest checkpoint, only the previous one exists
+    ckpt_paths = [p for p in (run_folder.path / LAST_CKPT, run_folder.path / PREVIOUS_CKPT) if p.exists()]
     if not ckpt_paths:
         return ResumePoint()
     ckpt_path = ckpt_paths[0]
@@ -85,8 +86,8 @@ def find_resume_point(
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     journal_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)
     journal.check_journal(run_folder.path, rounds_done, journal_digest)
-    if ckpt_path != run_folder.checkpoint_path:
-        os.replace(ckpt_path, run_folder.checkpoint_path)
+    if ckpt_path.name != LAST_CKPT:
+        os.replace(ckpt_path, run_folder.path / LAST_CKPT)
     for start_difference in start_differences:
         log.warning("resume=force continues in spite of a difference: %s", start_difference)
     spent_data = [s["spending"] for s in callback_states if "spending" in s]  # older versions saved none

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
+from fedcohort.ranges import spell_value
 from fedcohort.startup.compose import read_yaml
-from fedcohort.startup.options import spell_value
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
 TUNED_FILE, TUNED_SUFFIX = "tuned.yaml", "_tuned"

@@ -23,11 +23,12 @@ import yaml
 from fedcohort import rng
 from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import LaunchOptions
+from fedcohort.ranges import spell_value
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import LATE_SHARE, measure_run
 from fedcohort.roles import flatten_config
-from fedcohort.startup.options import make_unknown_option_error, spell_value
+from fedcohort.startup.options import make_unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import STUDY_FILE, Overrides, Study, find_clock_limit
 from fedcohort.study.runner import PrintLine

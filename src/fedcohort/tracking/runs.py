@@ -174,15 +174,13 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
         readings = [r for metric_history in thread_pool.map(read_metric, metric_keys) for r in metric_history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
-    curve_rows = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
+    curves = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
     )
-    curve_rows = curve_rows.reindex(columns=metric_names).sort_index()
-    has_metric = curve_rows[list(metrics)].notna().any(axis=1)
-    costs = {c: sum(curve_rows[n] for n in COSTS[c]) for c in COST_COLUMNS}
-    return (
-        curve_rows[list(metrics)].assign(**costs)[has_metric].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
-    )
+    curves = curves.reindex(columns=metric_names).sort_index()
+    has_metric = curves[list(metrics)].notna().any(axis=1)
+    costs = {c: sum(curves[n] for n in COSTS[c]) for c in COST_COLUMNS}
+    return curves[list(metrics)].assign(**costs)[has_metric].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:
@@ -194,11 +192,8 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_folder(run_folder: Path) -> Run:
-    info, run_history, status_fields = (
-        metadata.load_info(run_folder),
-        history.read_history(run_folder),
-        folder.read_status(run_folder),
-    )
+    info, run_history = metadata.load_info(run_folder), history.read_history(run_folder)
+    status_fields = folder.read_status(run_folder)
     run_status = str(status_fields.get("status", "running"))
     end_tags = {
         ROUNDS_DONE: str(run_history.steps[-1] if run_history.steps else 0),

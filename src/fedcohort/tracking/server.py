@@ -10,12 +10,13 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.errors import TrackingError
+from fedcohort.host.disk import replace_atomically
 from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
@@ -106,6 +107,20 @@ def expected_errors() -> tuple[type[Exception], ...]:
     return (MlflowException, SQLAlchemyError, OSError)
 
 
+@contextmanager
+def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -> Iterator[None]:
+    """Raise an error of MLflow in the `with` block as `TrackingError`.
+
+    Args:
+        problem_text: what can't be done, with which the message begins.
+        remedy_text: what the user can do.
+    """
+    try:
+        yield
+    except expected_errors() as error:
+        raise TrackingError(f"{problem_text} ({root_cause(error)}): {remedy_text}") from error
+
+
 def root_cause(error: BaseException) -> str:
     """Return the message, in one line, of the original exception in `error`, which MLflow wraps in several others."""
     while inner_error := error.__cause__ or error.__context__:
@@ -185,11 +200,8 @@ def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerPla
 def _create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
     folder_name = re.sub(r"[^\w.-]", "-", location.experiment)
     artifact_folder = location.artifact_uri and f"{location.artifact_uri}/{folder_name}"
-    experiment_id = str(
-        mlflow_client.create_experiment(
-            location.experiment, artifact_location=artifact_folder, tags=view.make_experiment_tags()
-        )
-    )
+    tags = view.make_experiment_tags()
+    experiment_id = str(mlflow_client.create_experiment(location.experiment, artifact_folder, tags))
     mlflow_client.set_experiment_tag(experiment_id, "mlflow.note.content", view.write_experiment_note(experiment_id))
     return experiment_id
 
@@ -223,10 +235,8 @@ def _make_database_tables(database: Path) -> None:
     """Create MLflow's tables in a temporary file and rename it to `database`, so that a kill leaves no partial file."""
     from mlflow import MlflowClient
 
-    draft_path = database.with_name(f".{database.name}.draft")
-    draft_path.unlink(missing_ok=True)
-    MlflowClient(tracking_uri=f"{SQLITE_PREFIX}{draft_path}")  # its connections stay open and write no more
-    os.replace(draft_path, database)
+    with replace_atomically(database) as draft_path:
+        MlflowClient(tracking_uri=f"{SQLITE_PREFIX}{draft_path}")  # its connections stay open and write no more
 
 
 def search_runs(mlflow_client: "MlflowClient", experiment_id: str, mlflow_filter: str) -> "Iterator[Run]":

@@ -68,7 +68,8 @@ class RunUpload:
         for file_path, mlflow_folder in artifact_files:
             self.client.log_artifact(self.run_id, str(file_path), mlflow_folder)
         self.set_status_tags(info, status)
-        self.client.set_terminated(self.run_id, MLFLOW_STATUS[status], history.last_commit_ms(info.folder))
+        last_commit_ms = lines[-1].time_ms if (lines := history.read_journal_lines(self._journal)[0]) else None
+        self.client.set_terminated(self.run_id, MLFLOW_STATUS[status], last_commit_ms)
         return len(artifact_files)
 
     def set_status_tags(self, info: RunInfo, status: str) -> None:

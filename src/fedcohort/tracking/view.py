@@ -108,9 +108,8 @@ def show_reports(mlflow_client: "MlflowClient", experiment_id: str, report_runs:
     report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in report_runs[:MAX_REPORTS]]
     tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
-    user_note_text = "\n\n".join(
-        p for p in note_paragraphs if not p.startswith((ANSWER_START, ANSWER_START.strip("*")))
-    ).strip("\n")
+    user_paragraphs = (p for p in note_paragraphs if not p.startswith((ANSWER_START, ANSWER_START.strip("*"))))
+    user_note_text = "\n\n".join(user_paragraphs).strip("\n")
     while report_texts and len(note_text := "\n\n".join([*report_texts, user_note_text])) > MAX_NOTE_LENGTH:
         report_texts.pop()
     if report_texts:
