@@ -89,7 +89,7 @@ def resume(logs: Path) -> Answer:
 
     def work() -> int:
         _talk()
-        return command_line.run_with_one_line_errors(lambda: run.run(composed) and None, ("resume=true",), CONFIGS)
+        return command_line.run_with_one_line_errors(lambda: int(not run.run(composed)), ("resume=true",), CONFIGS)
 
     return fork(work)
 

@@ -38,8 +38,8 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
     for step in order:
         write_rows(tmp_path, step, parts[step])
     if finished:
-        merge_step_files(tmp_path, set(order))
-    table = load_rows(tmp_path, set(order))
+        merge_step_files(tmp_path, set(order), {})
+    table = load_rows(tmp_path, set(order), None, {})
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
     assert {kinds[name] for name in ("step", "client")} == {"int32"}
@@ -51,7 +51,7 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 
 def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
     write_rows(tmp_path, 0, STEP_0)
-    table = load_rows(tmp_path, {0})
+    table = load_rows(tmp_path, {0}, None, {})
     assert not table[list(FLAG_NAMES)].to_numpy().any()
 
 
@@ -59,7 +59,7 @@ def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
     """Not NaN here and null there: other readers than pandas tell them apart."""
     for step, columns in enumerate((STEP_0, STEP_1)):
         write_rows(tmp_path, step, columns)
-    merge_step_files(tmp_path, {0, 1})
+    merge_step_files(tmp_path, {0, 1}, {})
     file = pyarrow.parquet.read_table(tmp_path / "clients.parquet")
     assert file["test_acc"].to_pylist() == [0.1, 0.2, None, None, None, None]
     assert file["train_loss"].to_pylist() == [None, None, None, 1.5, None, None]

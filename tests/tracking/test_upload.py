@@ -130,7 +130,7 @@ def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, mo
     fresh = Logs(tmp_path / "logs")
     kill_at_call(monkeypatch, os, "replace", 4, "before", lambda: replay_run(make_observers(fresh), run_info(fresh)))
     assert not (fresh.path / "mlflow.db").exists()
-    assert (fresh.path / ".mlflow.db.draft").exists()
+    assert (fresh.path / ".mlflow.db.fedcohort-draft").exists()
 
 
 def test_after_an_outage_the_missing_rounds_are_sent(

@@ -60,9 +60,8 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     options = {k: v for k, v in options.items() if not k.startswith("_") and v is not None}
     merges_stderr, max_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
-    executor = submitit.AutoExecutor(
-        context.folder / SLURM_LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=max_retries
-    )
+    log_folder = context.folder / SLURM_LOG_FOLDER / "%j"
+    executor = submitit.AutoExecutor(log_folder, cluster="slurm", slurm_max_num_timeout=max_retries)
     submitit_options: dict[str, Any] = {k if k in SUBMITIT_OPTIONS else f"slurm_{k}": v for k, v in options.items()}
     executor.update_parameters(stderr_to_stdout=merges_stderr, **submitit_options)
     job_numbers, array_tasks = list(jobs), list[Any]()

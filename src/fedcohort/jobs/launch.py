@@ -149,10 +149,8 @@ class _SweepLauncher(Launcher):
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
         environment = {str(name): str(value) for name, value in hydra.job.env_set.items()}
-        hydra_options = tuple(hydra.overrides.hydra)
-        context = JobContext(
-            sweep, find_config_folder(hydra), hydra_options, environment, is_search(hydra), shares_gpus=self.shares_gpus
-        )
+        configs, hydra_options = find_config_folder(hydra), tuple(hydra.overrides.hydra)
+        context = JobContext(sweep, configs, hydra_options, environment, is_search(hydra), self.shares_gpus)
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
             for _ in ended_jobs:

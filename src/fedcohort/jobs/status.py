@@ -79,16 +79,13 @@ class SweepStatus:
 
     def find_best_job(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job; None if none has one."""
-        metric_by_job = {
-            job_number: metric_value
-            for job_number, record in self.records.items()
-            if record.how in ("done", "skipped")
-            and record.folder is not None
-            and (metric_value := read_last_metric_value(record.folder, BEST_METRIC)) is not None
-            and math.isfinite(metric_value)
-        }
-        best_job_id = max(metric_by_job, key=lambda job_number: (metric_by_job[job_number], -job_number), default=None)
-        return (metric_by_job[best_job_id], self.records[best_job_id]) if best_job_id is not None else None
+        best_job: tuple[float, JobRecord] | None = None
+        for record in self.records.values():
+            if record.how in ("done", "skipped") and record.folder is not None:
+                accuracy = read_last_metric_value(record.folder, BEST_METRIC)
+                if accuracy is not None and math.isfinite(accuracy) and (best_job is None or accuracy > best_job[0]):
+                    best_job = accuracy, record
+        return best_job
 
 
 def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> SweepStatus:

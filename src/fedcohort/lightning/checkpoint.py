@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
@@ -20,8 +20,8 @@ from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.disk import replace_atomically
-from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import make_checkpoint_content
+from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.process_ranks import reduce_max
 from fedcohort.round.average import ModelAverage
 
@@ -44,36 +44,27 @@ class RoundCheckpoint(Checkpoint):
     """A Lightning callback that saves `<folder>/last.ckpt` after some rounds, once all other callbacks have run."""
 
     def __init__(
-        self,
-        folder: Path,
-        round_interval: int,
-        min_interval_s: float,
-        stopwatch: Stopwatch,
-        on_saved: Callable[[], None],
-        run_origin: Mapping[str, Any],
+        self, folder: Path, options: Mapping[str, Any], loop: FederatedLoop, run_origin: Mapping[str, Any]
     ) -> None:
         """Set the folder of the run, the interval and the content of checkpoints.
 
         Args:
             folder: the run's folder.
-            round_interval: rounds between two checkpoints.
-            min_interval_s: smallest number of seconds between two checkpoints.
-            stopwatch: measures the time of saving.
-            on_saved: function that is called when a checkpoint is on disk.
+            options: `every`, rounds between two checkpoints, and `every_s`, the smallest number of seconds.
+            loop: the loop, which measures the time of saving, and is notified when a checkpoint is on disk.
             run_origin: versions and commit of this process (`record.provenance`), plain data.
         """
         self.path, self.previous_path = folder / "last.ckpt", folder / "previous.ckpt"
-        self.every_rounds, self.every_s = round_interval, min_interval_s
-        self.stopwatch, self.on_saved, self.run_origin = stopwatch, on_saved, run_origin
-        self.last_saved_s = -math.inf
+        self.every_rounds, self.every_s = options["every"], options["every_s"]
+        self.loop, self.run_origin, self.last_saved_s = loop, run_origin, -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         rounds_done = trainer.current_epoch + 1
         is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
-            with self.stopwatch.measure_stage("checkpoint"):
+            with self.loop.stopwatch.measure_stage("checkpoint"):
                 self.save_checkpoint(trainer)
-            self.on_saved()
+            self.loop.note_checkpoint()
             self.last_saved_s = time.monotonic()
 
     def save_checkpoint(self, trainer: pl.Trainer) -> None:

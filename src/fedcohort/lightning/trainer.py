@@ -1,5 +1,6 @@
 """Lightning's `Trainer` for a run, and messages for its errors."""
 
+import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,7 @@ def make_trainer(
     Raises:
         IncompatibleConfig: two callbacks conflict.
     """
-    intervals = (config["checkpoint"]["every"], config["checkpoint"]["every_s"])
-    checkpoint_callback = RoundCheckpoint(run_path, *intervals, loop.stopwatch, loop.note_checkpoint, run_origin)
+    checkpoint_callback = RoundCheckpoint(run_path, config["checkpoint"], loop, run_origin)
     # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
     cluster = LightningEnvironment() if process_options["num_nodes"] == 1 else cluster_environment()
     try:
@@ -86,11 +86,8 @@ def _explain_rejection(error: BaseException) -> IncompatibleConfig:
 
 def _was_raised_by_callback(error: BaseException) -> bool:
     """Return whether a callback of Lightning raised `error`, for example if its monitored metric is not logged."""
-    innermost_trace = error.__traceback__
-    while innermost_trace is not None and innermost_trace.tb_next is not None:
-        innermost_trace = innermost_trace.tb_next
-    module_name = innermost_trace.tb_frame.f_globals.get("__name__", "") if innermost_trace is not None else ""
-    return isinstance(error, RuntimeError) and is_callback_module(module_name)
+    module_names = [f.f_globals.get("__name__", "") for f, _ in traceback.walk_tb(error.__traceback__)]
+    return isinstance(error, RuntimeError) and bool(module_names) and is_callback_module(module_names[-1])
 
 
 def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_process_death` knows

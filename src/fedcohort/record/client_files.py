@@ -102,11 +102,8 @@ def open_verified_table(path: Path, checksum: str | None = None) -> Any:  # noqa
         )
     with name_file_in_errors(path):
         table = parquet.open_file(path)
-        if (
-            checksum is None
-            and path.name != TABLE_FILE
-            and set(table.read()["step"].to_pylist()) - {step_of_file(path)}
-        ):
+        is_unverified = checksum is None and path.name != TABLE_FILE
+        if is_unverified and set(table.read()["step"].to_pylist()) - {step_of_file(path)}:
             raise ValueError("it has rows of another round")
     return table
 

@@ -49,7 +49,6 @@ import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -102,10 +101,7 @@ def write_rows(run_path: Path, step: int, columns: Mapping[str, np.ndarray]) -> 
 
 
 def load_rows(
-    run_path: Path,
-    steps: Collection[int],
-    columns: Sequence[str] | None = None,
-    digests: Mapping[int, str] = MappingProxyType({}),
+    run_path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
 ) -> "pd.DataFrame":
     """Return the per-client table of some rounds, ordered by round and client; NaN for unknown values.
 
@@ -131,7 +127,7 @@ def load_rows(
     return client_frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
+def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[int, str]) -> None:
     """Write the per-client tables of all rounds into `clients.parquet`, and remove the folder `clients`.
 
     If the process is killed in between, both remain and no row is lost.

@@ -177,13 +177,11 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
     del sample_pool
     ragged_rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
     if len(small_client_ids := np.flatnonzero(ragged_rows.sizes < MIN_CLIENT_ROWS)):
-        advice = raw.small_client_remedy if raw.train_owner is not None else ""
-        advice = (
-            advice or f"take fewer clients, or set partition.min_samples={MIN_CLIENT_ROWS} where the partition has it"
-        )
+        owner_advice = raw.small_client_remedy if raw.train_owner is not None else ""
+        advice = f"take fewer clients, or set partition.min_samples={MIN_CLIENT_ROWS} where the partition has it"
         raise DataError(
             f"dataset={raw.name}: {len(small_client_ids)} clients have fewer than {MIN_CLIENT_ROWS} training samples "
-            f"(client {small_client_ids[0]} has {ragged_rows.sizes[small_client_ids[0]]}); {advice}"
+            f"(client {small_client_ids[0]} has {ragged_rows.sizes[small_client_ids[0]]}); {owner_advice or advice}"
         )
     return Ragged(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
 

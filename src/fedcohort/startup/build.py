@@ -173,9 +173,8 @@ def check_round_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     ]
     largest_bytes, largest_need, memory_advice = max(memory_needs, key=lambda memory_need: memory_need[0])
     total_bytes = sum(n_bytes for n_bytes, _, _ in memory_needs)
-    memory.require_memory(
-        total_bytes, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", memory_advice
-    )
+    run_description = f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)"
+    memory.require_memory(total_bytes, run_description, memory_advice)
 
 
 def _measure_client_store(facts: "Facts") -> float:

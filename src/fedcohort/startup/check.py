@@ -53,10 +53,8 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
     Raises:
         FedcohortError: components can't be combined.
     """
-    components_by_group = {
-        **light_components,
-        **{group: components.make_component(composition, group) for group in GROUPS_WITH_TORCH},
-    }
+    torch_components = {group: components.make_component(composition, group) for group in GROUPS_WITH_TORCH}
+    components_by_group = {**light_components, **torch_components}
     from fedcohort.component import Facts
     from fedcohort.host import processes
     from fedcohort.round.components import Components

@@ -71,9 +71,8 @@ def make_component(composition: Composition, group: str, *, is_from_run: bool = 
         return None
     arguments = {k: v for k, v in node.items() if k not in options.list_node_options(group)}
     option = composition.spell_choice(group)
-    return guard_component(
-        build_component(arguments, group, option, is_from_run=is_from_run), group, option, find_base_class(group)
-    )
+    component = build_component(arguments, group, option, is_from_run=is_from_run)
+    return guard_component(component, group, option, find_base_class(group))
 
 
 def build_component(
@@ -170,13 +169,8 @@ def _check_contracts(node: object, path: str, option: str, contract: Contract, *
             raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
     for option_name in option_names:
         inner_path = f"{path}.{option_name}"
-        _check_contracts(
-            node[option_name],
-            inner_path,
-            inner_path,
-            _find_inner_contract(node_class, option_name, contract),
-            is_from_run=is_from_run,
-        )
+        inner_contract = _find_inner_contract(node_class, option_name, contract)
+        _check_contracts(node[option_name], inner_path, inner_path, inner_contract, is_from_run=is_from_run)
 
 
 def _find_inner_contract(owner_class: type | None, option_name: str, contract: Contract) -> Contract:

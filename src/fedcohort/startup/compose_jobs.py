@@ -64,9 +64,8 @@ def _draft_config(overrides: tuple[str, ...], config_dir: Path, hydra_options: t
         node_path, _, option_name = override.key_or_group.rpartition(".")
         config_node = OmegaConf.select(cfg, node_path) if node_path else cfg
         if (isinstance(config_node, DictConfig) and option_name in config_node) == override.is_add():
-            return _copy_config_draft(
-                (*hydra_options, *overrides), config_dir
-            )  # Hydra composes it, or raises its error
+            # Hydra composes it, or raises its error
+            return _copy_config_draft((*hydra_options, *overrides), config_dir)
         OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
     return cfg, choices
 
@@ -141,9 +140,8 @@ def _find_affected_options(config_dir: Path, group: str, group_choice: str) -> f
     for default_item in yaml_node.get("defaults", ()):
         for name, included_choice in ({group: default_item} if isinstance(default_item, str) else default_item).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
-            option_names |= {included_group} | _find_affected_options(
-                config_dir, included_group, str(included_choice).partition("@")[0]
-            )
+            choice_name = str(included_choice).partition("@")[0]
+            option_names |= {included_group} | _find_affected_options(config_dir, included_group, choice_name)
     return frozenset(option_names)
 
 

@@ -2,7 +2,7 @@
 
 import logging
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
@@ -105,12 +105,10 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
         loop: the loop of the run, which has the components.
         network: the network.
     """
-    components_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
-    objects_by_group: dict[str, Iterable[object]] = {**components_by_group, "model": list(network.modules())}
-    objects_by_option = {
-        f"{composition.spell_choice(group)} ({composition.config[group]['_target_']})": option_objects
-        for group, option_objects in objects_by_group.items()
-    }
+    objects_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
+    objects_by_group["model"] = tuple(network.modules())
+    options = {k: f"{composition.spell_choice(k)} ({composition.config[k]['_target_']})" for k in objects_by_group}
+    objects_by_option = {options[group]: objects for group, objects in objects_by_group.items()}
     return map_modules_to_options(objects_by_option, loop.components.needed_signals())
 
 

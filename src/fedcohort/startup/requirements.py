@@ -162,14 +162,12 @@ def check_model(model: "Model", model_choice: str, federation: "Federation") -> 
         data_inputs_text = f"the inputs of {dataset_option} are {input_kind}: choose model={valid_model}"
         raise IncompatibleConfig(f"model={model_choice} reads {model_kind}, and {data_inputs_text}")
     if model.per_position == has_one_class:
-        targets_text = (
-            "one class of a sequence, and samples of {} have a target at each position: choose model=word_lstm"
-        )
-        if has_one_class:
-            targets_text = (
-                "one class at each position of a sequence, and samples of {} have one class: choose model=char_lstm"
-            )
-        raise IncompatibleConfig(f"model={model_choice} predicts {targets_text.format(dataset_option)}")
+        output_text = "one class at each position of a sequence" if has_one_class else "one class of a sequence"
+        targets_text = "one class" if has_one_class else "a target at each position"
+        samples_text = f"samples of {dataset_option} have {targets_text}"
+        valid_model = "char_lstm" if has_one_class else "word_lstm"
+        message_start = f"model={model_choice} predicts {output_text}, and {samples_text}"
+        raise IncompatibleConfig(f"{message_start}: choose model={valid_model}")
 
 
 def check_batch_norm(network: "nn.Module", batch_size: int | None, federation: "Federation") -> None:

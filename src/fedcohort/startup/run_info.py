@@ -80,10 +80,8 @@ def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
 
 def describe_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data in `federation`, by name."""
-    return {
-        **{k: getattr(federation, k) for k in RUN_INFO_DATA_FIELDS},
-        "labels": {str(i): k for i, k in enumerate(federation.class_names)},
-    }
+    class_labels = {str(i): k for i, k in enumerate(federation.class_names)}
+    return {"labels": class_labels, **{k: getattr(federation, k) for k in RUN_INFO_DATA_FIELDS}}
 
 
 def list_typed_options(composition: Composition) -> dict[str, str]:

@@ -108,14 +108,11 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
         tracked_run = _find_or_add_entry(info.folder, server_place)
         run = _find_recorded_run(mlflow_client, tracked_run)
         if run is None:
-            runs_with_key = mlflow_client.search_runs(
-                [experiment_id], f"tags.`{RUN_KEY_TAG}` = '{tracked_run.key}'", max_results=1
-            )
+            key_condition = f"tags.`{RUN_KEY_TAG}` = '{tracked_run.key}'"
+            runs_with_key = mlflow_client.search_runs([experiment_id], key_condition, max_results=1)
             run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, tracked_run, experiment_id)
-        _write_entry(
-            info.folder,
-            replace(tracked_run, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False),
-        )
+        tracked_run = replace(tracked_run, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
+        _write_entry(info.folder, tracked_run)
         update_mlflow_run(mlflow_client, info, run)
         return str(run.info.run_id)
 

@@ -71,11 +71,8 @@ def list_params(info: RunInfo) -> dict[str, str]:
     Args:
         info: metadata of the run.
     """
-    options = {
-        k: v
-        for k, v in flatten_config(info.config)
-        if find_role(k).is_tracked and not isinstance(v, Mapping) and not str(v).startswith(PACKAGE_PREFIX)
-    }
+    tracked_options = ((k, v) for k, v in flatten_config(info.config) if find_role(k).is_tracked)
+    options = {k: v for k, v in tracked_options if v != {} and not str(v).startswith(PACKAGE_PREFIX)}
     parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {k[:MAX_KEY_LENGTH]: spell_value(v)[:MAX_PARAM_LENGTH] for k, v in parameter_values.items()}
 

@@ -195,10 +195,8 @@ def _read_folder(run_folder: Path) -> Run:
     info, run_history = metadata.load_info(run_folder), history.read_history(run_folder)
     status_fields = folder.read_status(run_folder)
     run_status = str(status_fields.get("status", "running"))
-    end_tags = {
-        ROUNDS_DONE: str(run_history.steps[-1] if run_history.steps else 0),
-        ENDED_BY: ", ".join(status_fields.get("ended_by", [])),
-    }
+    rounds_done = run_history.steps[-1] if run_history.steps else 0
+    end_tags = {ROUNDS_DONE: str(rounds_done), ENDED_BY: ", ".join(status_fields.get("ended_by", []))}
     return Run(
         id=run_folder.name,
         name=info.name,

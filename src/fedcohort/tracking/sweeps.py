@@ -63,12 +63,8 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
             with limit_time(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
-            log.warning(
-                "MLflow at %s cannot record that %s belongs to this sweep, too (%s)",
-                tracked_run.tracking_uri,
-                info.name,
-                server.root_cause(error),
-            )
+            record_text = f"record that {info.name} belongs to this sweep, too ({server.root_cause(error)})"
+            log.warning("MLflow at %s cannot %s", tracked_run.tracking_uri, record_text)
 
 
 def list_compare_options(sweep_id: str, swept_runs: Sequence[SweptRun]) -> dict[str, str]:
