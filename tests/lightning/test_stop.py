@@ -89,7 +89,7 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 
 MOMENTS = [
     (claim, "_make_run_folder", INT),  # the folder exists, and nothing refers to it yet
-    (trainer, "make_trainer", TERM),
+    (trainer, "train", TERM),
     (CollectReports, "start", INT),
     (CollectReports, "observe", TERM),  # step 0
 ]

@@ -17,7 +17,7 @@ from lightning.fabric.utilities import distributed
 from fedcohort.errors import FedcohortError
 from fedcohort.host import cores
 from fedcohort.host.orphan import end_when_forking_thread_ends
-from fedcohort.host.processes import count_training_processes
+from fedcohort.host.processes import read_process_options
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.objective import gce
 from fedcohort.process_ranks import order_for_training, positions_of_rank
@@ -131,5 +131,7 @@ def test_a_rank_names_the_component_whose_code_fails(tmp_path: Path, monkeypatch
 
 
 def test_auto_is_a_process_per_core() -> None:
-    assert count_training_processes("cpu", "auto") == cores.count_available_cores() <= len(os.sched_getaffinity(0))
-    assert count_training_processes("cpu", 3) == 3
+    options = {"accelerator": "cpu", "devices": "auto", "num_nodes": 1}
+    n_processes = read_process_options({"trainer": options})["devices"]
+    assert n_processes == cores.count_available_cores() <= len(os.sched_getaffinity(0))
+    assert read_process_options({"trainer": {**options, "devices": 3}}) == {**options, "devices": 3}

@@ -33,7 +33,6 @@ def log_to_terminal() -> logging.Handler:
         if isinstance(log_handler, _TerminalHandler):
             return log_handler
     terminal_handler = _TerminalHandler()
-    terminal_handler.setFormatter(logging.Formatter("%(message)s"))
     log.addHandler(terminal_handler)
     return terminal_handler
 

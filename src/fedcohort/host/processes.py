@@ -1,6 +1,8 @@
 """The number of training processes, and checks of whether they can be started; without Lightning's slow import."""
 
 import os
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 
@@ -11,16 +13,16 @@ from fedcohort.ranges import range_error
 CLUSTER_VARIABLES = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
 
 
-def count_training_processes(accelerator: str, devices: int | str) -> int:
-    """Return the number of training processes on this machine.
+def read_process_options(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the accelerator, the number of processes per machine (`devices`), and the number of machines, by name.
 
-    Args:
-        accelerator: "cpu" or "gpu".
-        devices: number of processes, or "auto" for one per available core or GPU.
+    `config` is a composed config; its node `trainer` has these options. Its `devices` may be "auto", which stands for
+    one process per available core or GPU.
     """
-    if devices != "auto":
-        return int(devices)
-    return cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
+    accelerator, devices, num_nodes = (config["trainer"][k] for k in ("accelerator", "devices", "num_nodes"))
+    if devices == "auto":
+        devices = cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
+    return {"accelerator": accelerator, "devices": devices, "num_nodes": num_nodes}
 
 
 def make_gpu_results_repeatable(accelerator: str, precision: str) -> None:

@@ -74,17 +74,16 @@ def start_fork_server(n_threads: int) -> None:
     """
     if not HAS_FORK_SERVER:
         return
-    previous_values = {v: os.environ.get(v) for v in THREAD_VARIABLES}
-    os.environ.update({v: previous_values[v] or str(n_threads) for v in THREAD_VARIABLES})
+    unset_variables = [v for v in THREAD_VARIABLES if not os.environ.get(v)]
+    os.environ.update(dict.fromkeys(unset_variables, str(n_threads)))
     sys.warnoptions.append(SEMAPHORE_WARNING_FILTER)
     try:
         forkserver.set_forkserver_preload(list(PRELOADS))
         forkserver.ensure_running()
     finally:
         sys.warnoptions.remove(SEMAPHORE_WARNING_FILTER)
-        for v, value in previous_values.items():
-            if value is None:
-                del os.environ[v]
+        for v in unset_variables:
+            os.environ.pop(v)
 
 
 def run_in_workers(

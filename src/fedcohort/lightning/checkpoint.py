@@ -173,27 +173,11 @@ def rename_checkpoint(partial_path: Path, checkpoint_path: Path) -> None:
 def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     """Return the content of the checkpoint `path` after checking its digest, format and config.
 
+    It holds tensors and plain data only, as other objects could run code when loaded.
+
     Raises:
         DamagedCheckpoint: the file differs from what was written; `find_resume_point` adds the cure to the message.
         CheckpointError: the file has another format, or is of a config with another hash than `config_hash`.
-    """
-    checkpoint = _read_checkpoint(path)
-    metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if metadata.get("format") != CHECKPOINT_FORMAT:
-        raise CheckpointError(_describe_other_format(path, metadata))
-    saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
-    if saved_hash != config_hash:
-        raise CheckpointError(
-            f"{path} is of a run with other options (hash {saved_hash}, not {config_hash}): type the options of that "
-            "run, or start a new run with resume=false"
-        )
-    return checkpoint
-
-
-def _read_checkpoint(path: Path) -> dict[str, Any]:
-    """Return the content of `path`, tensors and plain data only, as other objects could run code when loaded.
-
-    Raises `DamagedCheckpoint` if the file differs from what was written.
     """
     try:
         has_valid_digest = has_intact_digest(path)
@@ -204,6 +188,14 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
     if not has_valid_digest and metadata.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content has changed; restore it")
+    if metadata.get("format") != CHECKPOINT_FORMAT:
+        raise CheckpointError(_describe_other_format(path, metadata))
+    saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
+    if saved_hash != config_hash:
+        raise CheckpointError(
+            f"{path} is of a run with other options (hash {saved_hash}, not {config_hash}): type the options of that "
+            "run, or start a new run with resume=false"
+        )
     return checkpoint
 
 

@@ -8,52 +8,57 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
+from torch import nn
 from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedException
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
+from fedcohort.host.interrupt import RunPhase, interrupts
+from fedcohort.host.processes import read_process_options
 from fedcohort.lightning.checkpoint import FinalWeightsWriter, RoundCheckpoint
 from fedcohort.lightning.compat import find_rank_message, is_callback_module
+from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
+from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import EndOfRound, GracefulStop
 from fedcohort.lightning.strategy import make_strategy
 from fedcohort.lightning.tasks import cluster_environment
 
 
-def make_trainer(
+def train(
     config: Mapping[str, Any],
     run_path: Path,
     loop: FederatedLoop,
+    network: nn.Module,
     callbacks: Sequence[pl.Callback],
-    process_options: Mapping[str, Any],
     run_origin: Mapping[str, Any],
-    *,
-    is_new_run: bool,
-) -> pl.Trainer:
-    """Return Lightning's `Trainer` of a run.
+    rounds_done: int,
+) -> None:
+    """Train `network` up to the last round by Lightning's `Trainer.fit`.
 
     Args:
         config: the composed config.
         run_path: the run's folder.
         loop: the callback that runs the rounds.
+        network: the network to train.
         callbacks: the user's callbacks of Lightning.
-        process_options: accelerator, devices and num_nodes.
         run_origin: versions and commit of this process (`record.provenance`).
-        is_new_run: whether no round is done, so that the untrained model is evaluated.
+        rounds_done: rounds of the checkpoint from which the run resumes; 0 for a new run.
 
     Raises:
         IncompatibleConfig: two callbacks conflict.
     """
+    process_options = read_process_options(config)
     checkpoint_callback = RoundCheckpoint(run_path, config["checkpoint"], loop, run_origin)
     # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
     cluster = LightningEnvironment() if process_options["num_nodes"] == 1 else cluster_environment()
     try:
-        return pl.Trainer(
+        trainer = pl.Trainer(
             strategy=make_strategy(**process_options),
             **process_options,
             plugins=cluster,
             max_epochs=config["rounds"],
             check_val_every_n_epoch=config["eval"]["every"],
-            num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
+            num_sanity_val_steps=0 if rounds_done else -1,  # evaluates w_0, for step 0
             callbacks=[
                 *(GracefulStop(), FinalWeightsWriter(run_path), loop, *callbacks),
                 *(EndOfRound(loop.decide_end), checkpoint_callback),
@@ -66,6 +71,13 @@ def make_trainer(
         )
     except RuntimeError as error:  # two callbacks with the same key of their state
         raise _explain_rejection(error) from error
+    interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
+    trainer.fit(
+        ClientModule(network, is_monitored=bool(callbacks)),
+        datamodule=CohortDataModule(loop.federation, config["engine"]["slices"]),
+        ckpt_path=checkpoint_callback.path if rounds_done else None,
+        weights_only=True,
+    )
 
 
 def is_process_death(error: BaseException) -> bool:

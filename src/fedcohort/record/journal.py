@@ -21,7 +21,6 @@ from fedcohort.record import client_files, client_table, digest, metadata, prese
 from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, JournalLine, read_journal_lines, read_undamaged_lines
 from fedcohort.record.logged_draws import encode_draws
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.round.client_facts import ClientFacts
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -205,12 +204,7 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
 
 def _encode_available(report: RoundReport) -> str | None:
     """Return the clients that are available in the round of `report` as text; None if the report lacks them."""
-    client_facts = report.clients
-    if "available" not in client_facts:
-        return None
-    if not isinstance(client_facts, ClientFacts):
-        client_facts = ClientFacts.from_columns({"available": client_facts["available"]})
-    return presence.encode_available(client_facts.ids_by_flag["available"], client_facts.n_clients)
+    return presence.encode_available(report.clients["available"]) if "available" in report.clients else None
 
 
 def _check_all_rounds(folder: Path, rounds_done: int, journal_steps: Collection[int]) -> None:

@@ -44,17 +44,15 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
         create_manifest: whether to write a manifest if there is none.
     """
     entries = _read_manifest(folder)
-    if entries is None and not create_manifest:
-        for name, file_content in contents.items():
-            write_atomically(folder / name, file_content)
-        return
+    has_manifest, entries = entries is not None or create_manifest, entries or {}
     new_entries = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
-    previous_entries = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
-    entries = entries or {}
-    _write_manifest(folder, {**entries, **{name: [previous_entries[name], new_entries[name]] for name in contents}})
+    if has_manifest:
+        previous = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
+        _write_manifest(folder, {**entries, **{name: [previous[name], new_entries[name]] for name in contents}})
     for name, file_content in contents.items():
         write_atomically(folder / name, file_content)
-    _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
+    if has_manifest:
+        _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
 def check_file(file_path: Path) -> None:

@@ -11,21 +11,14 @@ import zlib
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.types import Ids
 
-
-def encode_available(available_ids: Ids, n_clients: int) -> str:
+def encode_available(is_available: Bool[np.ndarray, "clients"]) -> str:
     """Return a short text that says which clients are available, one compressed bit for each client.
 
-    Args:
-        available_ids: ids of the available clients, int64.
-        n_clients: number of all clients.
+    `is_available` says of each client whether it is available, [n_clients].
     """
-    if len(available_ids) == n_clients:
-        return f"{n_clients}:"
-    is_unavailable = np.ones(n_clients, dtype=bool)
-    is_unavailable[available_ids] = False
-    return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_unavailable).tobytes())).decode()}"
+    bits = b"" if is_available.all() else zlib.compress(np.packbits(~is_available).tobytes())
+    return f"{len(is_available)}:{base64.b64encode(bits).decode()}"
 
 
 def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:

@@ -13,7 +13,6 @@ from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
 from fedcohort.round.guard import format_name, prefix_errors_with_method
-from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_hardware_notices(**count_processes(config)),
+        *processes.list_hardware_notices(**processes.read_process_options(config)),
         *notices.list_evaluation_notices(config),
     ):
         log.warning("%s", notice)

@@ -64,20 +64,8 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
     facts = Facts(run_components, composition.config)
     requirements.check_requirements(composition.choices, facts)
     requirements.check_clock_budgets(composition.choices, facts)
-    processes.check_process_counts(**count_processes(composition.config))
+    processes.check_process_counts(**processes.read_process_options(composition.config))
     return run_components
-
-
-def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the accelerator, the number of processes per machine (`devices`), and the number of machines, by name.
-
-    `config` is a composed config; its node `trainer` has the options for processes.
-    """
-    from fedcohort.host.processes import count_training_processes
-
-    trainer_node = config["trainer"]
-    devices = count_training_processes(trainer_node["accelerator"], trainer_node["devices"])
-    return {"accelerator": trainer_node["accelerator"], "devices": devices, "num_nodes": trainer_node["num_nodes"]}
 
 
 def check_options(composition: Composition) -> None:

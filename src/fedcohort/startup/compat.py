@@ -53,9 +53,8 @@ def register_plugin(plugin_name: str, plugin_class: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[plugin_name] = plugin_class
     except AttributeError as error:
-        raise LibraryMismatch(
-            "hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION
-        ) from error
+        missing_part = "Plugins.class_name_to_class"
+        raise LibraryMismatch("hydra-core", missing_part, "knows our plugins", HYDRA_VERSION) from error
 
 
 def speed_up_group_listing() -> None:

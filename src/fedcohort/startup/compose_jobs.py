@@ -49,12 +49,12 @@ def _draft_config(overrides: tuple[str, ...], config_dir: Path, hydra_options: t
     parsed_overrides = {t: _parse_override(t) for t in overrides}
     option_overrides = {t: o for t, o in parsed_overrides.items() if _sets_one_option(o, config_dir)}
     choice_overrides = {t: o for t, o in parsed_overrides.items() if t not in option_overrides}
-    own_choices = {t: o for t, o in choice_overrides.items() if _is_self_contained_choice(o, config_dir)}
-    replaced_groups = {override.key_or_group: str(override.value()) for override in own_choices.values()}
-    composed_overrides = [t for t in choice_overrides if t not in own_choices]
+    component_choices = {t: o for t, o in choice_overrides.items() if _is_self_contained_choice(o, config_dir)}
+    replaced_groups = {override.key_or_group: str(override.value()) for override in component_choices.values()}
+    composed_overrides = [t for t in choice_overrides if t not in component_choices]
     if any(_may_change_groups(parsed_overrides[t], replaced_groups, config_dir) for t in composed_overrides):
         replaced_groups, composed_overrides = {}, list(choice_overrides)
-    cfg, choices = _copy_config_draft((*hydra_options, *composed_overrides), config_dir)
+    cfg, choices = pickle.loads(_compose_pickled((*hydra_options, *composed_overrides), config_dir))
     for group, group_choice in replaced_groups.items():
         # Options of the node that do not belong to the choice
         run_options = {k: cfg[group][k] for k in options.list_node_options(group)}
@@ -65,17 +65,12 @@ def _draft_config(overrides: tuple[str, ...], config_dir: Path, hydra_options: t
         config_node = OmegaConf.select(cfg, node_path) if node_path else cfg
         if (isinstance(config_node, DictConfig) and option_name in config_node) == override.is_add():
             # Hydra composes it, or raises its error
-            return _copy_config_draft((*hydra_options, *overrides), config_dir)
+            return pickle.loads(_compose_pickled((*hydra_options, *overrides), config_dir))  # type: ignore[no-any-return]
         OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
     return cfg, choices
 
 
 _draft_shared_config = lru_cache(maxsize=1000)(_draft_config)
-
-
-def _copy_config_draft(overrides: tuple[str, ...], config_dir: Path) -> ConfigDraft:
-    config_draft: ConfigDraft = pickle.loads(_compose_pickled(overrides, config_dir))
-    return config_draft
 
 
 @cache

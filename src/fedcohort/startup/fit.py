@@ -14,16 +14,13 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
-from fedcohort.host.processes import make_gpu_results_repeatable
+from fedcohort.host.processes import make_gpu_results_repeatable, read_process_options
 from fedcohort.lightning import trainer
-from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
-from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.tasks import ProgramTasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.guard import find_faulty_component, map_modules_to_options
-from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composition, format_config
 from fedcohort.startup.observers import RunObservers
 from fedcohort.startup.restart import ResumePoint, find_resume_point
@@ -59,8 +56,8 @@ def fit(
     """
     messages.silence_lightning()
     config = composition.config
-    processes = count_processes(config)
-    identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
+    process_options = {f"trainer.{k}": v for k, v in read_process_options(config).items()}
+    identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **process_options}
     start_record = provenance.describe_start(config, identity, loop.federation.checksum)
     recorded_start = program_tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
     if recorded_start is None:
@@ -80,16 +77,7 @@ def fit(
         if not is_new_run:
             resume_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
             log.info("resuming %s %s", run_path, resume_text)
-        lightning_trainer = trainer.make_trainer(
-            config, run_path, loop, run_observers.callbacks, processes, start_record, is_new_run=not rounds_done
-        )
-        interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
-        lightning_trainer.fit(
-            ClientModule(network, is_monitored=bool(run_observers.callbacks)),
-            datamodule=CohortDataModule(loop.federation, config["engine"]["slices"]),
-            ckpt_path=run_path / folder.LAST_CKPT if rounds_done else None,
-            weights_only=True,
-        )
+        trainer.train(config, run_path, loop, network, run_observers.callbacks, start_record, rounds_done)
         if run_folder is not None:
             manifest.write_manifest(run_path, folder.MANIFEST_FILES)
     return run_path

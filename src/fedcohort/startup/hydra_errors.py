@@ -56,7 +56,7 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
         syntax_advice = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
         return f"can't read {error.override!r}: {syntax_advice}"
     if isinstance(error, MissingConfigException):
-        return _explain_missing_yaml(error, error_text, arguments, configs)
+        return _explain_missing_yaml(error, arguments, configs) or error_text
     if isinstance(error, HydraException):
         return _explain_hydra_error(error, error_text, configs)
     is_flag_error = isinstance(error, ValueError) and "flag can only be used" in error_text  # --resolve without --cfg
@@ -117,20 +117,17 @@ def make_unknown_choice_message(configs: Path, group_key: str, choice: str, choi
     return f"{error}. There is {' and '.join(other_choices)}" if other_choices else str(error)
 
 
-def _explain_missing_yaml(
-    error: MissingConfigException, error_text: str, arguments: Sequence[str], configs: Path
-) -> str:
-    """Return the message for a choice without a yaml, which was typed or is named in another yaml.
+def _explain_missing_yaml(error: MissingConfigException, arguments: Sequence[str], configs: Path) -> str | None:
+    """Return the message for a choice without a yaml, which was typed or is named in another yaml; None if unclear.
 
     Args:
         error: Hydra's error.
-        error_text: text of the error in one line.
         arguments: the command line.
         configs: folder of the config groups.
     """
     message_match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
     if message_match is None:
-        return error_text
+        return None
     yaml_name, group, choice = message_match.groups()
     group_key = next((a.rpartition("=")[0] for a in arguments if a.startswith(f"{group}@")), group)
     error_message = make_unknown_choice_message(configs, group_key, choice, error.options or ())

@@ -135,11 +135,10 @@ def make_unknown_option_error(node_name: str, bad_option: str, valid_options: Co
         valid_options: the valid options.
     """
     hint_text = ranges.did_you_mean(bad_option, valid_options)
-    if node_name:
-        return OptionError(
-            f"{node_name} has no option {bad_option!r}; {describe_valid_options(valid_options)}{hint_text}"
-        )
-    return OptionError(f"there is no option {bad_option!r}; there are {', '.join(sorted(valid_options))}{hint_text}")
+    owner_text, options_text = f"{node_name} has", describe_valid_options(valid_options)
+    if not node_name:
+        owner_text, options_text = "there is", f"there are {', '.join(sorted(valid_options))}"
+    return OptionError(f"{owner_text} no option {bad_option!r}; {options_text}{hint_text}")
 
 
 @cache

@@ -109,12 +109,7 @@ def expected_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -> Iterator[None]:
-    """Raise an error of MLflow in the `with` block as `TrackingError`.
-
-    Args:
-        problem_text: what can't be done, with which the message begins.
-        remedy_text: what the user can do.
-    """
+    """Raise errors of MLflow in the `with` block as `TrackingError`, with the problem and the remedy in its message."""
     try:
         yield
     except expected_errors() as error:
@@ -147,11 +142,10 @@ def connect(location: ServerPlace) -> "MlflowClient":
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
     with lock_database(location):
-        if location.database is not None:
-            if location.database.exists():
-                _try_to_open_database(location.database)
-            else:
-                _make_database_tables(location.database)
+        if location.database is not None and location.database.exists():
+            _try_to_open_database(location.database)
+        elif location.database is not None:
+            _make_database_tables(location.database)
         return MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
 
 
