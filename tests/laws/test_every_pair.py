@@ -24,7 +24,15 @@ from run_harness import FinishedRun, collecting_overrides, compose_overrides, ru
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
-    *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=120"),
+    *(
+        "clients=6",
+        "cohort=3",
+        "rounds=2",
+        "client.epochs=1",
+        "eval.every=2",
+        "eval.clients_every=0",
+        "split.limit=120",
+    ),
     *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every_s=3600"),
 )
 LIGHT = {  # reduced work for two rounds
