@@ -98,12 +98,21 @@ def average(values: Iterable[float]) -> float:
     return float(np.mean(list(values)))
 
 
+def half_width(values: Iterable[float]) -> float:
+    """Return half the width of the 95 % t interval of the mean."""
+    x = np.array(list(values))
+    return float(stats.t.ppf(0.975, len(x) - 1) * x.std(ddof=1) / math.sqrt(len(x)))
+
+
+def format_mean(values: Iterable[float]) -> str:
+    """Return the mean with its sign and one decimal, and no -0.0."""
+    return f"{round(float(np.mean(list(values))), 1) + 0.0:+.1f}"
+
+
 def format_interval(values: Iterable[float]) -> str:
     """Return the mean with its 95 % t interval, as in `+4.0 [3.4, 4.6]`."""
     x = np.array(list(values))
-    half = float(stats.t.ppf(0.975, len(x) - 1)) * x.std(ddof=1) / math.sqrt(len(x))
-    mean = round(float(x.mean()), 1) + 0.0  # no -0.0
-    return f"{mean:+.1f} [{x.mean() - half:.1f}, {x.mean() + half:.1f}]"
+    return f"{format_mean(x)} [{x.mean() - half_width(x):.1f}, {x.mean() + half_width(x):.1f}]"
 
 
 def t_test_p(values: Iterable[float]) -> float:
