@@ -56,16 +56,13 @@ class ConfigDigests:
 
     def find_digest(self, overrides: Sequence[str]) -> str:
         """Return the digest of `overrides` and of the yaml files that their composition can read, 12 hex digits."""
-        yaml_stems = self._list_yaml_stems(overrides)
+        yaml_stems = find_words_in_text(" ".join(overrides)).intersection(self._files)
         if yaml_stems not in self._digests:
             yaml_digest = hashlib.blake2b(digest_size=8)
             for path, yaml_content in self._find_reachable_files(yaml_stems).items():
                 yaml_digest.update(f"{path}\0{yaml_content}\0".encode())
             self._digests[yaml_stems] = yaml_digest.hexdigest()
         return hashlib.blake2b("\0".join([*overrides, self._digests[yaml_stems]]).encode(), digest_size=6).hexdigest()
-
-    def _list_yaml_stems(self, overrides: Sequence[str]) -> frozenset[str]:
-        return find_words_in_text(" ".join(overrides)).intersection(self._files)
 
     def _find_reachable_files(self, yaml_stems: frozenset[str]) -> dict[str, str]:
         """Return the content by path of the yaml files that `yaml_stems` reach.

@@ -52,7 +52,7 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         results: the study's stored results.
     """
     runs = ranking.group_runs(study, results)
-    result_values = {condition: ranking.collect_results_by_seed(rows) for condition, rows in runs.items()}
+    result_values = {cell: {seed: run["late"] for seed, run in rows.items()} for cell, rows in runs.items()}
     untested_conditions = [condition for condition in result_values if study.find_role(condition[1]) != METHOD]
     cell_results = compare_results(result_values, untested_conditions, study.comparison_options)
     p_values = adjust_p_values(study, cell_results)

@@ -6,10 +6,9 @@ from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.verdict import judge_difference, sign_of_verdict
 from fedcohort.study.definition import Study
-from fedcohort.study.method_ranks import Ranks
 from fedcohort.study.number_formats import SIGN_MARKS, Format, format_rank
 from fedcohort.study.page_tables import make_table
-from fedcohort.study.verdict import Verdict
+from fedcohort.study.verdict import Ranks, Verdict
 
 
 def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: Format) -> dict[str, object]:

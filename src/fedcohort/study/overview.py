@@ -7,7 +7,8 @@ lines and from `tables/numbers.csv`, so that no study is judged again.
 import math
 from pathlib import Path
 from statistics import mode
-from typing import TYPE_CHECKING
+
+import pandas as pd
 
 from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
@@ -18,21 +19,11 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.number_formats import Format, join_first_texts
-from fedcohort.study.page_data import (
-    BETTER_KIND,
-    NO_GAIN_KIND,
-    SETTING_KINDS,
-    UNCLEAR_KIND,
-    UNUSED_GAIN_KIND,
-    classify_setting,
-)
+from fedcohort.study.page_data import BETTER_KIND, SETTING_KINDS, SHOWN_KINDS, classify_setting
 from fedcohort.study.page_tables import MAX_NAMED_METHODS, format_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, describe_faster_methods
 from fedcohort.study.verdict import MethodVerdict, Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 OVERVIEW_FILE, NUMBERS_FILE, PAGE_FILE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 SIGNIFICANCE_LEVEL = 0.05  # of the one correction over all studies
@@ -52,8 +43,6 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
         speeds: speed-ups by cost, and by setting and method.
         metric_format: format of differences.
     """
-    import pandas as pd
-
     federations = list_federations(study, results)
     rows = []
     for setting_name, setting in verdict.settings.items():
@@ -103,8 +92,6 @@ def write_overview_page(studies_folder: Path) -> Path:
 
 def render_page(studies: Path) -> str:
     """Return the page over the studies in the folder `studies`, as Markdown."""
-    import pandas as pd
-
     study_folders = sorted(study_file.parent for study_file in studies.glob(f"*/{STUDY_FILE}"))
     rows_by_study = {folder.name: _read_overview_csv(folder / OVERVIEW_FILE) for folder in study_folders}
     title_by_study = {folder.name: _read_title(folder) for folder in study_folders if rows_by_study[folder.name].empty}
@@ -122,10 +109,9 @@ def render_page(studies: Path) -> str:
         is_sure=rows["is_sure"].astype(bool),
     )
     sorted_rows = rows.sort_values("size", ascending=False, kind="stable")
-    setting_kinds = (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND)
     return render(
         "studies.md.j2",
-        by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in setting_kinds},
+        by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in SHOWN_KINDS},
         counts=_count_settings_by_kind(rows),
         tests=len(significance_tests),
         settings=len(rows),
@@ -134,13 +120,11 @@ def render_page(studies: Path) -> str:
     )
 
 
-def _read_overview_csv(csv_file: Path) -> "pd.DataFrame":
+def _read_overview_csv(csv_file: Path) -> pd.DataFrame:
     """Return the overview table in `csv_file`, with texts in all columns.
 
     The table has no rows if the file is missing, or if a version with other columns wrote it.
     """
-    import pandas as pd
-
     rows = pd.read_csv(csv_file, dtype=str, keep_default_na=False) if csv_file.exists() else pd.DataFrame()
     return rows if set(OVERVIEW_COLUMNS) <= set(rows) else pd.DataFrame(columns=[*OVERVIEW_COLUMNS, "study"], dtype=str)
 
@@ -153,15 +137,13 @@ def _read_title(study_folder: Path) -> str:
         return f"its {STUDY_FILE} can't be read"
 
 
-def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
+def _adjust_p_over_studies(studies: Path, names: list[str]) -> pd.DataFrame:
     """Return all tests of methods in settings, one row each, with p-values corrected together by Holm, column `p`.
 
     Args:
         studies: folder of all studies.
         names: names of the studies that have a page.
     """
-    import pandas as pd
-
     test_columns = ["study", "cell", "role", "diff_p", "sign"]
     numbers_frames = [pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in names]
     numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
@@ -170,7 +152,7 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     return significance_tests.assign(p=adjust_p_by_holm(significance_tests["diff_p"].astype(float).tolist()))
 
 
-def _count_settings_by_kind(rows: "pd.DataFrame") -> dict[str, int]:
+def _count_settings_by_kind(rows: pd.DataFrame) -> dict[str, int]:
     """Count the settings of each outcome; of several settings with the same federation only the largest counts.
 
     The largest setting has the most seeds; among equals it has the most tests, then the most cautious outcome.

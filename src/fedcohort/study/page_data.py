@@ -23,6 +23,7 @@ from fedcohort.study.verdict import SettingVerdict, Verdict
 # Kinds of settings. BETTER: a method is better. UNUSED_GAIN_KIND: an oracle is better, but no method.
 # NO_GAIN_KIND: no interval of an oracle reaches above `win.worth`. UNCLEAR: none of these.
 BETTER_KIND, UNUSED_GAIN_KIND, NO_GAIN_KIND, UNCLEAR_KIND = SETTING_KINDS = ("won", "unused", "nothing", "open")
+SHOWN_KINDS = (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND)  # in the order of pages
 
 
 def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_cost: Speeds) -> dict[str, Any]:
@@ -50,9 +51,7 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_
     kind_counts = Counter(setting_kind for setting_kind, _ in settings)
     budgets = dict.fromkeys(run["budget"] for (_, method, _), run in results.done_runs() if method == study.baseline)
     return {
-        "settings": sorted(
-            settings, key=lambda pair: (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND).index(pair[0])
-        ),
+        "settings": sorted(settings, key=lambda pair: SHOWN_KINDS.index(pair[0])),
         "counts": {setting_kind: kind_counts[setting_kind] for setting_kind in SETTING_KINDS},
         "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),

@@ -16,14 +16,13 @@ from fedcohort.report.render import render
 from fedcohort.report.table import Table
 from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.judge import judge_settings
-from fedcohort.study.method_ranks import OverallResult
 from fedcohort.study.number_formats import COST_NAMES, choose_format, find_cost_ratios
 from fedcohort.study.overall_table import make_overall_row
 from fedcohort.study.page_tables import make_table
 from fedcohort.study.protocol_file import IDENTITY_COLUMNS, ProtocolFile
 from fedcohort.study.ranking import collect_ranked_results, rank_and_compare
 from fedcohort.study.results import Results
-from fedcohort.study.verdict import TARGET_COSTS, MethodVerdict
+from fedcohort.study.verdict import TARGET_COSTS, MethodVerdict, OverallResult
 
 ALL_CELLS = {"mean difference": "over these settings", "worst": "worst tenth (worst setting)"}
 ALL_CELLS |= {"better in": "better in", "worse in": "worse in"}  # heading in a study's table of methods

@@ -21,9 +21,9 @@ import numpy as np
 from fedcohort.results import overall
 from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
-from fedcohort.study.method_ranks import OverallResult, Ranks
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
+from fedcohort.study.verdict import OverallResult, Ranks
 
 RANKED_ROLES = (METHOD, BASELINE)
 RowsByMethod = Mapping[str, Mapping[int, Row]]  # of a setting, by method and seed
@@ -51,11 +51,6 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
     return {condition: runs[condition] for condition in sorted(runs, key=sort_key)}
 
 
-def collect_results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
-    """Return the results of the runs of one condition by seed; `runs` are rows by seed."""
-    return {seed: run["late"] for seed, run in runs.items()}
-
-
 def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
     """Return the results of the methods and the baseline of `study` by setting, method and seed.
 
@@ -64,7 +59,7 @@ def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
     result_values: dict[str, dict[str, dict[int, float]]] = {}
     for (setting, method), runs in group_runs(study, results).items():
         if study.find_role(method) in RANKED_ROLES:
-            result_values.setdefault(setting, {})[method] = collect_results_by_seed(runs)
+            result_values.setdefault(setting, {})[method] = {seed: run["late"] for seed, run in runs.items()}
     return result_values
 
 

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
@@ -24,9 +24,6 @@ from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
 from fedcohort.study.verdict import Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 MAP_FIGURE, RANKS_FILE, TABLES_FOLDER = "map.png", "ranks.png", "tables"
 PAGE_FILES = ("report.html", "README.md")
@@ -164,8 +161,6 @@ def _find_method_group(study: Study, method: str) -> str:
 
 
 def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:
-    import pandas as pd
-
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
@@ -182,7 +177,7 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
 
 def make_numbers_frame(
     study: Study, verdict: Verdict, metric_by_setting: Mapping[str, str] | None = None
-) -> "pd.DataFrame":
+) -> pd.DataFrame:
     """Return all numbers in the metric's own unit, a row per setting and method; infinite numbers and NaN are empty.
 
     The column `joules` is left out if no run measured energy.
@@ -192,7 +187,6 @@ def make_numbers_frame(
         verdict: the study's verdict.
         metric_by_setting: metric of each setting whose metric is not that of the study; None if there is none.
     """
-    import pandas as pd
 
     def read_field(value: object, attribute_path: str) -> object:
         for name in attribute_path.split("."):

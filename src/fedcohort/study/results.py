@@ -149,16 +149,9 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
     """
     if not result_files.has_results(folder):
         return
-    curve_frame = result_files.read_curves(folder)
-    run_keys = curve_frame[[*KEY_COLUMNS]]
-    curve_columns = [curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS]
-    start_rows = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
-    end_rows = [*start_rows[1:], len(run_keys)]
-    for run_start, run_end in zip(start_rows, end_rows, strict=False):
-        setting, selector, seed = run_keys.iloc[run_start]
-        steps, curve_values, *curve_costs = (curve_column[run_start:run_end] for curve_column in curve_columns)
-        curve = Evaluations(steps, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
-        results.curves[str(setting), str(selector), int(seed)] = curve
+    curve_frame = result_files.read_curves(folder).rename(columns={"step": "round"})
+    for (setting, selector, seed), rows in curve_frame.groupby([*KEY_COLUMNS], sort=False):
+        results.curves[setting, selector, int(seed)] = Evaluations.from_rows(rows, "value", CURVE_COSTS)
     for row in result_files.read_run_rows(folder):
         run_key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
