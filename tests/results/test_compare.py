@@ -76,7 +76,7 @@ def test_verdicts_without_a_significant_difference() -> None:
 def test_conditions_with_other_data_are_not_paired() -> None:
     runs = make_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
     assert (
-        compare_conditions(runs, Options(ACC, "random"), unpaired_cells={("", "ucb")}).results["", "ucb"].difference
+        compare_conditions(runs, Options(ACC, "random", unpaired_cells={("", "ucb")})).results["", "ucb"].difference
         is None
     )
 

@@ -49,7 +49,7 @@ def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
     frames.runs["joules"], frames.curves["joules"] = 12.0, 2.0 * frames.curves["round"]
     comparison = compare_cost(frames, Options(ACC, "a"), FIRST, "joules")
     assert comparison.results["joules"]["", "a"].median.value == 6.0
-    assert sum_costs(frames, "a")["joules"]["", "b"].mean == 12.0
+    assert sum_costs(frames, Options(ACC, "a"))["joules"]["", "b"].mean == 12.0
 
 
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
@@ -96,7 +96,8 @@ def test_an_unknown_axis_is_rejected() -> None:
 def test_costs_are_over_common_seeds() -> None:
     runs = constant_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
     runs.runs.loc[runs.runs["condition"] == "ucb", "bytes"] = 6.0
-    costs = sum_costs(runs, "random")
+    costs = sum_costs(runs, Options(ACC, "random"))
     assert set(costs) == {"virtual_s", "bytes"}, "no run logged FLOPs"
     assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].ratio) == (6.0, 3.0)
-    assert math.isnan(sum_costs(runs, "random", unpaired_cells={("", "ucb")})["bytes"]["", "ucb"].ratio)
+    options = Options(ACC, "random", unpaired_cells={("", "ucb")})
+    assert math.isnan(sum_costs(runs, options)["bytes"]["", "ucb"].ratio)

@@ -6,8 +6,22 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.run import average_over_clock, compute_run_result, fit_late_slope, late_window
+from fedcohort.results.compare import Options
+from fedcohort.results.run import (
+    Evaluations,
+    Numbers,
+    ResultKind,
+    average_over_clock,
+    fit_late_slope,
+    late_window,
+    measure_run,
+)
 from results.statistics_cases import close_to, load_case
+
+
+def compute_run_result(steps: Numbers, values: Numbers, result_kind: ResultKind = "late") -> float:
+    """Return the result of a run with these evaluations, which has no virtual clock."""
+    return measure_run(Evaluations(np.array(steps, dtype=float), np.array(values, dtype=float), {}), result_kind)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -27,7 +41,7 @@ def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     assert fit_late_slope(steps, 2 * values) == pytest.approx(2.0)
     assert math.isnan(compute_run_result(steps, np.where(steps == 55, math.nan, values)))
     with pytest.raises(OptionError, match=r"result must be one of late, last, best, got 'mean'"):
-        compute_run_result(steps, values, "mean")  # type: ignore[arg-type]
+        Options("test/acc", result="mean")  # type: ignore[arg-type]
 
 
 def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:

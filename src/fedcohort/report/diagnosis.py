@@ -23,45 +23,19 @@ PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figure
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
 THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
-UNKNOWN_ADVICE_TEXTS = {
-    "not_measured": "Nothing was measured: see below.",
-    "too_early": "The model does not tell right labels from wrong ones yet.",
-    "one_look": "A second probe is needed.",
-}
 
 
 def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROWS) -> str:
     """Return the page of `diagnosis` in Markdown, with at most `max_client_rows` rows of clients."""
-    last_valid_probe = diagnosis.valid_probes[-1] if diagnosis.valid_probes else None
-    client_rows = list_client_rates(diagnosis)
     return render(
         "diagnosis.md.j2",
-        info=diagnosis.info,
+        diagnosis=diagnosis,
         thresholds=THRESHOLDS,
-        n_clients=len(diagnosis.info.n_train),
-        rounds=diagnosis.rounds,
-        advice=diagnosis.advice,
-        sentence_unknown=UNKNOWN_ADVICE_TEXTS.get(diagnosis.noise_case, ""),
         gains=load_measured_gains().get(name_federation_kind(diagnosis), ()),
-        noise_case=diagnosis.noise_case,
-        last=diagnosis.probe_results[-1] if diagnosis.probe_results else None,
-        valid=last_valid_probe,
-        gaps=", ".join(f"{probe_result.noise.gap:.2f}" for probe_result in diagnosis.valid_probes),
-        n_noisier=0 if last_valid_probe is None else int(last_valid_probe.noise.is_noisier.sum()),
-        n_answered=0 if last_valid_probe is None else len(last_valid_probe.clients),
-        rate=diagnosis.rate_of_noisier_clients,
-        rows=client_rows[:max_client_rows],
-        hidden=max(len(client_rows) - max_client_rows, 0),
-        truth_known=bool(diagnosis.info.noise_rate.any()),
-        skew=diagnosis.skew,
-        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.n_client_classes, [0.25, 0.75]),
-        speeds=diagnosis.speeds,
-        speed_gain=diagnosis.speed_gain,
-        availability=diagnosis.availability,
+        rows=list_client_rates(diagnosis),
+        max_rows=max_client_rows,
+        quantile=np.quantile,
         near=list_near_settings(diagnosis),
-        looks=len(diagnosis.probe_results),
-        probe_bytes=diagnosis.probe_bytes,
-        passes=diagnosis.n_forward_passes,
     )
 
 

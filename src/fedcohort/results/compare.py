@@ -36,6 +36,8 @@ class Options:
         result: `late` for the mean over the last sixth of the run, or the `last` or the `best` value.
         horizon: last round whose evaluations count, 1 or more; None for the end of each run.
         rules: significance level, minimum effect, equivalence margin and number of seeds of a verdict.
+        unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell, so that
+            runs form no pairs.
     """
 
     metric: str
@@ -44,6 +46,7 @@ class Options:
     result: ResultKind = "late"
     horizon: int | None = None
     rules: Rules = field(default_factory=Rules)
+    unpaired_cells: Collection[Cell] = ()
 
     def __post_init__(self) -> None:
         ranges.choice("result", self.result, *RESULT_KINDS)
@@ -114,17 +117,15 @@ class Comparison:
         return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
 
-def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Collection[Cell] = ()) -> Comparison:
+def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
     """Compare the conditions of each setting with the baseline.
 
     Args:
         frames: finished runs, one for each setting, condition and seed, and their evaluations.
         options: metric, baseline and rules of the comparison.
-        unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell, so that
-            runs form no pairs.
     """
     runs = group_runs_by_cell(frames, options)
-    cell_results = compare_results(measure_results(runs, options), list_oracle_cells(frames), options, unpaired_cells)
+    cell_results = compare_results(measure_results(runs, options), list_oracle_cells(frames), options)
     settings = {}
     for name in dict.fromkeys(setting for setting, _ in cell_results):
         gains = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
@@ -137,10 +138,7 @@ def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Coll
 
 
 def compare_results(
-    results: Mapping[Cell, Mapping[int, float]],
-    untested_cells: Collection[Cell],
-    options: Options,
-    unpaired_cells: Collection[Cell] = (),
+    results: Mapping[Cell, Mapping[int, float]], untested_cells: Collection[Cell], options: Options
 ) -> dict[Cell, CellResult]:
     """Compare results with the baseline's: difference, p-value after Holm in the setting, and verdict, by cell.
 
@@ -150,13 +148,12 @@ def compare_results(
         results: result of each run, by cell and seed.
         untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
         options: metric, baseline and rules of the comparison.
-        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     rules = options.rules
     differences = {
         cell: paired_difference(values, baseline_values, options.sign)
         for cell, values in results.items()
-        if (baseline_values := get_baseline(results, cell, options.baseline, unpaired_cells)) is not None
+        if (baseline_values := get_baseline(results, cell, options)) is not None
     }
     p_values = correct_p_values(differences, untested_cells, rules)
     cell_results = {}
@@ -208,18 +205,17 @@ def list_oracle_cells(frames: RunFrames) -> set[Cell]:
     return set(zip(runs["setting"], runs["condition"], strict=True))
 
 
-def get_baseline(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
+def get_baseline(values: Mapping[Cell, T], cell: Cell, options: Options) -> T | None:
     """Return the baseline's value in the setting of `cell`; None without one, for its own cell, and without pairs.
 
     Args:
         values: values by cell (setting, condition).
         cell: the cell that is compared.
-        baseline: name of the baseline; None without one.
-        unpaired: cells that form no pairs with the baseline.
+        options: options of the comparison, with the baseline and the cells that form no pairs with it.
     """
-    if baseline is None or cell[1] == baseline or cell in unpaired:
+    if options.baseline is None or cell[1] == options.baseline or cell in options.unpaired_cells:
         return None
-    return values.get((cell[0], baseline))
+    return values.get((cell[0], options.baseline))
 
 
 def correct_p_values(

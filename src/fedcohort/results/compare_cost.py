@@ -74,9 +74,7 @@ class TotalCost:
     ratio: float
 
 
-def compare_cost(
-    frames: RunFrames, options: Options, target: Target, axis: str = "virtual_s", unpaired_cells: Collection[Cell] = ()
-) -> CostComparison:
+def compare_cost(frames: RunFrames, options: Options, target: Target, axis: str = "virtual_s") -> CostComparison:
     """Compare the cost to the target with the baseline's, along every axis that all runs logged.
 
     Args:
@@ -84,7 +82,6 @@ def compare_cost(
         options: metric, baseline and rules of the comparison.
         target: the value that runs have to reach.
         axis: the cost that the main verdicts compare, one of `COST_AXES`.
-        unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell.
 
     Raises:
         OptionError: an `axis` that is unknown or that a run did not log; or a target that names an unknown condition,
@@ -107,7 +104,7 @@ def compare_cost(
                     if name in axes:
                         costs[name][cell][seed] = cost
     oracle_cells = compare.list_oracle_cells(frames)
-    cost_results = {name: compare_axis_costs(costs[name], oracle_cells, options, unpaired_cells) for name in axes}
+    cost_results = {name: compare_axis_costs(costs[name], oracle_cells, options) for name in axes}
     return CostComparison(axis, targets, cost_results)
 
 
@@ -125,10 +122,7 @@ def measure_costs(run: Evaluations, target_value: float, options: Options, targe
 
 
 def compare_axis_costs(
-    costs: Mapping[Cell, Mapping[int, Cost]],
-    untested_cells: Collection[Cell],
-    options: Options,
-    unpaired_cells: Collection[Cell] = (),
+    costs: Mapping[Cell, Mapping[int, Cost]], untested_cells: Collection[Cell], options: Options
 ) -> dict[Cell, CostResult]:
     """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes, FLOPs or joules.
 
@@ -136,12 +130,11 @@ def compare_axis_costs(
         costs: cost of each run until the target, by cell (setting, condition) and seed.
         untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
         options: baseline and rules of the comparison.
-        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     speed_ups = {
         cell: target_costs.measure_speed_up(baseline_costs, cost_by_seed)
         for cell, cost_by_seed in costs.items()
-        if cost_by_seed and (baseline_costs := compare.get_baseline(costs, cell, options.baseline, unpaired_cells))
+        if cost_by_seed and (baseline_costs := compare.get_baseline(costs, cell, options))
     }
     p_values = compare.correct_p_values(speed_ups, untested_cells, options.rules)
     cost_results = {}
@@ -194,27 +187,26 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
     return target_costs.compute_baseline_target(results, target.level, start)
 
 
-def sum_costs(
-    frames: RunFrames, baseline: str | None, unpaired_cells: Collection[Cell] = ()
-) -> dict[str, dict[Cell, TotalCost]]:
+def sum_costs(frames: RunFrames, options: Options) -> dict[str, dict[Cell, TotalCost]]:
     """Return the mean cost over a cell's runs and its ratio to the baseline's, by name of the cost and by cell.
 
     A cell is (setting, condition). Costs that no run logged are left out.
 
     Args:
         frames: finished runs with their costs.
-        baseline: condition with which the others are compared, None without one.
-        unpaired_cells: cells in which a seed gives other data than in the baseline's cell; they have no ratio.
+        options: options of the comparison, with the baseline; cells that form no pairs with it have no ratio.
     """
-    runs = frames.runs.set_index(["setting", "condition"])
+    runs_by_cell = dict(iter(frames.runs.groupby(["setting", "condition"], sort=False)))
     costs: dict[str, dict[Cell, TotalCost]] = {}
-    for cost_name in (cost_name for cost_name in COST_COLUMNS if cost_name in runs and (runs[cost_name] > 0).any()):
-        cost_by_cell: dict[Cell, dict[int, float]] = {}
-        for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost_name], strict=True):
-            cost_by_cell.setdefault(cell, {})[seed] = run_cost
+    for cost_name in COST_COLUMNS:
+        if cost_name not in frames.runs or not (frames.runs[cost_name] > 0).any():
+            continue
+        cost_by_cell = {
+            cell: dict(zip(runs["seed"], runs[cost_name], strict=True)) for cell, runs in runs_by_cell.items()
+        }
         costs[cost_name] = {}
         for cell, cost_by_seed in cost_by_cell.items():
-            baseline_costs = compare.get_baseline(cost_by_cell, cell, baseline, unpaired_cells) or {}
+            baseline_costs = compare.get_baseline(cost_by_cell, cell, options) or {}
             mean_cost = float(np.mean(list(cost_by_seed.values())))
             costs[cost_name][cell] = TotalCost(mean_cost, compute_relative_cost(cost_by_seed, baseline_costs))
     return costs

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from fedcohort import ranges
-
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -31,14 +29,13 @@ EvaluationMask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
-def late_window(steps: Numbers, horizon: float | None = None) -> EvaluationMask:
+def late_window(steps: Values, horizon: float | None = None) -> EvaluationMask:
     """Return which evaluations are in the last sixth of the run, bool [evaluations]; at least the last three.
 
     Args:
         steps: rounds of the evaluations, increasing; 0 for the untrained model.
         horizon: last round that counts; None for the last evaluation.
     """
-    steps = np.asarray(steps, dtype=float)
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     is_in_horizon = is_trained & (steps <= window_end)
@@ -47,29 +44,6 @@ def late_window(steps: Numbers, horizon: float | None = None) -> EvaluationMask:
         is_in_window = np.zeros(len(steps), dtype=bool)
         is_in_window[np.flatnonzero(is_in_horizon)[-MIN_EVALUATIONS:]] = True
     return is_in_window
-
-
-def compute_run_result(
-    steps: Numbers, values: Numbers, result_kind: ResultKind = "late", horizon: float | None = None
-) -> float:
-    """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
-
-    Raises `OptionError` for an unknown `result_kind`.
-
-    Args:
-        steps: rounds of the evaluations, increasing.
-        values: the metric at these rounds.
-        result_kind: `late` for the mean over the last sixth, `last` or `best` for one value; larger values are better.
-        horizon: last round that counts; None for the last evaluation.
-    """
-    ranges.choice("result", result_kind, *RESULT_KINDS)
-    steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
-    is_in_horizon = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
-    if not is_in_horizon.any():
-        return math.nan
-    if result_kind == "late":
-        return float(values[late_window(steps, horizon)].mean())
-    return float(values[is_in_horizon][-1] if result_kind == "last" else values[is_in_horizon].max())
 
 
 @dataclass(frozen=True)
@@ -125,7 +99,12 @@ def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int
     """
     if result_kind == "late" and run.has_clock and len(run.steps):
         return average_over_clock(run.costs["virtual_s"], run.values, run.clock_s)
-    return sign * compute_run_result(run.steps, sign * run.values, result_kind, horizon)
+    values = run.values[(run.steps > 0) & (run.steps <= (math.inf if horizon is None else horizon))]
+    if not len(values):
+        return math.nan
+    if result_kind == "late":
+        return float(run.values[late_window(run.steps, horizon)].mean())
+    return float(values[-1] if result_kind == "last" else sign * (sign * values).max())
 
 
 def count_averaged_evaluations(run: Evaluations, horizon: int | None = None) -> int:
@@ -168,7 +147,7 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     return np.asarray(np.minimum(model_end_s, clock_s) - np.maximum(model_start_s, (1 - LATE_SHARE) * clock_s))
 
 
-def fit_late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:
+def fit_late_slope(steps: Values, values: Values, horizon: float | None = None) -> float:
     """Return the least-squares slope of a metric over the last sixth of a run; NaN for fewer than two evaluations.
 
     Args:
@@ -182,4 +161,4 @@ def fit_late_slope(steps: Numbers, values: Numbers, horizon: float | None = None
     window = late_window(steps, horizon)
     if window.sum() < 2:
         return math.nan
-    return float(np.polyfit(np.asarray(steps, dtype=float)[window], np.asarray(values, dtype=float)[window], 1)[0])
+    return float(np.polyfit(steps[window], values[window], 1)[0])

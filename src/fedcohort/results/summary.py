@@ -79,11 +79,8 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
 
 def _find_best(history: History, metric_name: str) -> dict[str, float] | None:
     """Return `value` and `round` of the first maximum of the metric `metric_name` in `history`; None without values."""
-    if metric_name not in history.metrics or history.metrics[metric_name].isna().all():
-        return None
-    metric_values = history.metrics[metric_name].to_numpy()
-    best_position = int(np.nanargmax(metric_values))
-    return {"value": float(metric_values[best_position]), "round": history.steps[best_position]}
+    metric_values = history.metrics.reindex(columns=[metric_name])[metric_name].dropna()
+    return {"value": float(metric_values.max()), "round": int(metric_values.idxmax())} if len(metric_values) else None
 
 
 def list_reached_shares(history: History) -> list[dict[str, Any]]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.report.comparison.difference_scale import find_linear_limit, set_scale
+from fedcohort.report.comparison import mean_curves
 from fedcohort.report.comparison.estimate_texts import name_estimate
-from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, average_curves, average_difference
+from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve
 from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
@@ -122,26 +122,26 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     table, baseline, name = answer.headline, answer.question.baseline, _name_condition(answer, answer.question.baseline)
     unit = find_metric_unit(table.options.metric)
     drawn_cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell]) and cell in curves]
-    mean_curves = {}
+    curve_by_cell = {}
     for cell in drawn_cells:
         baseline_runs = curves.get((cell[0], str(baseline)), {})
-        if len((curve := average_difference(curves[cell], baseline_runs, ROUNDS_AXIS, table.options)).x):
-            mean_curves[cell] = curve
-    if not mean_curves:
+        if len((curve := mean_curves.average_difference(curves[cell], baseline_runs, ROUNDS_AXIS, table.options)).x):
+            curve_by_cell[cell] = curve
+    if not curve_by_cell:
         return []
     title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, {name_estimate(answer)}"
-    prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in mean_curves]
-    titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, mean_curves, strict=True)]
-    n_columns = 2 if len(mean_curves) <= 4 else 4
-    linear_limit = unit.factor * find_linear_limit(mean_curves.values(), table.options.rules)
+    prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in curve_by_cell]
+    titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, curve_by_cell, strict=True)]
+    n_columns = 2 if len(curve_by_cell) <= 4 else 4
+    linear_limit = unit.factor * mean_curves.find_linear_limit(curve_by_cell.values(), table.options.rules)
     scale_text = f", logarithmic scale beyond ±{linear_limit:g} {unit.difference}" if linear_limit else ""
     figure, panels = style.make_panels(titles, title, _format_note(answer) + scale_text, columns=n_columns, height=1.0)
-    for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
+    for axes, (cell, curve) in zip(panels, curve_by_cell.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.results[cell].verdict)]
         verdict_text = _format_verdict(table.results[cell], name, has_other_options=False)
         _draw_line(axes, curve, 1.0, unit.factor, {"color": colour, "marker": marker, "label": verdict_text})
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
-    set_scale(panels, linear_limit)
+    mean_curves.set_scale(panels, linear_limit)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
     style.add_legend(figure)
     return style.save_figure(figure, folder / "differences.png", style.FILE_FORMATS)
@@ -168,7 +168,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):
             for condition in [*(name for name in conditions if name not in line_styles), *line_styles]:
-                curve = average_curves(curves.get((setting, condition), {}), axis)
+                curve = mean_curves.average_curves(curves.get((setting, condition), {}), axis)
                 if condition in line_styles:
                     _draw_line(axes, curve, factor, unit.factor, line_styles[condition])
                 elif len(curve.x):

@@ -2,10 +2,14 @@
 
 A difference is paired: for each seed, the curve minus the baseline's at the same round or cost. Curves are interpolated
 linearly between evaluations, because runs are evaluated at different costs.
+
+The vertical scale of differences is logarithmic beyond a point where a linear one would hide a point. Early rounds
+differ most, and a method may collapse: next to 50 points, a difference of one point is not visible.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float64
@@ -13,8 +17,13 @@ from jaxtyping import Float64
 from fedcohort.results.compare import Options
 from fedcohort.results.difference import run_t_test
 from fedcohort.results.run import Evaluations
+from fedcohort.results.verdict import Rules
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 ROUNDS_AXIS = "round"  # column of the curves
+LOG_SCALE_RATIO = 10.0  # of the largest difference to the one worth detecting, beyond which the scale is logarithmic
 N_CURVE_POINTS = 200  # points at which runs with different costs are compared
 PointValues = Float64[np.ndarray, "_n"]
 RunsBySeed = Mapping[int, Evaluations]
@@ -85,3 +94,22 @@ def _average(x: PointValues, seed_curves: Sequence[PointValues]) -> MeanCurve:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
             half_width = run_t_test(values_by_seed)[0]
     return MeanCurve(x, values_by_seed.mean(axis=1), half_width)
+
+
+def find_linear_limit(mean_curves: Iterable[MeanCurve], rules: Rules) -> float:
+    """Return the difference beyond which the scale of `mean_curves` is logarithmic; 0 for a linear scale.
+
+    It is the difference `rules.worth` that is worth detecting, in the metric's own unit.
+    """
+    largest = max(float(np.max(np.abs(curve.mean) + np.nan_to_num(curve.half_width))) for curve in mean_curves)
+    return rules.worth if largest > LOG_SCALE_RATIO * rules.worth else 0.0
+
+
+def set_scale(panels: "Sequence[Axes]", linear_limit: float) -> None:
+    """Make the vertical axes of `panels` logarithmic beyond plus and minus `linear_limit`; 0 leaves them linear."""
+    from matplotlib.ticker import SymmetricalLogLocator
+
+    for axes in panels if linear_limit else ():
+        axes.set_yscale("symlog", linthresh=linear_limit)
+        axes.yaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=linear_limit))
+        axes.yaxis.set_major_formatter("{x:g}")

@@ -144,9 +144,6 @@ def _collect_data(comparison: Answer) -> dict[str, Any]:
     return {
         "title": format_title(comparison),
         "answer": comparison,
-        "question": comparison.question,
-        "options": comparison.headline.options,
-        "window": comparison.headline.result_window,
         "verdicts": list_verdicts(comparison),
         "results": tables.make_result_table(comparison),
         "times": tables.make_cost_table(comparison),

@@ -107,8 +107,8 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
     tables = []
     for i, metric in enumerate(q.metrics):
         metric_sign = find_metric_sign(metric, q.better if i == 0 else "auto")
-        options = Options(metric, q.baseline, metric_sign, q.result, q.horizon, choose_rules(metric))
-        tables.append(compare_conditions(frames, options, unpaired_cells))
+        options = Options(metric, q.baseline, metric_sign, q.result, q.horizon, choose_rules(metric), unpaired_cells)
+        tables.append(compare_conditions(frames, options))
     differing_options, notes = {}, list(matching.notes)
     for cell in matching.cells if q.baseline is not None else ():
         baseline_cell = (cell[0], str(q.baseline))
@@ -124,8 +124,8 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
         matching,
         frames,
         tables,
-        costs=sum_costs(frames, q.baseline, unpaired_cells),
-        target_costs=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired_cells) if q.target else None,
+        costs=sum_costs(frames, tables[0].options),
+        target_costs=compare_cost(frames, tables[0].options, q.target, q.axis) if q.target else None,
         differing_options=differing_options,
         newest_sweep=find_newest_sweep(matching),
         notes=list(dict.fromkeys(notes)),

@@ -7,17 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from fedcohort import units
-from fedcohort.record.tags import (
-    COMMITS,
-    ENDED_BY,
-    FORCED,
-    ORACLE_TAG,
-    ROUNDS,
-    ROUNDS_DONE,
-    RUN_FOLDER,
-    SEPARATOR,
-    SWEEPS,
-)
+from fedcohort.record import tags
 from fedcohort.results.compare import Cell
 from fedcohort.roles import OptionEffect, find_role
 
@@ -62,18 +52,18 @@ class Run:
     @property
     def has_ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        n_done_rounds, n_requested = self.tags.get(ROUNDS_DONE), self.params.get(ROUNDS)
+        n_done_rounds, n_requested = self.tags.get(tags.ROUNDS_DONE), self.params.get(tags.ROUNDS)
         return n_done_rounds is not None and n_requested is not None and int(n_done_rounds) < int(n_requested)
 
     @property
     def sweep_ids(self) -> list[str]:
         """Ids of the sweeps that the run belongs to, the earliest first."""
-        return [name for name in self.tags.get(SWEEPS, "").split(SEPARATOR) if name]
+        return [name for name in self.tags.get(tags.SWEEPS, "").split(tags.SEPARATOR) if name]
 
     @property
     def reached_limits(self) -> list[str]:
         """The options of the budget that the run has reached; none if a callback ended it, or if they are not known."""
-        return [name for name in self.tags.get(ENDED_BY, "").split(SEPARATOR) if name]
+        return [name for name in self.tags.get(tags.ENDED_BY, "").split(tags.SEPARATOR) if name]
 
 
 def result_options(run: Run) -> OptionValues:
@@ -98,13 +88,13 @@ def label_run(run: Run) -> str:
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
-    folder_name = PurePath(run.tags.get(RUN_FOLDER, "")).name
+    folder_name = PurePath(run.tags.get(tags.RUN_FOLDER, "")).name
     return folder_name or f"{run.name} (MLflow's {run.id[:8]})"
 
 
 def describe_commit(run: Run) -> str:
     """Return the commit of the code of `run`; all commits if the run was resumed with other code."""
-    if "," in (commit_text := run.tags.get(COMMITS, "")):
+    if "," in (commit_text := run.tags.get(tags.COMMITS, "")):
         return commit_text.replace(", ", " then ")
     dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
     return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
@@ -203,7 +193,8 @@ def describe_matched_runs(runs_by_cell: RunsByCell, metric: str) -> list[str]:
     else:
         commit_counts = ", ".join(f"{commit_name} ({n})" for commit_name, n in runs_by_commit.items())
         notes.append(f"the runs are of several commits: {commit_counts}")
-    return notes + [f"resumed by force: {label_run(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
+    notes += [f"resumed by force: {label_run(run)} {run.tags[tags.FORCED]}" for run in runs if tags.FORCED in run.tags]
+    return notes
 
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
@@ -212,8 +203,8 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     The comparison includes them, because they are finished.
     """
     stopped_runs = [run for run in runs if not run.reached_limits]
-    stopped_texts = [f"{label_run(r)} ({r.tags[ROUNDS_DONE]} of {r.params[ROUNDS]} rounds)" for r in stopped_runs]
-    note_lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []
+    run_texts = [f"{label_run(r)} ({r.tags[tags.ROUNDS_DONE]} of {r.params[tags.ROUNDS]} rounds)" for r in stopped_runs]
+    note_lines = [f"ended early: {', '.join(run_texts)}"] if run_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.reached_limits):
         budget = ", ".join(f"{limit_name}={run.params.get(limit_name, '?')}" for limit_name in run.reached_limits)
@@ -223,7 +214,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span_text = f", the last round of each after {time_range}" if end_times else ""
-        round_counts = sorted({int(run.tags[ROUNDS_DONE]) for run in budget_runs})
+        round_counts = sorted({int(run.tags[tags.ROUNDS_DONE]) for run in budget_runs})
         rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
         runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
         note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
@@ -232,7 +223,8 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
 
 def find_oracles(runs_by_cell: RunsByCell) -> dict[Cell, str]:
     """Return the cells of oracles in `runs_by_cell`, with a text on the information that only an oracle can read."""
-    tags = {
-        cell: [run.tags.get(ORACLE_TAG) for run in run_by_seed.values()] for cell, run_by_seed in runs_by_cell.items()
+    facts_by_cell = {
+        cell: [run.tags.get(tags.ORACLE_TAG) for run in run_by_seed.values()]
+        for cell, run_by_seed in runs_by_cell.items()
     }
-    return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}
+    return {cell: fact for cell, facts in facts_by_cell.items() if (fact := next(filter(None, facts), None))}
