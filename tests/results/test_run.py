@@ -19,9 +19,12 @@ from fedcohort.results.run import (
 from results.statistics_cases import close_to, load_case
 
 
-def compute_run_result(steps: Numbers, values: Numbers, result_kind: ResultKind = "late") -> float:
+def compute_run_result(
+    steps: Numbers, values: Numbers, result_kind: ResultKind = "late", horizon: int | None = None
+) -> float:
     """Return the result of a run with these evaluations, which has no virtual clock."""
-    return measure_run(Evaluations(np.array(steps, dtype=float), np.array(values, dtype=float), {}), result_kind)
+    run = Evaluations(np.array(steps, dtype=float), np.array(values, dtype=float), {})
+    return measure_run(run, result_kind, horizon)
 
 
 @pytest.mark.parametrize("number", [1, 2])

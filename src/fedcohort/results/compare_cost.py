@@ -196,14 +196,11 @@ def sum_costs(frames: RunFrames, options: Options) -> dict[str, dict[Cell, Total
         frames: finished runs with their costs.
         options: options of the comparison, with the baseline; cells that form no pairs with it have no ratio.
     """
-    runs_by_cell = dict(iter(frames.runs.groupby(["setting", "condition"], sort=False)))
     costs: dict[str, dict[Cell, TotalCost]] = {}
-    for cost_name in COST_COLUMNS:
-        if cost_name not in frames.runs or not (frames.runs[cost_name] > 0).any():
-            continue
-        cost_by_cell = {
-            cell: dict(zip(runs["seed"], runs[cost_name], strict=True)) for cell, runs in runs_by_cell.items()
-        }
+    for cost_name in (name for name in COST_COLUMNS if name in frames.runs and (frames.runs[name] > 0).any()):
+        cost_by_cell: dict[Cell, dict[int, float]] = {}
+        for run in frames.runs.to_dict("records"):
+            cost_by_cell.setdefault((run["setting"], run["condition"]), {})[run["seed"]] = run[cost_name]
         costs[cost_name] = {}
         for cell, cost_by_seed in cost_by_cell.items():
             baseline_costs = compare.get_baseline(cost_by_cell, cell, options) or {}

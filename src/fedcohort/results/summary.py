@@ -14,8 +14,9 @@ from fedcohort.record import metadata
 from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import list_forced_starts
-from fedcohort.results.frame import EVALUATION_PREFIXES
-from fedcohort.results.target import find_crossing
+from fedcohort.results.frame import EVALUATION_PREFIXES, read_curve
+from fedcohort.results.run import Evaluations
+from fedcohort.results.target import find_costs_to_target
 from fedcohort.round.budget import BudgetUse
 
 BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
@@ -79,8 +80,8 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
 
 def _find_best(history: History, metric_name: str) -> dict[str, float] | None:
     """Return `value` and `round` of the first maximum of the metric `metric_name` in `history`; None without values."""
-    metric_values = history.metrics.reindex(columns=[metric_name])[metric_name].dropna()
-    return {"value": float(metric_values.max()), "round": int(metric_values.idxmax())} if len(metric_values) else None
+    values = history.metrics.reindex(columns=[metric_name])[metric_name].dropna()
+    return {"value": float(values.max()), "round": int(str(values.idxmax()))} if len(values) else None
 
 
 def list_reached_shares(history: History) -> list[dict[str, Any]]:
@@ -93,23 +94,18 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
         Dictionaries with the keys `share`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
         None if no virtual time passes in the run, and `bytes` is None if bytes were not logged.
     """
-    metric_frame = history.metrics
-    accuracies = metric_frame[MAIN_METRIC].to_numpy() if MAIN_METRIC in metric_frame else np.empty(0)
-    if not np.isfinite(accuracies).any() or np.nanmax(accuracies) <= 0:
+    if MAIN_METRIC not in history.measured:
         return []
-    has_clock = CLOCK_METRIC in metric_frame and bool((metric_frame[CLOCK_METRIC] > 0).any())
-    has_bytes = {DOWN_METRIC, UP_METRIC} <= set(metric_frame.columns)
+    run = Evaluations.from_rows(read_curve(history, "", [MAIN_METRIC]), MAIN_METRIC, ("round", "virtual_s", "bytes"))
+    best_accuracy = float(np.nanmax(run.values, initial=0.0))
     reached_shares = []
-    for level in ACCURACY_SHARES:
-        target_accuracy = level * float(np.nanmax(accuracies))
-        index = find_crossing(history.steps, accuracies, target_accuracy)
-        if index is None:  # the untrained model, which never counts, is the best
-            continue
-        crossing_row = metric_frame.iloc[index]
-        total_bytes = float(crossing_row[DOWN_METRIC] + crossing_row[UP_METRIC]) if has_bytes else math.nan
-        cost_by_name = {"virtual_s": float(crossing_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
-        cost_values = {cost_name: value if math.isfinite(value) else None for cost_name, value in cost_by_name.items()}
-        reached_shares.append({"share": level, "target": target_accuracy, "round": history.steps[index], **cost_values})
+    for share in ACCURACY_SHARES if best_accuracy > 0 else ():
+        costs = find_costs_to_target(run, share * best_accuracy)
+        if costs["round"].met:  # not if the untrained model, which never counts, is the best
+            share_facts = {"share": share, "target": share * best_accuracy, "round": int(costs["round"].value)}
+            share_facts["virtual_s"] = costs["virtual_s"].value if run.costs["virtual_s"].any() else None
+            share_facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.metrics else None
+            reached_shares.append(share_facts)
     return reached_shares
 
 
