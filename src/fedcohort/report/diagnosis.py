@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import yaml
@@ -15,9 +15,6 @@ from fedcohort.report.figure import style
 from fedcohort.report.render import render, render_document
 from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, Diagnosis
 from fedcohort.results.near_settings import DESCRIPTORS, describe_federation, find_near_settings, load_settings
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
@@ -128,8 +125,9 @@ def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
     }
 
 
-def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
-    """Return the figure of the clients' excess rates of wrong labels; noisier clients have a different marker."""
+def draw_noise_rates(diagnosis: Diagnosis, picture_path: Path) -> None:
+    """Draw the clients' excess rates of wrong labels; noisier clients have a different marker."""
+    picture_path.parent.mkdir(exist_ok=True)
     rows = list_client_rates(diagnosis)[::-1]
     figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
@@ -147,15 +145,14 @@ def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
     axes.set_xticks([])
     style.format_axes(axes)
     style.add_legend(figure)
-    return figure
+    style.save_figure(figure, picture_path)
 
 
 def write_diagnosis_page(run_folder: Path, diagnosis: Diagnosis) -> Path:
     """Write figure, page and numbers of `diagnosis` into the run's folder `run_folder`, and return the page."""
     page = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
-        (run_folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
-        style.save_figure(draw_noise_rates(diagnosis), run_folder / PICTURE_FILE)
+        draw_noise_rates(diagnosis, run_folder / PICTURE_FILE)
         heading = "## Classes and sizes"
         page = page.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
     write_atomically(run_folder / JSON_FILE, json.dumps(list_diagnosis_facts(diagnosis), indent=1))

@@ -177,7 +177,6 @@ def write_run_page(info: RunInfo, history: History, figures: Sequence[Path], sta
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
-        traffic=sum(summary["bytes"].get(byte_kind) or 0.0 for byte_kind in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
         files=figure_files,
         picture=Picture,

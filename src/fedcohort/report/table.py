@@ -17,7 +17,6 @@ EMPTY_CELL = "–"
 MAX_SHORT_LENGTH = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
-CellFormat = str | Callable[[Any], str]
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Table:
 
     frame: "pd.DataFrame"
     caption: str
-    formats: Mapping[str, CellFormat] = field(default_factory=dict)
+    formats: Mapping[str, str | Callable[[Any], str]] = field(default_factory=dict)
     shown_titles: Mapping[str, str] | None = None
     values: "pd.DataFrame | None" = None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
-from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames
+from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
@@ -180,7 +180,7 @@ def group_runs_by_cell(frames: RunFrames, options: Options) -> dict[Cell, dict[i
     cost_columns, curve_by_run = [name for name in COST_COLUMNS if name in curves], dict(iter(curves.groupby("run")))
     runs_by_seed: dict[Cell, dict[int, Evaluations]] = {}
     for run in frames.runs.to_dict("records"):
-        curve = Evaluations.from_rows(curve_by_run.get(run["run"], curves[:0]), options.metric, cost_columns)
+        curve = list_evaluations(curve_by_run.get(run["run"], curves[:0]), options.metric, cost_columns)
         run_by_seed = runs_by_seed.setdefault((run["setting"], run["condition"]), {})
         run_by_seed[run["seed"]] = curve.cut_at_horizon(options.horizon, run.get(CLOCK_COLUMN, math.nan))
     return {cell: dict(sorted(run_by_seed.items())) for cell, run_by_seed in runs_by_seed.items()}

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import history
+from fedcohort.results.run import Evaluations
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -91,6 +92,18 @@ def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) ->
     metric_values = journal_rows[measured_metrics].reset_index(drop=True)
     key_columns = pd.DataFrame({"run": run_id, "round": journal_rows.index.to_numpy()})
     return pd.concat([key_columns, cost_frame, metric_values], axis=1)
+
+
+def list_evaluations(rows: "pd.DataFrame", metric: str, cost_names: Iterable[str]) -> Evaluations:
+    """Return the evaluations of a run from its rows of the frame of curves.
+
+    Args:
+        rows: rows of the run, with the columns `round`, `metric` and `cost_names`.
+        metric: column of the values.
+        cost_names: columns of cumulative costs.
+    """
+    steps, values = (rows[column].to_numpy(dtype=float) for column in ("round", metric))
+    return Evaluations(steps, values, {column: rows[column].to_numpy(dtype=float) for column in cost_names})
 
 
 def read_clock_limit(budget_text: str | None) -> float:

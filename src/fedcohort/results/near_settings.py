@@ -34,7 +34,6 @@ TABLE_FILE = Path(__file__).with_suffix(".csv")
 N_NEAREST = 3
 MIN_KNOWN_SHARE = 0.5  # of the descriptors, below which a distance says nothing
 USUAL_QUANTILE = 0.75  # of the distances from each setting to the nearest one of another study
-SettingTable = Float64[np.ndarray, "_s _j"]
 
 
 def describe_federation(diagnosis: Diagnosis) -> Values:
@@ -88,7 +87,7 @@ def load_settings() -> Sequence[StudySetting]:
     ]
 
 
-def measure_distances(descriptors: Values, setting_descriptors: SettingTable) -> Values:
+def measure_distances(descriptors: Values, setting_descriptors: Float64[np.ndarray, "_s _j"]) -> Values:
     """Return the distance of a federation to each setting, [S]; infinity if fewer than half of its values are known.
 
     Args:

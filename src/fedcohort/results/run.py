@@ -9,15 +9,12 @@ evaluation shrinks differences
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float64
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
@@ -25,11 +22,10 @@ STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a 
 ResultKind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[ResultKind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
-EvaluationMask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
-def late_window(steps: Values, horizon: float | None = None) -> EvaluationMask:
+def late_window(steps: Values, horizon: float | None = None) -> Bool[np.ndarray, "evaluations"]:
     """Return which evaluations are in the last sixth of the run, bool [evaluations]; at least the last three.
 
     Args:
@@ -66,18 +62,6 @@ class Evaluations:
     def has_clock(self) -> bool:
         """Whether the run ends at a limit of virtual time instead of a number of rounds."""
         return math.isfinite(self.clock_s)
-
-    @classmethod
-    def from_rows(cls, rows: "pd.DataFrame", metric: str, cost_names: Iterable[str]) -> "Evaluations":
-        """Return the evaluations of a run from its rows of the frame of curves (`results.frame`).
-
-        Args:
-            rows: rows of the run, with the columns `round`, `metric` and `cost_names`.
-            metric: column of the values.
-            cost_names: columns of cumulative costs.
-        """
-        steps, values = (rows[column].to_numpy(dtype=float) for column in ("round", metric))
-        return cls(steps, values, {column: rows[column].to_numpy(dtype=float) for column in cost_names})
 
     def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
         """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""

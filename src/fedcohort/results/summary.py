@@ -14,8 +14,7 @@ from fedcohort.record import metadata
 from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import list_forced_starts
-from fedcohort.results.frame import EVALUATION_PREFIXES, read_curve
-from fedcohort.results.run import Evaluations
+from fedcohort.results.frame import EVALUATION_PREFIXES, list_evaluations, read_curve
 from fedcohort.results.target import find_costs_to_target
 from fedcohort.round.budget import BudgetUse
 
@@ -96,16 +95,17 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     """
     if MAIN_METRIC not in history.measured:
         return []
-    run = Evaluations.from_rows(read_curve(history, "", [MAIN_METRIC]), MAIN_METRIC, ("round", "virtual_s", "bytes"))
+    run = list_evaluations(read_curve(history, "", [MAIN_METRIC]), MAIN_METRIC, ("round", "virtual_s", "bytes"))
     best_accuracy = float(np.nanmax(run.values, initial=0.0))
     reached_shares = []
     for share in ACCURACY_SHARES if best_accuracy > 0 else ():
         costs = find_costs_to_target(run, share * best_accuracy)
         if costs["round"].met:  # not if the untrained model, which never counts, is the best
-            share_facts = {"share": share, "target": share * best_accuracy, "round": int(costs["round"].value)}
-            share_facts["virtual_s"] = costs["virtual_s"].value if run.costs["virtual_s"].any() else None
-            share_facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.metrics else None
-            reached_shares.append(share_facts)
+            facts: dict[str, Any] = {"share": share, "target": share * best_accuracy}
+            facts["round"] = int(costs["round"].value)
+            facts["virtual_s"] = costs["virtual_s"].value if run.costs["virtual_s"].any() else None
+            facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.metrics else None
+            reached_shares.append(facts)
     return reached_shares
 
 

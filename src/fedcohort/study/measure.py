@@ -12,7 +12,7 @@ from fedcohort.record import metadata, provenance
 from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
-from fedcohort.results.frame import COSTS, read_curve
+from fedcohort.results.frame import COSTS, list_evaluations, read_curve
 from fedcohort.results.run import Evaluations, measure_run
 from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
@@ -59,7 +59,7 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
     history = read_history(run_folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
+    curve = list_evaluations(read_curve(history, "", [metric]), metric, CURVE_COSTS)
     process_facts: Mapping[str, Any] = provenance.read_start_records(run_folder)[-1]
     run_facts = {
         "commit": process_facts["commit"],

@@ -73,7 +73,6 @@ def describe_runs(study: Study, study_progress: Progress, results: Results) -> s
         total=len(study_progress.runs),
         missing=run_keys_by_state[MISSING],
         methods=list(dict.fromkeys(format_method(method) for _, method, _ in run_keys_by_state[MISSING])),
-        different=[row for row in rows_by_state[DONE] if row["differs"]],
         seconds={
             state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()
         },

@@ -28,13 +28,6 @@ from fedcohort.study.verdict import Verdict
 MAP_FIGURE, RANKS_FILE, TABLES_FOLDER = "map.png", "ranks.png", "tables"
 PAGE_FILES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-TEMPLATE_FUNCTIONS = {
-    "p": format_p,
-    "share": number_formats.format_share,
-    "power": number_formats.summarise_power,
-    "costs": number_formats.find_cost_ratios,
-    "span": number_formats.format_range,
-}
 
 
 def write_study_report(study: Study, results: Results) -> list[Path]:
@@ -91,7 +84,7 @@ def collect_shared_data(study: Study, results: Results, verdict: Verdict, metric
     page_notes = page_data.collect_page_notes(study, results, verdict)
     page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": metric_format}
     figure_files = draw_figures(study, verdict, metric_format)
-    return {**page_variables, "notes": page_notes, "figures": figure_files, **TEMPLATE_FUNCTIONS}
+    return {**page_variables, "notes": page_notes, "figures": figure_files, "p": format_p, "formats": number_formats}
 
 
 def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:

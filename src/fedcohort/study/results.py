@@ -16,7 +16,7 @@ import numpy as np
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.results.compare_cost import find_target_value
-from fedcohort.results.frame import read_clock_limit
+from fedcohort.results.frame import list_evaluations, read_clock_limit
 from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, RunKey, Study
@@ -151,7 +151,7 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
         return
     curve_frame = result_files.read_curves(folder).rename(columns={"step": "round"})
     for (setting, selector, seed), rows in curve_frame.groupby([*KEY_COLUMNS], sort=False):
-        results.curves[setting, selector, int(seed)] = Evaluations.from_rows(rows, "value", CURVE_COSTS)
+        results.curves[setting, selector, int(seed)] = list_evaluations(rows, "value", CURVE_COSTS)
     for row in result_files.read_run_rows(folder):
         run_key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:

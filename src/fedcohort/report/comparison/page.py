@@ -41,13 +41,12 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
         write_atomically(folder / PAGE_FILE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
     figure_paths = figures.draw_comparison(comparison, folder, curves=curves)
     pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
-    files = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
-    result_table, cost_table = tables.make_result_table(comparison), tables.make_cost_table(comparison)
-    for file_names, table in ((RESULT_TABLE_FILES, result_table), (TARGET_FILES, cost_table)):
+    page_data = _collect_data(comparison)
+    files = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **page_data)}
+    for file_names, table in ((RESULT_TABLE_FILES, page_data["results"]), (TARGET_FILES, page_data["times"])):
         if table is not None:
             files |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
-    tables_text = to_markdown(comparison)
-    files["table.md"] = tables_text
+    tables_text = files["table.md"] = render("comparison.md.j2", **page_data)
     for file_name, file_text in files.items():
         write_atomically(folder / file_name, file_text)
     for file_name in {*TARGET_FILES, *FIGURE_FILES} - {*files, *(path.name for path in figure_paths)}:
