@@ -4,11 +4,12 @@ import math
 
 import pytest
 
+from fedcohort.results import overall as overall_results
 from fedcohort.results.overall import average_over_families, average_over_seeds, find_worst_decile
 from results.statistics_cases import close_to, load_case
 
 
-def test_the_overall_result_of_a_case_by_hand() -> None:
+def test_the_overall_result_of_a_case_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs, expected = load_case(10)
     differences = {str(i): dict(enumerate(values)) for i, values in enumerate(inputs["X"])}
     family_of = {str(i): family for i, family in enumerate(inputs["families"])}
@@ -16,7 +17,8 @@ def test_the_overall_result_of_a_case_by_hand() -> None:
     assert {name: getattr(overall, name) for name in expected} == close_to(expected)
     assert average_over_seeds(dict(reversed(differences.items())), family_of) == overall
     assert average_over_families(differences, family_of) is None
-    pair = average_over_families(differences, family_of, min_families=2)
+    monkeypatch.setattr(overall_results, "MIN_FAMILIES", 2)
+    pair = average_over_families(differences, family_of)
     assert pair is not None
     assert pair.n == 2
     assert pair.mean == pytest.approx((1.4 - 0.4) / 2)

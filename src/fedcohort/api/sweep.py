@@ -96,8 +96,8 @@ class SweepResult:
 
     def _repr_html_(self) -> str:
         column_formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
-        column_titles = {str(k): str(k) for k in self.runs if k not in ("folder", "reason")}
-        return str(Table(self.runs, f"sweep {self.folder.name}", column_formats, column_titles).html())
+        job_table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
+        return str(Table(job_table, f"sweep {self.folder.name}", column_formats).html())
 
 
 def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> SweepResult:

@@ -1,7 +1,7 @@
 """A table of a report: a DataFrame that is written as Markdown, HTML, LaTeX and CSV."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,27 +26,24 @@ class Table:
     Attributes:
         frame: the values, with numbers as numbers; CSV files have all columns in full precision.
         caption: describes the table, with unit, interval and number of seeds.
-        formats: format of a column: a format specification such as `.1f`, or a function of the value. A missing value
-            is shown as a dash.
-        shown_titles: the shown columns with their headings, in order; by default all columns under their names.
+        formats: format specification of a column, such as `.1f`. A missing value is shown as a dash.
         values: content of a CSV file if the frame contains formatted texts.
     """
 
     frame: "pd.DataFrame"
     caption: str
-    formats: Mapping[str, str | Callable[[Any], str]] = field(default_factory=dict)
-    shown_titles: Mapping[str, str] | None = None
+    formats: Mapping[str, str] = field(default_factory=dict)
     values: "pd.DataFrame | None" = None
 
-    @cached_property
+    @property
     def headings(self) -> list[str]:
-        """The headings of the shown columns."""
-        return list(self._shown_titles.values())
+        """The headings of the columns."""
+        return [str(name) for name in self.frame]
 
     @cached_property
     def rows(self) -> list[list[str]]:
-        """The shown cells as plain text, by row."""
-        columns = [[self._format_cell(name, value) for value in self.frame[name]] for name in self._shown_titles]
+        """The cells as plain text, by row."""
+        columns = [[self._format_cell(name, value) for value in self.frame[name]] for name in self.headings]
         return [list(row) for row in zip(*columns, strict=True)]
 
     @cached_property
@@ -93,14 +90,9 @@ class Table:
         frame = self.frame if self.values is None else self.values
         return str(frame.to_csv(index=False, lineterminator="\n"))
 
-    @property
-    def _shown_titles(self) -> Mapping[str, str]:
-        return {str(name): str(name) for name in self.frame} if self.shown_titles is None else self.shown_titles
-
     def _format_cell(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
         import pandas as pd
 
         if value is None or value is pd.NA or value != value or value == "":
             return EMPTY_CELL
-        spec = self.formats.get(name, "")
-        return spec(value) if callable(spec) else format(value, spec) if spec else str(value)
+        return format(value, self.formats.get(name, ""))

@@ -57,20 +57,17 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
     return summarise_differences(seed_means)
 
 
-def average_over_families(
-    differences: DifferencesBySetting, family_of: Mapping[str, str], min_families: int = MIN_FAMILIES
-) -> Difference | None:
+def average_over_families(differences: DifferencesBySetting, family_of: Mapping[str, str]) -> Difference | None:
     """Return the mean difference to the baseline; its interval has families of settings as units.
 
-    It therefore generalises to similar settings.
+    It therefore generalises to similar settings. The result is None for fewer than `MIN_FAMILIES` families.
 
     Args:
         differences: differences to the baseline by setting and seed.
         family_of: family of each setting.
-        min_families: smallest number of families; the result is None for fewer.
     """
     families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
-    if len(families) < min_families:
+    if len(families) < MIN_FAMILIES:
         return None
     means = [np.mean([np.mean(list(differences[name].values())) for name in members]) for members in families.values()]
     return summarise_differences(dict(enumerate(map(float, means))))

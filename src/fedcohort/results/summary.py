@@ -32,7 +32,8 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
     """Return the content of `summary.json`.
 
     `final` has the last value of each metric that was measured. `earlier` has the round of this value, for metrics that
-    the last round did not measure. `means` has the mean of a few metrics over all rounds.
+    the last round did not measure. `means` has the mean of a few metrics over all rounds. `warnings` has one line for
+    each reason why the numbers say little about the method.
 
     Args:
         info: metadata of the run.
@@ -53,7 +54,10 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "ended_by": info.budget.list_reached_options(budget_use) if status == "finished" else [],
         "end": info.budget.describe_reached_limits(budget_use) if status == "finished" else "",
         "rounds_without_update": sum(r > 0 for r in history.steps) - len(list_rounds_with_update(history)),
-        "warnings": list_warnings(info, history),
+        "warnings": [
+            *(_warn_no_update(info, history) or _warn_never_arrived(info, history)),
+            *(_warn_diverged(history) or _warn_loss_rose(history)),
+        ],
         "final": final_metrics,
         "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final_metrics},
         "earlier": {name: r for name, r in last_rounds.items() if r < history.steps[-1]},
@@ -107,19 +111,6 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
             facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.metrics else None
             reached_shares.append(facts)
     return reached_shares
-
-
-def list_warnings(info: RunInfo, history: History) -> list[str]:
-    """Return one line for each reason why the numbers of a run say little about its method; [] without one.
-
-    Args:
-        info: metadata of the run.
-        history: journal of the run.
-    """
-    return [
-        *(_warn_no_update(info, history) or _warn_never_arrived(info, history)),
-        *(_warn_diverged(history) or _warn_loss_rose(history)),
-    ]
 
 
 def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
