@@ -139,13 +139,11 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
         command_line.check_command_line(overrides, configs_folder)
         try:
             return RunResult(check_and_train(compose.compose_run(overrides, configs_folder)))
-        except StoppedRun as stop:
-            if stop.code != INTERRUPTED_CODE:
-                raise
-            return RunResult(stop.folder)
         except SystemExit as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
+            if isinstance(stop, StoppedRun):
+                return RunResult(stop.folder)
             raise KeyboardInterrupt(STOPPED_BEFORE_TRAINING) from None
 
 

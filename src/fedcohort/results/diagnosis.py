@@ -118,11 +118,8 @@ class Diagnosis:
     def noise_case(self) -> str:
         """What the queries show about label noise, one of the keys from which the page's template makes a sentence."""
         watch = NoiseWatch()
-        for probe_result in self.probe_results:
-            noise = probe_result.noise
-            watch = (
-                watch.with_probe(noise.gap, MIN_GAP, MIN_PERSISTENCE) if noise.is_valid else watch.with_invalid_probe()
-            )
+        for probe_result in self.valid_probes:
+            watch = watch.with_probe(probe_result.noise.gap, MIN_GAP, MIN_PERSISTENCE)
         if not watch.n_looks:
             return "too_early" if self.probe_results else "not_measured"
         if watch.is_acting:

@@ -18,20 +18,15 @@ if TYPE_CHECKING:
 
 ATYPICAL, ORACLE = "†", "‡"
 DIFFERENCE_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
-COST_NAMES = {
-    "virtual_s": "virtual time",
-    "bytes": "bytes",
-    "client_flops": "client computation",
-    "joules": "energy",
-    ROUNDS_AXIS: "rounds",
-}
-COST_FORMATS: dict[str, Callable[[float], str]] = {
-    "virtual_s": units.seconds,
-    "bytes": units.bytes_,
-    "client_flops": units.flops,
-    "joules": units.joules,
-    ROUNDS_AXIS: lambda value: f"{value:.0f}",
-}
+COST_TEXTS: Sequence[tuple[str, str, Callable[[float], str]]] = (  # cost, its name, and the format of its values
+    ("virtual_s", "virtual time", units.seconds),
+    ("bytes", "bytes", units.bytes_),
+    ("client_flops", "client computation", units.flops),
+    ("joules", "energy", units.joules),
+    (ROUNDS_AXIS, "rounds", "{:.0f}".format),
+)
+COST_NAMES = {cost: cost_name for cost, cost_name, _ in COST_TEXTS}
+COST_FORMATS = {cost: cost_format for cost, _, cost_format in COST_TEXTS}
 
 
 def count_decimals(half_widths: Sequence[float]) -> int:

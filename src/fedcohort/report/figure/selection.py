@@ -13,7 +13,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import partition, style
-from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE, code_outcomes
+from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, STYLE_BY_OUTCOME, TOO_LATE, code_outcomes
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
-OUTCOME_LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 MAX_MAP_ROUNDS = 700  # rounds that the map shows separately
 MAX_MAP_CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
@@ -67,7 +66,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     panel_axes[0].set_xlim(0.5, n_rounds + 0.5)
     panel_axes[0].set_ylim(len(clients) - 0.5, -0.5)
     outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcomes == code).any()]
-    style.add_legend(figure, [Patch(**_choose_bar_style(code), label=OUTCOME_LABELS[code]) for code in outcome_codes])
+    style.add_legend(figure, [Patch(**_choose_bar_style(c), label=STYLE_BY_OUTCOME[c][2]) for c in outcome_codes])
     return figure
 
 
