@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.api.run import run_overrides
-from fedcohort.diagnosis.noise_watch import rounds_between_probes
+from fedcohort.diagnosis.label_noise import rounds_between_probes
 from fedcohort.results.diagnosis import diagnose_run
 from fedcohort.results.near_settings import DESCRIPTORS, describe_federation
 from fedcohort.startup.compose import compose_run

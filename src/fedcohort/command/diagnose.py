@@ -14,7 +14,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.console.terminal import make_console, print_markdown
-from fedcohort.diagnosis.noise_watch import rounds_between_probes
+from fedcohort.diagnosis.label_noise import rounds_between_probes
 from fedcohort.errors import OptionError
 from fedcohort.report import diagnosis as page
 from fedcohort.results.diagnosis import diagnose_run

@@ -2,7 +2,7 @@
 
 Each row of the runs' frame belongs to one cell, (setting, condition). Differences are paired by seed with the baseline
 of the same setting. Their p-values are corrected by Holm's method over the methods of the setting (claim C1), without
-oracles. The statistics are those of `run`, `difference`, `verdict` and `power`.
+oracles. The statistics are those of `run`, `difference` and `verdict`.
 """
 
 import math
@@ -15,10 +15,9 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
-from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
-from fedcohort.results.verdict import Rules, adjust_p_by_family, judge_difference
+from fedcohort.results.verdict import Power, Rules, adjust_p_by_family, count_seeds, judge_difference, measure_power
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition

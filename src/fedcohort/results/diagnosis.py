@@ -15,8 +15,7 @@ from jaxtyping import Float64
 
 from fedcohort.diagnosis.class_balance import count_cohort_classes, effective_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
-from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
-from fedcohort.diagnosis.noise_watch import NoiseWatch
+from fedcohort.diagnosis.label_noise import NoiseEstimate, NoiseWatch, estimate_noise
 from fedcohort.diagnosis.speeds import JobDurations, Speeds, choose_fast_clients, estimate_speeds
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History

@@ -12,7 +12,7 @@ Not from a paper. Random selection runs until two probes of `signal=class_loss` 
     acts on noise:  gap_2 >= gap and gap_2 >= persistence gap_1
 
 The tests are in `fedcohort/diagnosis/`, which `fedcohort diagnose` uses, too. Two probes are needed because clients of
-another domain show the same gap (`diagnosis/noise_watch.py`). Until both agree, cohorts are not balanced: clients with
+another domain show the same gap (`diagnosis/label_noise.py`). Until both agree, cohorts are not balanced: clients with
 noisy labels have even label counts, so that balance prefers them. Clients answer during the round's training. If there
 are more than `sample` clients, the first probe goes to the most recently selected ones, a random sample.
 Known failures: clients of another domain and other classes may be left out. Wrong labels that most clients share, or
@@ -30,8 +30,7 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.diagnosis.class_balance import balance_cohort, count_cohort_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
-from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
-from fedcohort.diagnosis.noise_watch import NoiseWatch, rounds_between_probes
+from fedcohort.diagnosis.label_noise import NoiseWatch, choose_pool, estimate_noise, rounds_between_probes
 from fedcohort.diagnosis.speeds import JobDurations, choose_fast_clients, estimate_speeds
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values

@@ -17,9 +17,8 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsin
 from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.headroom import HeadroomShare, Winner, cross_fit, estimate_headroom_share
 from fedcohort.results.overall import rank_values
-from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, find_median_cost
-from fedcohort.results.verdict import adjust_p_by_family
+from fedcohort.results.verdict import adjust_p_by_family, measure_power
 from fedcohort.study import ranking
 from fedcohort.study.definition import METHOD, ORACLE, ConditionKey, Study, list_conditions
 from fedcohort.study.result_files import Row

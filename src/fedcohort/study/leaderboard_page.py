@@ -10,8 +10,8 @@ from fedcohort.report.table import Table
 from fedcohort.study import page_data, ranking, report
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
+from fedcohort.study.mean_tables import make_overall_row
 from fedcohort.study.number_formats import Format, choose_format, format_rank
-from fedcohort.study.overall_table import make_overall_row
 from fedcohort.study.page_tables import make_difference_tables, make_settings_table, make_table
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Ranks, Verdict

@@ -16,8 +16,8 @@ from fedcohort.report.render import render
 from fedcohort.report.table import Table
 from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.judge import judge_settings
+from fedcohort.study.mean_tables import make_overall_row
 from fedcohort.study.number_formats import COST_NAMES, choose_format, find_cost_ratios
-from fedcohort.study.overall_table import make_overall_row
 from fedcohort.study.page_tables import make_table
 from fedcohort.study.protocol_file import IDENTITY_COLUMNS, ProtocolFile
 from fedcohort.study.ranking import collect_ranked_results, rank_and_compare

@@ -20,7 +20,6 @@ from fedcohort.study import mean_tables, number_formats, overview, page_data, pa
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.judge import judge_study
 from fedcohort.study.number_formats import Format
-from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
 from fedcohort.study.verdict import Verdict
@@ -44,7 +43,7 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
     speed_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
     tables |= name_tables("differences", [table for _, table in difference_tables])
-    tables |= make_overall_table(study, verdict, fmt)
+    tables |= mean_tables.make_overall_table(study, verdict, fmt)
     for cost in COST_LABELS:
         tables |= name_tables(f"speed_{cost}", [table for table_cost, _, table in speed_tables if table_cost == cost])
     tables |= mean_tables.make_correlation_table(study, results) | mean_tables.make_mean_tables(study, results)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import HeadroomShare, Winner
 from fedcohort.results.overall import MeanRank
-from fedcohort.results.power import Power
-from fedcohort.results.verdict import Rules, name_verdict, sign_of_verdict
+from fedcohort.results.verdict import Power, Rules, name_verdict, sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
 
 COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")

@@ -13,8 +13,7 @@ from fedcohort.results.compare import Cell, CellResult
 from fedcohort.results.difference import NO_DIFFERENCE
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import MetricUnit, find_metric_unit
-from fedcohort.results.power import TARGET_POWER
-from fedcohort.results.verdict import sign_of_verdict
+from fedcohort.results.verdict import TARGET_POWER, sign_of_verdict
 
 PAGE_FILE, NOTES_HEADING = "report.html", "<h2>How to read it</h2>"
 RESULT_TABLE_FILES, TARGET_FILES = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")

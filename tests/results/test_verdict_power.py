@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.difference import run_t_test
-from fedcohort.results.power import count_seeds, find_detectable_difference
+from fedcohort.results.verdict import count_seeds, find_detectable_difference
 from results.statistics_cases import load_case
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcohort.diagnosis.noise_watch import NoiseWatch
+from fedcohort.diagnosis.label_noise import NoiseWatch
 
 
 def watch(*gaps: float | None) -> NoiseWatch:
