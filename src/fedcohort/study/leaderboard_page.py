@@ -22,12 +22,10 @@ def write_leaderboard_page(board: Leaderboard) -> list[Path]:
     study, results = board.study, board.results
     result_values = ranking.collect_ranked_results(study, results)
     methods, unranked_methods = ranking.split_ranked_methods(study, result_values)
-    ranks = ranking.rank_and_compare(study, result_values, methods, board.study_names)
+    ranks = ranking.rank_and_compare(study, result_values, methods)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     fmt = choose_format(study, next(iter(board.studies.values())).metric)
-    all_ranks = {}
-    for name in unranked_methods:
-        all_ranks[name] = ranking.rank_and_compare(study, result_values, [*methods, name], board.study_names)
+    all_ranks = {name: ranking.rank_and_compare(study, result_values, [*methods, name]) for name in unranked_methods}
     tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
         tables["overall"] = _make_ranked_methods_table(board, ranks, verdict, fmt)

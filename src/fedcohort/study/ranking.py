@@ -142,19 +142,15 @@ def find_shared_settings(result_values: ResultsBySetting, methods: Sequence[str]
     return {setting_name: seeds for setting_name, seeds in shared_seeds.items() if seeds}
 
 
-def rank_and_compare(
-    study: Study,
-    result_values: ResultsBySetting,
-    methods: Sequence[str],
-    study_by_setting: Mapping[str, str] | None = None,
-) -> Ranks | None:
+def rank_and_compare(study: Study, result_values: ResultsBySetting, methods: Sequence[str]) -> Ranks | None:
     """Rank methods in the settings that they share, and compare them with the baseline.
+
+    The settings of a study share their seeds. In joined studies, settings are named `<study>/<setting>`.
 
     Args:
         study: the study, which has the settings.
         result_values: results by setting, method and seed.
         methods: the methods that are ranked.
-        study_by_setting: name of the study of each setting, with which it shares its seeds; None for one study.
 
     Returns:
         The ranks; None for fewer than two methods, or without a shared setting.
@@ -167,7 +163,7 @@ def rank_and_compare(
             np.array([[result_values[setting_name][method][seed] for seed in seeds] for method in methods]),
             seeds,
             study.settings[setting_name].family,
-            study_by_setting[setting_name] if study_by_setting else study.name,
+            setting_name.rpartition("/")[0] or study.name,
         )
         for setting_name, seeds in shared_settings.items()
     }

@@ -162,7 +162,7 @@ def _draw_squares(
 ) -> None:
     row_values = np.full((row_positions[-1] + 1, differences.shape[1]), np.nan)
     row_values[row_positions] = differences
-    style.draw_heat_map(axes, np.ma.masked_invalid(row_values), None, cmap="RdBu", norm=norm)
+    style.draw_heat_map(axes, np.ma.masked_invalid(row_values), cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*differences.shape):
         gain = differences[i, j]
         number_text = f"{gain:+.1f}" if abs(gain) < 9.95 else f"{gain:+.0f}" if np.isfinite(gain) else "–"

@@ -108,9 +108,9 @@ def _draw_class_map(axes: "Axes", class_shares: np.ndarray, starts: Ids, axis_la
     from matplotlib.colors import PowerNorm
 
     n_clients, n_classes = class_shares.shape
-    axes_extent = (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5)
+    image_options = {"extent": (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5), "cmap": "Blues"}
     scale = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
-    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, starts), axes_extent, cmap="Blues", norm=scale)
+    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, starts), norm=scale, **image_options)
     axes.set_xlabel("class")
     axes.set_ylabel(axis_label)
     style.use_integer_ticks(axes.xaxis, 10)

@@ -119,7 +119,7 @@ def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     rows, columns = style.find_group_starts(n_clients), style.find_group_starts(n_rounds, MAX_MAP_ROUNDS)
     axes_extent, map_values = (0.5, n_rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcomes, rows, columns)
     image_style: dict[str, Any] = {"cmap": ListedColormap(COLOURS), "vmin": -0.5, "vmax": len(COLOURS) - 0.5}
-    style.draw_heat_map(axes, map_values, axes_extent, **image_style)
+    style.draw_heat_map(axes, map_values, extent=axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         late_clients, late_rounds = np.nonzero(outcomes == TOO_LATE)
         axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)

@@ -147,22 +147,16 @@ def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> N
         canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(n_columns, 1), len(handles)), **options)
 
 
-def draw_heat_map(
-    axes: "Axes",
-    map_values: np.ndarray,
-    map_extent: tuple[float, float, float, float] | None,
-    **heat_map_options: Any,  # noqa: ANN401
-) -> "AxesImage":
+def draw_heat_map(axes: "Axes", map_values: np.ndarray, **image_options: Any) -> "AxesImage":  # noqa: ANN401
     """Draw a heat map, with white lines between its cells if there are few.
 
     Args:
         axes: the panel.
         map_values: [rows, columns].
-        map_extent: left, right, lower and upper end of the map; None for a unit for each cell.
-        heat_map_options: options of `Axes.imshow`.
+        image_options: options of `Axes.imshow`; without `extent`, each cell has one unit.
     """
     n_rows, n_columns = map_values.shape
-    heat_map = axes.imshow(map_values, aspect="auto", interpolation="nearest", extent=map_extent, **heat_map_options)
+    heat_map = axes.imshow(map_values, aspect="auto", interpolation="nearest", **image_options)
     if n_rows <= MAX_MARKED_POINTS and n_columns <= MAX_MARKED_POINTS:
         left_edge, right_edge, bottom, top = heat_map.get_extent()
         axes.hlines(np.linspace(bottom, top, n_rows + 1)[1:-1], left_edge, right_edge, color="white", linewidth=0.6)
