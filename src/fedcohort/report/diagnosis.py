@@ -28,21 +28,12 @@ def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROW
         "diagnosis.md.j2",
         diagnosis=diagnosis,
         thresholds=THRESHOLDS,
-        gains=load_measured_gains().get(name_federation_kind(diagnosis), ()),
+        measured_gains=load_measured_gains(),
         rows=list_client_rates(diagnosis),
         max_rows=max_client_rows,
         quantile=np.quantile,
         near=list_near_settings(diagnosis),
     )
-
-
-def name_federation_kind(diagnosis: Diagnosis) -> str:
-    """Return the key of `measured_gains.yaml` with the measured gains in federations like that of `diagnosis`.
-
-    It is the advice of the diagnosis, or "noise_and_classes" if both label noise and class skew are found.
-    """
-    is_uneven = diagnosis.skew is not None and diagnosis.skew.is_uneven
-    return "noise_and_classes" if diagnosis.advice == "noise" and is_uneven else diagnosis.advice
 
 
 @cache

@@ -6,7 +6,7 @@ or a bound. A condition is a method in a setting. `definition_file.py` reads a d
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fedcohort.errors import OptionError
@@ -57,6 +57,10 @@ class Setting:
     methods: Sequence[str] | None
     family: str
     oracle: str | None = None
+
+    def join(self, study_name: str, label: str) -> "Setting":
+        """Return this setting, of the study `study_name`, as `<study>/<setting>` of joined studies, with `label`."""
+        return replace(self, name=f"{study_name}/{self.name}", family=f"{study_name}/{self.family}", label=label)
 
 
 @dataclass(frozen=True)

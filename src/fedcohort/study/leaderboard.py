@@ -9,7 +9,7 @@ taken from the first one only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,17 +76,12 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
     all_results = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
     left_out_settings = _find_duplicate_settings(studies, all_results)
-    settings = {
-        f"{name}/{setting.name}": replace(
-            setting,
-            name=f"{name}/{setting.name}",
-            family=f"{name}/{setting.family}",
-            label=f"{options['of'][name]}: {setting.label}",
-        )
+    joint_settings = [
+        setting.join(name, f"{options['of'][name]}: {setting.label}")
         for name, study in studies.items()
         for setting in study.settings.values()
-        if f"{name}/{setting.name}" not in left_out_settings
-    }
+    ]
+    settings = {setting.name: setting for setting in joint_settings if setting.name not in left_out_settings}
     joint_study = Study(
         folder=folder,
         title=options["title"],

@@ -48,20 +48,17 @@ class Comparison:
 def compare_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Comparison:
     """Return the comparison of the method in `file` with the baseline, or `at_equal_bytes` with its reference."""
     study, selector, settings, results = file.runs_by_part[0][0].study, file.selector, {}, Results(file.path)
+    unknown_costs = {f"{cost}_spent": math.nan for cost in TARGET_COSTS}
     for part, part_results in file.runs_by_part:
+        run_methods = {selector: selector, study.baseline: part.methods[1 if at_equal_bytes else 2]}
         for setting in (part.study.settings[name] for name in part.settings):
-            name, family = f"{part.study.name}/{setting.name}", f"{part.study.name}/{setting.family}"
             label = setting.label if len(file.runs_by_part) == 1 else f"{part.study.name}: {setting.label}"
-            settings[name] = replace(
-                setting, name=name, label=label, family=family, bounds={}, target=None, oracle=None
-            )
+            joint_setting = replace(setting.join(part.study.name, label), bounds={}, target=None, oracle=None)
+            settings[joint_setting.name] = joint_setting
             for i, seed in enumerate(part.seeds):
-                for method, run_method in (
-                    (selector, selector),
-                    (study.baseline, part.methods[1 if at_equal_bytes else 2]),
-                ):
+                for method, run_method in run_methods.items():
                     row = part_results.rows[setting.name, run_method, seed]
-                    results.rows[name, method, i] = row | {f"{cost}_spent": math.nan for cost in TARGET_COSTS}
+                    results.rows[joint_setting.name, method, i] = row | unknown_costs
     study = replace(
         study,
         settings=settings,

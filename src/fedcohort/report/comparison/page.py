@@ -126,7 +126,6 @@ def _describe_method(
     return {
         "name": cell[1],
         "entry": result,
-        "gap": difference,
         "size": f"{abs(mean):.{digits}f}{unit_name}",
         "signed": f"{mean:+.{digits}f}{unit_name}",
         "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half_width) else "",
