@@ -98,8 +98,7 @@ def choose_pool(
     min_pool_size = math.ceil(min_pool_share * len(excess_losses))
     in_pool = ~is_noisier
     if in_pool.sum() < min_pool_size:
-        in_pool = np.zeros(len(excess_losses), dtype=bool)
-        in_pool[ids_by_excess_loss[:min_pool_size]] = True
+        in_pool = np.isin(np.arange(len(excess_losses)), ids_by_excess_loss[:min_pool_size])
     mean_excess_outside = float(excess_losses[~in_pool].mean()) if not in_pool.all() else np.inf
     n_samples, class_totals = class_counts.sum(1), class_counts.sum(0)
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]

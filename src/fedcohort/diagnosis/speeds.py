@@ -97,15 +97,14 @@ def estimate_speeds(durations: JobDurations, n_samples: Values) -> Speeds:
     variance_within = max(float(within_square_sum) / within_df, 1e-12)
     n_0 = (n_jobs - float((n**2).sum()) / n_jobs) / between_df
     persistent_variance = max((mean_square_between - variance_within) / n_0, 0.0)
-    rho_bounds = []
-    for tail_probability in ((1 + CONFIDENCE_LEVEL) / 2, (1 - CONFIDENCE_LEVEL) / 2):
-        f_ratio = mean_square_between / variance_within / float(stats.f.ppf(tail_probability, between_df, within_df))
-        rho_bounds.append(max((f_ratio - 1) / (f_ratio + n_0 - 1), 0.0))
+    tail_probabilities = np.array([1 + CONFIDENCE_LEVEL, 1 - CONFIDENCE_LEVEL]) / 2
+    f_ratios = mean_square_between / variance_within / stats.f.ppf(tail_probabilities, between_df, within_df)
+    low, high = np.maximum((f_ratios - 1) / (f_ratios + n_0 - 1), 0.0).tolist()
     log_seconds = np.full(len(n_samples), grand_mean)
     shrinkage = n / (n + variance_within / persistent_variance) if persistent_variance > 0 else np.zeros(n_clients)
     log_seconds[has_jobs] = grand_mean + shrinkage * (client_means - grand_mean)
     rho = persistent_variance / (persistent_variance + variance_within)
-    return Speeds(rho, rho_bounds[0], rho_bounds[1], log_seconds, variance_within)
+    return Speeds(rho, low, high, log_seconds, variance_within)
 
 
 def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_size: int) -> float:
@@ -150,8 +149,7 @@ def choose_fast_clients(
     pool_seconds = predict_slowest_seconds(log_job_s[speed_order], speeds.variance_within, cohort_size)
     for dropped_client_share in DROPPED_SHARES:
         fast_ids = speed_order[: len(speed_order) - int(dropped_client_share * len(speed_order))]
-        is_fast = np.zeros(len(in_pool), dtype=bool)
-        is_fast[fast_ids] = True
+        is_fast = np.isin(np.arange(len(in_pool)), fast_ids)
         if not cohort_size <= len(fast_ids) < len(speed_order):
             continue
         speed_gain = pool_seconds / predict_slowest_seconds(log_job_s[fast_ids], speeds.variance_within, cohort_size)

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 CSS_PIXELS = 96 / 150  # CSS pixels per pixel of a PNG with 200 dots per inch: text of 8 points has 14 pixels
-MIN_WIDTH_SHARE = 0.68  # share of a figure's width below which its text is too small
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,6 @@ class Picture:
         """Width on the page in CSS pixels, from the header of the PNG."""
         with self.path.open("rb") as picture_file:
             return int(int.from_bytes(picture_file.read(20)[16:], "big") * CSS_PIXELS)
-
-    @property
-    def min_width_px(self) -> int:
-        """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
-        return int(self.width_px * MIN_WIDTH_SHARE)
 
     @property
     def data_url(self) -> str:

@@ -75,10 +75,8 @@ def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:
         lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
-        departure_metrics = ("select/departure", "select/departure_uniform")
-        departure_from_uniform, departure_of_uniform_draw = (units.number(final[name]) for name in departure_metrics)
-        departure_text = f"{departure_from_uniform} (a uniform draw: {departure_of_uniform_draw})"
-        rows.append(("departure from uniform selection", departure_text))
+        departure, uniform_draw = (units.number(final[f"select/departure{ending}"]) for ending in ("", "_uniform"))
+        rows.append(("departure from uniform selection", f"{departure} (a uniform draw: {uniform_draw})"))
     return rows
 
 

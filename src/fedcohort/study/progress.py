@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import provenance
 from fedcohort.report.render import render
-from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, format_method
+from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study
 from fedcohort.study.number_formats import format_count
 from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
@@ -72,7 +72,6 @@ def describe_runs(study: Study, study_progress: Progress, results: Results) -> s
         rows=rows_by_state,
         total=len(study_progress.runs),
         missing=run_keys_by_state[MISSING],
-        methods=list(dict.fromkeys(format_method(method) for _, method, _ in run_keys_by_state[MISSING])),
         seconds={
             state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()
         },

@@ -90,14 +90,11 @@ def list_verdicts(comparison: Answer) -> list[str]:
             methods_by_setting[setting] = [_describe_method(comparison, c, e, unit, digits) for c, e in entries.items()]
     verdict_text = render(
         "verdict.md.j2",
+        answer=comparison,
         methods_by_setting=methods_by_setting,
-        settings=table.settings,
-        baseline=comparison.question.baseline,
-        rules=table.options.rules,
         quantity=format_quantity,
         improving_slope=IMPROVING_SLOPE if unit.name == "%" else math.inf,
         power=f"{100 * TARGET_POWER:g}",
-        newest=comparison.newest_sweep,
     )
     return [line.strip() for line in verdict_text.splitlines() if line.strip()]
 
