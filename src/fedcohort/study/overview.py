@@ -18,12 +18,12 @@ from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.number_formats import Format, join_first_texts
+from fedcohort.study.number_formats import Format
 from fedcohort.study.page_data import BETTER_KIND, SETTING_KINDS, SHOWN_KINDS, classify_setting
-from fedcohort.study.page_tables import MAX_NAMED_METHODS, format_headroom
+from fedcohort.study.page_tables import format_gains, format_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, describe_faster_methods
-from fedcohort.study.verdict import MethodVerdict, Verdict
+from fedcohort.study.verdict import Verdict
 
 OVERVIEW_FILE, NUMBERS_FILE, PAGE_FILE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 SIGNIFICANCE_LEVEL = 0.05  # of the one correction over all studies
@@ -57,31 +57,14 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
             "metric": study.metric,
             "seeds": str(mode(seed_counts)) if seed_counts else "",
             "headroom": format_headroom(setting, metric_format),
-            "better": _format_methods_with_gains(better_methods, metric_format, study.rules.alpha),
-            "worse": _format_methods_with_gains(setting.find_worse_methods(), metric_format, study.rules.alpha),
+            "better": format_gains(better_methods, metric_format, study.rules.alpha) or EMPTY_CELL,
+            "worse": format_gains(setting.find_worse_methods(), metric_format, study.rules.alpha) or EMPTY_CELL,
             "faster": describe_faster_methods(study, setting_name, speeds) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.has_headroom else "no",
             "federation": federations.get(setting_name, f"{study.name} {setting_name}"),
         }
         rows.append(overview_row)
     return pd.DataFrame(rows, columns=list(OVERVIEW_COLUMNS)).to_csv(index=False, lineterminator="\n")
-
-
-def _format_methods_with_gains(methods: list[MethodVerdict], metric_format: Format, alpha: float) -> str:
-    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`.
-
-    Args:
-        methods: verdicts on the methods, in the order in which they are written.
-        metric_format: format of the differences.
-        alpha: level of significance; a method that is significant after Holm over the study is bold.
-    """
-    method_texts = []
-    for method in methods:
-        bold_marks = "**" * (method.p_values.p_in_study < alpha)
-        method_texts.append(
-            f"{bold_marks}{method.method} {metric_format.format_signed_value(method.difference.mean)}{bold_marks}"
-        )
-    return join_first_texts(method_texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 
 def write_overview_page(studies_folder: Path) -> Path:

@@ -63,14 +63,13 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
             if method.role == BOUND
         ]
         power, better_methods, alpha = setting.power, setting.find_better_methods(), study.rules.alpha
-        gain_texts = [f"{method.method} {fmt.format_signed_value(method.difference.mean)}" for method in better_methods]
         table_rows.append(
             {
                 "setting": study.settings[setting_name].label,
                 study.baseline: fmt.format_mean(baseline.value) if baseline else "",
                 "headroom (oracle)": format_headroom(setting, fmt) if setting.headroom.difference else "",
                 "bound": "; ".join(bound_texts),
-                "better, Holm within the setting": join_first_texts(gain_texts, MAX_NAMED_METHODS),
+                "better, Holm within the setting": format_gains(better_methods, fmt),
                 "of these better, Holm over all": sum(m.p_values.p_in_study < alpha for m in better_methods),
                 f"seeds for {fmt.format_difference_size(study.rules.worth)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
@@ -78,6 +77,22 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
         )
     caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {fmt.unit}"
     return make_table(table_rows, caption)
+
+
+def format_gains(methods: Sequence[MethodVerdict], metric_format: Format, alpha: float = 0.0) -> str:
+    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`.
+
+    Args:
+        methods: verdicts on the methods, in the order in which they are written.
+        metric_format: format of the differences.
+        alpha: level of significance; a method that is significant after Holm over the study is bold.
+    """
+    method_texts = []
+    for method in methods:
+        bold_marks = "**" * (method.p_values.p_in_study < alpha)
+        gain_text = metric_format.format_signed_value(method.difference.mean)
+        method_texts.append(f"{bold_marks}{method.method} {gain_text}{bold_marks}")
+    return join_first_texts(method_texts, MAX_NAMED_METHODS)
 
 
 def format_headroom(setting: SettingVerdict, metric_format: Format) -> str:
@@ -99,17 +114,16 @@ def make_difference_tables(study: Study, verdict: Verdict, metric_format: Format
         verdict: the study's verdict.
         metric_format: format of differences.
     """
-    methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
+    methods = dict.fromkeys(m.method for m in verdict.methods if m.role != BOUND and m.method != study.baseline)
     tables = []
     for title, settings in split_settings(study, list(verdict.settings)):
         table_rows = []
         for method in methods:
-            if method != study.baseline:
-                table_row = {
-                    study.settings[name].label: _format_difference(study, verdict.settings[name], method, metric_format)
-                    for name in settings
-                }
-                table_rows.append({"method": format_method_label(study, method), **table_row})
+            table_row = {
+                study.settings[name].label: _format_difference(study, verdict.settings[name], method, metric_format)
+                for name in settings
+            }
+            table_rows.append({"method": format_method_label(study, method), **table_row})
         caption = f"Mean difference to {study.baseline} in {metric_format.unit}{f': {title}' if title else ''}"
         tables.append((title, make_table(table_rows, caption)))
     return tables
