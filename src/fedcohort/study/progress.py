@@ -8,7 +8,7 @@ from fedcohort.record import provenance
 from fedcohort.report.render import render
 from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study
 from fedcohort.study.number_formats import format_count
-from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
+from fedcohort.study.ranking import collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
@@ -96,21 +96,18 @@ def describe_user_method_ranks(study: Study, results: Results) -> list[str]:
     """
     user_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
     result_values = collect_ranked_results(study, results) if user_methods else {}
-    return [rank_line for method in user_methods if (rank_line := _describe_rank(study, result_values, method))]
-
-
-def _describe_rank(study: Study, result_values: ResultsBySetting, user_method: str) -> str:
-    shared_results = {setting: results for setting, results in result_values.items() if user_method in results}
-    methods = [
-        method
-        for method in dict.fromkeys(method for results in shared_results.values() for method in results)
-        if all(set(results[user_method]) <= set(results.get(method, ())) for results in shared_results.values())
-    ]
-    ranks = rank_and_compare(study, shared_results, methods)
-    if ranks is None:
-        return ""
-    n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
-    return (
-        f"{user_method}: mean rank {ranks.mean_ranks[user_method]:.1f} of {len(methods)} methods by {study.metric}, "
-        f"{format_count(len(ranks.seeds), 'setting')}, {format_count(n_seeds, 'seed')}"
-    )
+    rank_lines = []
+    for user_method in user_methods:
+        shared_results = {setting: values for setting, values in result_values.items() if user_method in values}
+        methods = [
+            method
+            for method in dict.fromkeys(method for values in shared_results.values() for method in values)
+            if all(set(values[user_method]) <= set(values.get(method, ())) for values in shared_results.values())
+        ]
+        if (ranks := rank_and_compare(study, shared_results, methods)) is not None:
+            n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
+            rank_lines.append(
+                f"{user_method}: mean rank {ranks.mean_ranks[user_method]:.1f} of {len(methods)} methods by "
+                f"{study.metric}, {format_count(len(ranks.seeds), 'setting')}, {format_count(n_seeds, 'seed')}"
+            )
+    return rank_lines
