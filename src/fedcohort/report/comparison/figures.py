@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.report.comparison import mean_curves
-from fedcohort.report.comparison.estimate_texts import name_estimate
-from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve
+from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, name_estimate
 from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals

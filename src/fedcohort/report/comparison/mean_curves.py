@@ -16,6 +16,7 @@ from jaxtyping import Float64
 
 from fedcohort.results.compare import Options
 from fedcohort.results.difference import run_t_test
+from fedcohort.results.matching.question import Answer
 from fedcohort.results.run import Evaluations
 from fedcohort.results.verdict import Rules
 
@@ -45,6 +46,11 @@ class MeanCurve:
 
 
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
+
+
+def name_estimate(answer: Answer) -> str:
+    """Return what the figures of `answer` show: a mean with its interval, or one seed, which has none."""
+    return "one seed" if answer.has_one_seed else "mean and 95 % interval over seeds"
 
 
 def average_curves(run_by_seed: RunsBySeed, axis: str) -> MeanCurve:

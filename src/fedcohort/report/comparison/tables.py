@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import units
-from fedcohort.report.comparison.estimate_texts import choose_caption_texts
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare import Cell, Comparison
 from fedcohort.results.compare_cost import ROUNDS_AXIS, CostComparison, CostResult
@@ -65,6 +64,14 @@ def format_mean(estimate: Mean | None, unit_factor: float, number_format: str) -
 def format_p(p: float) -> str:
     """Return the p-value `p` as text such as "0.012", or "< 0.001" if three decimals would be zeros; a dash for NaN."""
     return EMPTY_CELL if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
+
+
+def choose_caption_texts(answer: Answer) -> tuple[str, str, str]:
+    """Return the texts on results, intervals and tests in the captions of `answer`; one seed has only results."""
+    if answer.has_one_seed:
+        return "Result of one seed", "", ""
+    test_text = "; p of the paired t-test after Holm's correction over the methods of a setting"
+    return "Mean over seeds [95 % interval]", " [95 % interval]", test_text
 
 
 def sort_cells(answer: Answer) -> list[Cell]:
