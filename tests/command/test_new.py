@@ -61,7 +61,9 @@ def test_new_files_and_the_tutorials_pass_their_tests_and_the_laws_and_the_tests
         path = Path("src", "fedcohort", group, "faulty.py")
         assert path.read_text().count(right) == 1
         path.write_text(path.read_text().replace(right, wrong))
-    done = run_tests(*tests, "tests/laws", "-k", "my_own or test_faulty or stale_loss")
+    laws = [f"tests/laws/test_{part}_laws.py" for part in ("agg", "dataset_columns", "model", "query", "selector")]
+    laws += ["tests/laws/test_selector_forms.py", "tests/laws/test_selector_failure_laws.py"]
+    done = run_tests(*tests, *laws, "-k", "my_own or test_faulty or stale_loss")
     failed = {line.split()[1].split("::")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
     assert failed == {test for test in tests if "faulty" in test}, done.stdout[-3000:] + done.stderr[-2000:]
     assert done.returncode == pytest.ExitCode.TESTS_FAILED

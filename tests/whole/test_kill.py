@@ -1,7 +1,7 @@
 """A run that is killed at any point resumes to the bits of an uninterrupted run, and MLflow has each round once.
 
-Forked children are killed at ten points: a random call of each critical function. Then the real `python train.py`
-is killed by another process.
+Forked children are killed at six points, before or after a random call of each critical function. Then the real
+`python train.py` is killed by another process.
 """
 
 import json
@@ -46,11 +46,9 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
 def points() -> list[tuple[str, int, bool]]:
     """Return (moment, number of the call, whether the kill comes before the call)."""
     rng = np.random.default_rng(20)
-    kill_points = []
-    for moment, (_, _, calls) in MOMENTS.items():
-        when = int(rng.integers(calls))
-        kill_points += [(moment, when + 1, True), (moment, when + 1, False)]
-    return kill_points
+    calls = {moment: int(rng.integers(n_calls)) + 1 for moment, (_, _, n_calls) in MOMENTS.items()}
+    kill_points = [(moment, call, i % 2 == 0) for i, (moment, call) in enumerate(calls.items())]
+    return [*kill_points, ("checkpoint", calls["checkpoint"], False)]
 
 
 @pytest.fixture(autouse=True)
