@@ -46,9 +46,9 @@ def test_options_of_the_launcher_are_passed_on() -> None:
 def test_a_method_is_run_reported_verified_and_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cells = {"equal": {"words": ["heterogeneity=iid"]}, "uneven": {"words": ["heterogeneity=noniid30"]}}
-    write_study(tmp_path / "studies" / "tiny", cells=cells, seeds=[3])
-    levels = {"quick": [{"study": "tiny", "cells": None, "seeds": None}]}
+    settings = {"equal": {"overrides": ["heterogeneity=iid"]}, "uneven": {"overrides": ["heterogeneity=noniid30"]}}
+    write_study(tmp_path / "studies" / "tiny", settings=settings, seeds=[3])
+    levels = {"quick": [{"study": "tiny", "settings": None, "seeds": None}]}
     (tmp_path / "studies" / "protocol.yaml").write_text(yaml.safe_dump(levels))
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
@@ -57,7 +57,7 @@ def test_a_method_is_run_reported_verified_and_compared(
     )
     with pytest.raises(OptionError, match=cure):
         protocol.main(["report", "selector=powd"])
-    with pytest.raises(OptionError, match=r"selectors must be some of .* got 'mine'"):
+    with pytest.raises(OptionError, match=r"methods must be some of .* got 'mine'"):
         protocol.main(["run", "selector=mine"])
 
     assert protocol.main(["run", "selector=powd"]) == 0

@@ -14,7 +14,7 @@ from fedcohort.record import manifest
 from fedcohort.study import result_files, results, session
 from study.small_study import write_study
 
-CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
 @for_all(
@@ -26,8 +26,12 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
         (["run", "tiny", "seed=1"], "there is no option 'seed'; there are .*; did you mean seeds"),
         (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
-        (["report", "tiny", "cells=equal"], "fedcohort study report takes no options, got cells=equal"),
-        (["status", "tiny", "n_jobs=2"], "fedcohort study status takes seeds, cells, selectors, got n_jobs=2"),
+        (["report", "tiny", "settings=equal"], "fedcohort study report takes no options, got settings=equal"),
+        (
+            ["run", "tiny", "cells=a", "selectors=b"],
+            "cells is called settings now, selectors is called methods now: use",
+        ),
+        (["status", "tiny", "n_jobs=2"], "fedcohort study status takes seeds, settings, methods, got n_jobs=2"),
         (["run", "tiny", "again=yes"], "again must be one of true, false, changed, got 'yes'"),
         (["run", "tiny", "keep_runs=yes"], "keep_runs must be one of true, false, got 'yes'"),
     ],
@@ -40,12 +44,12 @@ def test_wrong_arguments_are_reported(overrides: list[str], message: str) -> Non
 def test_a_study_is_run_and_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+    write_study(tmp_path / "studies" / "tiny", settings=SETTINGS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert study.main(["status", "tiny"]) == 0
     assert "done     0 of 4 runs\nmissing  4\n" in capsys.readouterr().out
-    assert study.main(["run", "tiny", "seeds=0", "cells=equal", "selectors=round_robin"]) == 0
+    assert study.main(["run", "tiny", "seeds=0", "settings=equal", "methods=round_robin"]) == 0
     output = capsys.readouterr().out
     assert "0 of 2 runs are done, 2 to do\n[1/2] equal random seed 0: 0." in output
     assert study.main(["status", "tiny"]) == 0
@@ -61,7 +65,7 @@ def test_a_study_is_run_and_reported(
 
 def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Results were read before the lock was taken: those that its holder wrote until then were written over."""
-    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0, 1])
+    tiny = write_study(tmp_path / "studies" / "tiny", settings=SETTINGS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     taken = session.lock_study
@@ -82,12 +86,12 @@ def test_a_page_leaves_out_runs_of_another_config(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Rows of removed options are not averaged with others; rows that cannot be composed any more stay."""
-    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    tiny = write_study(tmp_path / "studies" / "tiny", settings=SETTINGS, seeds=[0])
     (tmp_path / "studies" / "board").mkdir()
     (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
+    assert study.main(["run", "tiny", "methods=round_robin,ucb_cs"]) == 0
     user_folder = tmp_path / "logs" / "studies" / "tiny"
     stored = results.load_results(tiny, user_folder)
     stored.user_run_keys.clear()  # older versions wrote these rows into the study's folder
@@ -110,7 +114,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     written = (tiny.folder / result_files.RESULTS_FILE).read_bytes()
     line = (
         "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "
-        "settings; `fedcohort study run tiny` runs them again (own methods: add `selectors=ucb_cs`)\n"
+        "settings; `fedcohort study run tiny` runs them again (own methods: add `methods=ucb_cs`)\n"
     )
     for name, expected, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
         assert study.main(["report", name]) == 0
@@ -125,7 +129,7 @@ def test_a_page_leaves_out_runs_of_another_config(
 def test_a_leaderboard_is_reported_and_not_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write_study(tmp_path / "studies" / "tiny", cells=CELLS)
+    write_study(tmp_path / "studies" / "tiny", settings=SETTINGS)
     (tmp_path / "studies" / "board").mkdir()
     (tmp_path / "studies" / "board" / "study.yaml").write_text("title: t\nquestion: q\nof: {tiny: digits}\n")
     monkeypatch.chdir(tmp_path)
@@ -140,9 +144,9 @@ def test_a_leaderboard_is_reported_and_not_run(
 @pytest.mark.parametrize(
     ("word", "message"),
     [
-        ("cells=", "cells must be one name or more, as cells=a,b, or null for all, got ''"),
-        ("selectors=[]", r"selectors must be one name or more, as selectors=a,b, or null for all, got '\[\]'"),
-        ("selectors=bound:nobody", "selectors must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
+        ("settings=", "settings must be one name or more, as settings=a,b, or null for all, got ''"),
+        ("methods=[]", r"methods must be one name or more, as methods=a,b, or null for all, got '\[\]'"),
+        ("methods=bound:nobody", "methods must be some of random, round_robin, bound:clean, .*got 'bound:nobody'"),
     ],
 )
 def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, message: str) -> None:
@@ -152,18 +156,18 @@ def test_unknown_names_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match=message):
         study.main(["status", "tiny", word])
-    assert study.main(["status", "tiny", "selectors=bound:clean"]) == 0
+    assert study.main(["status", "tiny", "methods=bound:clean"]) == 0
 
 
 def test_seeds_used_for_tuning_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     space = {"flash": {"selector.lam": [1.0, 2.0]}}
-    write_study(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "cells": ["equal"], "space": space})
+    write_study(tmp_path / "studies" / "tiny", tune={"trials": 1, "seeds": [7], "settings": ["equal"], "space": space})
     write_study(tmp_path / "studies" / "bare")
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="seeds must be seeds that the tuning did not use, unlike 7, got '6,7'"):
         study.main(["status", "tiny", "seeds=6,7"])
-    with pytest.raises(OptionError, match="selectors must be one of flash, got 'random'"):
-        study.main(["tune", "tiny", "selectors=random"])
+    with pytest.raises(OptionError, match="methods must be one of flash, got 'random'"):
+        study.main(["tune", "tiny", "methods=random"])
     with pytest.raises(OptionError, match=r"study\.yaml has no option `tune`"):
         study.main(["tune", "bare"])

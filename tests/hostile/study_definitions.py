@@ -12,7 +12,7 @@ from hostile.harness import Case
 from hostile.study_files import CONFLICT, case, on, put
 from study.small_study import SMALL_STUDY, TUNING
 
-CELL: dict[str, Any] = {"words": ["heterogeneity=iid"]}
+SETTING: dict[str, Any] = {"overrides": ["heterogeneity=iid"]}
 TEXTS: dict[str, Any] = {
     "emptied": "",
     "a comment only": "# nothing\n",
@@ -20,7 +20,7 @@ TEXTS: dict[str, Any] = {
     "one word": "study\n",
     "a number": "3\n",
     "zeros": "\0" * 200,
-    "a tab for a space": "cells:\n\tequal: 1\n",
+    "a tab for a space": "settings:\n\tequal: 1\n",
     "an open bracket": "seeds: [0, 1\n",
     "an open quote": 'title: "A study\n',
     "conflict markers": CONFLICT,
@@ -44,7 +44,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "without a list": {"mine": "selector=random"},
         "a number": 3,
     },
-    "selectors": {
+    "methods": {
         "null": None,
         "a text": "flash",
         "a number": 3,
@@ -53,11 +53,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "with a list": [["flash"]],
         "with one twice": ["flash", "flash"],
         "with the baseline": ["random"],
-        "with words without a value": [{"mine": ["selector"]}],
+        "with overrides without a value": [{"mine": ["selector"]}],
         "with a seed": [{"mine": ["selector=flash", "seed=1"]}],
     },
-    "yardsticks": {"a text": "oracle_clean", "a method again": ["round_robin"], "with a number": [1]},
-    "beside": {"a text": "full", "a method again": ["round_robin"], "options": {"full": 1}},
+    "oracles": {"a text": "oracle_clean", "a method again": ["round_robin"], "with a number": [1]},
+    "references": {"a text": "full", "a method again": ["round_robin"], "options": {"full": 1}},
     "seeds": {
         "null": None,
         "none": [],
@@ -73,21 +73,21 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "metric": {"null": None, "empty": "", "a number": 5, "a loss": "test/loss", "of clients": "clients/acc_mean"},
     "horizon": {"zero": 0, "negative": -3, "a half": 1.5, "a text": "10", "a truth": True, "a list": [1]},
     "target": {"a text": "high", "a list": [0.5], "not a number": float("nan"), "infinite": float("inf")},
-    "win": {
+    "verdict": {
         "a list": [1],
         "a number": 0.05,
         "an unknown option": {"alfa": 0.05},
         "alpha 0": {"alpha": 0},
         "alpha 2": {"alpha": 2},
         "alpha a text": {"alpha": "small"},
-        "least negative": {"least": -1},
-        "least not a number": {"least": float("nan")},
-        "one seed": {"seeds": 1},
-        "half a seed": {"seeds": 2.5},
-        "worth 0": {"worth": 0},
-        "worth infinite": {"worth": float("inf")},
+        "minimum negative": {"min_difference": -1},
+        "minimum not a number": {"min_difference": float("nan")},
+        "one seed": {"min_seeds": 1},
+        "half a seed": {"min_seeds": 2.5},
+        "detectable difference 0": {"detectable_difference": 0},
+        "detectable difference infinite": {"detectable_difference": float("inf")},
     },
-    "few": {
+    "seed_counts": {
         "a list": ["round_robin"],
         "an unknown row": {"flash": 1},
         "zero": {"round_robin": 0},
@@ -112,32 +112,32 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "with resume": ["resume=true"],
         "with a place for runs": ["paths.logs=elsewhere"],
     },
-    "cells": {
+    "settings": {
         "null": None,
         "none": {},
-        "a list": [CELL],
+        "a list": [SETTING],
         "a text": "iid",
-        "a cell of nothing": {"equal": None},
-        "a cell of a list": {"equal": ["heterogeneity=iid"]},
-        "without words": {"equal": {"label": "a"}},
-        "words a text": {"equal": {"words": "heterogeneity=iid"}},
-        "words without a value": {"equal": {"words": ["heterogeneity"]}},
-        "words with a seed": {"equal": {"words": ["seed=3"]}},
-        "words that rows override": {"equal": {"words": ["selector=powd"]}},
-        "an unknown option": {"equal": {**CELL, "lable": "a"}},
-        "label a number": {"equal": {**CELL, "label": 3}},
-        "label empty": {"equal": {**CELL, "label": " "}},
-        "two of one label": {"a": {**CELL, "label": "x"}, "b": {**CELL, "label": "x"}},
-        "axis a list": {"equal": {**CELL, "axis": ["a"]}},
-        "target a text": {"equal": {**CELL, "target": "high"}},
-        "target not a number": {"equal": {**CELL, "target": float("nan")}},
-        "bounds a list": {"equal": {**CELL, "bounds": ["clean"]}},
-        "bounds of a text": {"equal": {**CELL, "bounds": {"clean": "label_noise=none"}}},
-        "bounds without a value": {"equal": {**CELL, "bounds": {"clean": ["label_noise"]}}},
-        "rows a text": {"equal": {**CELL, "rows": "round_robin"}},
-        "rows unknown": {"equal": {**CELL, "rows": ["flash"]}},
-        "rows none": {"equal": {**CELL, "rows": []}},
-        "rows twice": {"equal": {**CELL, "rows": ["round_robin", "round_robin"]}},
+        "a setting of nothing": {"equal": None},
+        "a setting of a list": {"equal": ["heterogeneity=iid"]},
+        "without overrides": {"equal": {"label": "a"}},
+        "overrides a text": {"equal": {"overrides": "heterogeneity=iid"}},
+        "overrides without a value": {"equal": {"overrides": ["heterogeneity"]}},
+        "overrides with a seed": {"equal": {"overrides": ["seed=3"]}},
+        "overrides that methods replace": {"equal": {"overrides": ["selector=powd"]}},
+        "an unknown option": {"equal": {**SETTING, "lable": "a"}},
+        "label a number": {"equal": {**SETTING, "label": 3}},
+        "label empty": {"equal": {**SETTING, "label": " "}},
+        "two of one label": {"a": {**SETTING, "label": "x"}, "b": {**SETTING, "label": "x"}},
+        "heterogeneity a list": {"equal": {**SETTING, "heterogeneity_kind": ["a"]}},
+        "target a text": {"equal": {**SETTING, "target": "high"}},
+        "target not a number": {"equal": {**SETTING, "target": float("nan")}},
+        "bounds a list": {"equal": {**SETTING, "bounds": ["clean"]}},
+        "bounds of a text": {"equal": {**SETTING, "bounds": {"clean": "label_noise=none"}}},
+        "bounds without a value": {"equal": {**SETTING, "bounds": {"clean": ["label_noise"]}}},
+        "methods a text": {"equal": {**SETTING, "methods": "round_robin"}},
+        "methods unknown": {"equal": {**SETTING, "methods": ["flash"]}},
+        "methods none": {"equal": {**SETTING, "methods": []}},
+        "methods twice": {"equal": {**SETTING, "methods": ["round_robin", "round_robin"]}},
     },
 }
 SPACE = {"selector.discount": {"low": 0.0, "high": 1.0}}
@@ -148,8 +148,8 @@ TUNES: dict[str, Any] = {
     "an unknown option": {**TUNING, "trails": 4},
     "the study's seeds": {**TUNING, "seeds": [0, 7]},
     "seeds a number": {**TUNING, "seeds": 7},
-    "unknown cells": {**TUNING, "cells": ["other"]},
-    "no cells": {**TUNING, "cells": []},
+    "unknown settings": {**TUNING, "settings": ["other"]},
+    "no settings": {**TUNING, "settings": []},
     "an unknown metric": {**TUNING, "metric": "test/acc"},
     "space a list": {**TUNING, "space": ["ucb_cs"]},
     "a row without options": {**TUNING, "space": {"ucb_cs": {}}},
@@ -165,9 +165,9 @@ TUNED = {
     "one word": "a\n",
     "conflict markers": CONFLICT,
     "a row of nothing": "ucb_cs:\n",
-    "a row that lacks facts": "ucb_cs: {words: [selector.discount=0.5]}\n",
-    "trials of nothing": "ucb_cs: {words: [], trials: 1, seeds: [7], cells: [equal], metric: server_val/acc, value: 1,"
-    " default: 1, tried: [{words: []}], spare: []}\n",
+    "a row that lacks facts": "ucb_cs: {overrides: [selector.discount=0.5]}\n",
+    "trials of nothing": "ucb_cs: {overrides: [], trials: 1, seeds: [7], settings: [equal], metric: server_val/acc,"
+    " value: 1, default: 1, tried: [{overrides: []}], spare: []}\n",
 }
 
 
@@ -199,7 +199,7 @@ def _definitions() -> Iterator[Case]:
         yield case(f"study.yaml: {fault_name}", partial(_write_text, content, fault_name), "study.yaml")
     for fault_name in ("a folder", "a link to nothing", "a named pipe", "missing"):
         yield case(f"study.yaml: {fault_name}", on("study.yaml", DAMAGES[fault_name]), "study")
-    for name in ("title", "question", "baseline", "selectors", "cells", "seeds"):
+    for name in ("title", "question", "baseline", "methods", "settings", "seeds"):
         yield case(f"study.yaml: no {name}", partial(_drop, name), "study.yaml", f"{name} is missing")
     yield case("study.yaml: an unknown option", partial(_write_yaml, {"sedes": [1]}), "study.yaml", "sedes")
     for option, values in OPTIONS.items():

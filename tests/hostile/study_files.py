@@ -22,7 +22,7 @@ from hostile.damage import DAMAGES, Damage, swap
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from study.small_study import make_results, write_study
-from study.test_judge import LATE_MEANS, ROWS
+from study.test_judge import LATE_MEANS, METHODS
 
 Change = Callable[[Any], Any]
 CONFLICT = "<<<<<<< HEAD\ntitle: A\n=======\ntitle: B\n>>>>>>> other\n"
@@ -37,7 +37,7 @@ def template() -> Path:
         late_values = {
             cell: {row: values[-len(seeds) :] for row, values in source.items()} for cell, source in LATE_MEANS.items()
         }
-        make_results(write_study(folder, **{**ROWS, "seeds": seeds}), late_values).save_files()
+        make_results(write_study(folder, **{**METHODS, "seeds": seeds}), late_values).save_files()
     (home / "configs").symlink_to(CONFIGS)
     return home
 

@@ -38,8 +38,8 @@ def write_study(folder: Path, name: str, **changes: object) -> None:
         "question": "q",
         "common": list(BASE[:4]),
         "baseline": "random",
-        "selectors": ["round_robin"],
-        "cells": {"equal": {"words": ["heterogeneity=iid"]}},
+        "methods": ["round_robin"],
+        "settings": {"equal": {"overrides": ["heterogeneity=iid"]}},
         "seeds": [0],
     }
     (folder / "studies" / name).mkdir(parents=True)

@@ -30,5 +30,5 @@ def test_units_of_metrics() -> None:
 
 
 def test_only_accuracies_have_a_minimum_effect() -> None:
-    assert choose_rules("clients/acc_worst5").least == 0.005
-    assert (choose_rules("test/loss").least, choose_rules("test/loss").worth) == (0.0, 0.0)
+    assert choose_rules("clients/acc_worst5").min_difference == 0.005
+    assert (choose_rules("test/loss").min_difference, choose_rules("test/loss").detectable_difference) == (0.0, 0.0)

@@ -23,17 +23,17 @@ SMALL_STUDY: dict[str, Any] = {
     "question": "Does it run?",
     "common": ["dataset=digits", "clients=12", "cohort=4", "rounds=3", "model=logreg", "client.epochs=1"],
     "baseline": "random",
-    "selectors": ["round_robin"],
-    "cells": {
-        "equal": {"words": ["heterogeneity=iid"], "target": 0.5},
-        "noisy": {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}},
+    "methods": ["round_robin"],
+    "settings": {
+        "equal": {"overrides": ["heterogeneity=iid"], "target": 0.5},
+        "noisy": {"overrides": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}},
     },
     "seeds": [0, 1],
 }
 TUNING: dict[str, Any] = {
     "trials": 4,
     "seeds": [7, 8],
-    "cells": ["equal"],
+    "settings": ["equal"],
     "space": {"ucb_cs": {"selector.discount": {"low": 0.0, "high": 1.0}, "selector.tie": ["random", "id"]}},
 }
 

@@ -18,7 +18,7 @@ from fedcohort.study.runner import StudyRunner
 from fedcohort.types import Values
 from study.small_study import SMALL_STUDY, write_study
 
-CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
 class Bench:
@@ -30,7 +30,7 @@ class Bench:
         self.define(self.common)
 
     def define(self, common: list[str]) -> None:
-        self.study = write_study(self.folder, common=common, cells=CELLS, selectors=["ucb_cs"], seeds=[0, 1])
+        self.study = write_study(self.folder, common=common, settings=SETTINGS, methods=["ucb_cs"], seeds=[0, 1])
 
     def work(self, repeat: str = "false") -> StudyRunner:
         self.lines.clear()

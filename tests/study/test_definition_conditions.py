@@ -25,7 +25,7 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
 
 def test_a_reference_of_equal_bytes_is_added_by_its_name(tmp_path: Path) -> None:
     """Its role is in its name, so that pages without its definition do not test it; its runs are kept as the user's."""
-    changes = {"selectors": [{"wide": ["selector=powd", "cohort=6"]}]}
+    changes = {"methods": [{"wide": ["selector=powd", "cohort=6"]}]}
     study = add_user_methods(write_study(tmp_path / "tiny", **changes), ["same_bytes:wide"], CONFIGS)
     reference = study.same_cost["same_bytes:wide"]
     assert (reference.method, reference.cost_name, reference.overrides) == (
@@ -35,12 +35,12 @@ def test_a_reference_of_equal_bytes_is_added_by_its_name(tmp_path: Path) -> None
     )
     rows = [condition.method for condition in list_conditions(study, ["equal"], ["same_bytes:wide"])]
     assert rows == ["random", "wide", "same_bytes:wide"]
-    assert study.find_role("same_bytes:wide") == "beside"
+    assert study.find_role("same_bytes:wide") == "reference"
     assert study.is_user_method("same_bytes:wide")
     assert not study.is_user_method("wide")
     for name in ("random", "same_bytes:wide"):
         with pytest.raises(
-            OptionError, match=r"selectors must be some of|needs a selector other than random and a study"
+            OptionError, match=r"methods must be some of|needs a selector other than random and a study"
         ):
             add_user_methods(study, [f"same_bytes:{name}"], CONFIGS)
     with pytest.raises(OptionError, match="a study without horizon"):
@@ -48,19 +48,21 @@ def test_a_reference_of_equal_bytes_is_added_by_its_name(tmp_path: Path) -> None
 
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
-    study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
+    study = write_study(
+        tmp_path / "tiny", settings={"noisy": {"overrides": ["heterogeneity=noise_bimodal"]}}, seeds=[0]
+    )
     extended = add_user_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert extended.find_role("oracle_clean") == "method"
     results = mark_oracles(extended, run_study(extended, tmp_path / "logs"))
     assert [results.find_role(row) for row in ("random", "oracle_clean", "ucb_cs")] == [
         "baseline",
-        "yardstick",
+        "oracle",
         "method",
     ]
 
 
 def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:
-    study = write_study(tmp_path, few={"round_robin": 1})
+    study = write_study(tmp_path, seed_counts={"round_robin": 1})
     runner = StudyRunner(study, Results(tmp_path), CONFIGS, tmp_path / "logs", False, print)
     planned = [
         (place.setting, place.method, seed) for place, seed in runner.find_progress(list_conditions(study), [0, 1]).runs
@@ -76,8 +78,11 @@ def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path)
 
 
 def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) -> None:
-    cells = {"equal": {"words": ["heterogeneity=iid"], "rows": ["powd"]}, "noisy": {"words": ["heterogeneity=noise15"]}}
-    study = write_study(tmp_path, cells=cells, selectors=["round_robin", "powd"])
+    settings = {
+        "equal": {"overrides": ["heterogeneity=iid"], "methods": ["powd"]},
+        "noisy": {"overrides": ["heterogeneity=noise15"]},
+    }
+    study = write_study(tmp_path, settings=settings, methods=["round_robin", "powd"])
     planned = [(place.setting, place.method) for place in list_conditions(study)]
     assert planned == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
     named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
@@ -88,8 +93,8 @@ def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) 
 
 def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path) -> None:
     """The correlations that FLASH's run logs, of its reward with the rates of wrong labels, here 0 or .9."""
-    cells = {"noisy": {"words": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
-    study = write_study(tmp_path / "studies" / "tiny", selectors=["flash"], cells=cells)
+    settings = {"noisy": {"overrides": ["heterogeneity=noise_bimodal", "device=shifted_exponential"]}}
+    study = write_study(tmp_path / "studies" / "tiny", methods=["flash"], settings=settings)
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", True, list[str]().append)
     work.run_conditions(list_conditions(study), [0])
     results = load_results(study)

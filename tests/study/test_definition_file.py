@@ -35,58 +35,85 @@ from study.small_study import write_study
         ({"seeds": []}, "seeds must be a list of one or more different seeds, got []"),
         ({"seeds": [1, 1]}, "seeds must be a list of one or more different seeds, got [1, 1]"),
         ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
-        ({"win": {"alpha": 2}}, "win.alpha must be a number in (0, 1), got 2"),
-        ({"win": {"beta": 2}}, "win has no option 'beta'; its options are alpha, least, equal, seeds, worth"),
+        ({"verdict": {"alpha": 2}}, "verdict.alpha must be a number in (0, 1), got 2"),
+        (
+            {"verdict": {"beta": 2}},
+            "verdict has no option 'beta'; its options are alpha, min_difference, equivalence_margin, min_seeds, ",
+        ),
+        (
+            {"cells": {}, "selectors": [], "yardsticks": [], "beside": [], "few": {}, "win": {}},
+            "cells is called settings now, selectors is called methods now, yardsticks is called oracles now, "
+            "beside is called references now, few is called seed_counts now, win is called verdict now: use the new",
+        ),
+        (
+            {"settings": {"a": {"words": [], "rows": [], "axis": "noise"}}},
+            "settings.a: words is called overrides now, rows is called methods now, "
+            "axis is called heterogeneity_kind now",
+        ),
+        (
+            {"verdict": {"least": 0, "equal": 1, "seeds": 2, "worth": 1}},
+            "verdict: least is called min_difference now, equal is called equivalence_margin now, "
+            "seeds is called min_seeds now, worth is called detectable_difference now: use the new name",
+        ),
         ({"baseline": ""}, "baseline must be a selector, or `name: [overrides]`, got ''"),
         ({"baseline": {"a": [], "b": []}}, "baseline must be a selector, or `name: [overrides]`, got "),
-        ({"selectors": "flash"}, "selectors must be a list of selectors, or of `name"),
-        ({"selectors": ["flash", "flash"]}, "selectors: flash is listed twice"),
-        ({"yardsticks": ["random"]}, "yardsticks: random is listed twice"),
+        ({"methods": "flash"}, "methods must be a list of selectors, or of `name"),
+        ({"methods": ["flash", "flash"]}, "methods: flash is listed twice"),
+        ({"oracles": ["random"]}, "oracles: random is listed twice"),
         (
-            {"selectors": [{"wide": ["gamma"]}]},
-            "selectors.wide must be a list of overrides name=value, typed as for train.py, got",
+            {"methods": [{"wide": ["gamma"]}]},
+            "methods.wide must be a list of overrides name=value, typed as for train.py, got",
         ),
         (
-            {"cells": {"5/50": {"words": []}}},
-            "cells: the name must be letters, digits and underscores without a digit in front, such as x5_50, got",
+            {"settings": {"5/50": {"overrides": []}}},
+            "settings: the name must be letters, digits and underscores without a digit in front, such as x5_50, got",
         ),
-        ({"cells": {"../../x": {"words": []}}}, "cells: the name must be letters, digits and underscores without a"),
-        ({"cells": {"a": {"words": [], "bounds": {"../b": []}}}}, "cells.a.bounds: the name must be letters, digits"),
+        (
+            {"settings": {"../../x": {"overrides": []}}},
+            "settings: the name must be letters, digits and underscores without a",
+        ),
+        (
+            {"settings": {"a": {"overrides": [], "bounds": {"../b": []}}}},
+            "settings.a.bounds: the name must be letters, digits",
+        ),
         ({"variants": {"../a": ["round_robin"]}}, "variants: the name must be letters, digits and underscores"),
         (
-            {"selectors": [{"../wide": []}]},
-            "selectors: the name must be letters, digits and underscores without a",
+            {"methods": [{"../wide": []}]},
+            "methods: the name must be letters, digits and underscores without a",
         ),
         ({"common": ["+callback.x._target_=subprocess.Popen"]}, "common: +callback.x._target_=subprocess.Popen names"),
-        ({"cells": {}}, "cells must be one setting or more, such as {a: {words: []}}, got {}"),
-        ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
-        ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
+        ({"settings": {}}, "settings must be one setting or more, such as {a: {overrides: []}}, got {}"),
+        ({"settings": {"a": {"label": "A"}}}, "settings.a.overrides is missing"),
+        ({"settings": {"a": {"overrides": [], "word": []}}}, "settings.a has no option 'word'; its options are "),
         (
-            {"cells": {"a": {"words": ["+selector=powd"]}}},
-            "cells.a.words: +selector=powd has no effect: all methods set this option. Leave it out",
+            {"settings": {"a": {"overrides": ["+selector=powd"]}}},
+            "settings.a.overrides: +selector=powd has no effect: all methods set this option. Leave it out",
         ),
-        ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is set by the study itself: leave seed=1 out"),
         (
-            {"cells": {"a": {"words": [], "rows": ["random"]}}},
-            "cells.a.rows must be a list of one or more of round_robin,",
+            {"settings": {"a": {"overrides": ["seed=1"]}}},
+            "settings.a.overrides: seed is set by the study itself: leave seed=1 out",
         ),
-        ({"cells": {"a": {"words": [], "bounds": {"b": 3}}}}, "cells.a.bounds.b must be a list of texts"),
+        (
+            {"settings": {"a": {"overrides": [], "methods": ["random"]}}},
+            "settings.a.methods must be a list of one or more of round_robin,",
+        ),
+        ({"settings": {"a": {"overrides": [], "bounds": {"b": 3}}}}, "settings.a.bounds.b must be a list of texts"),
         ({"common": ["paths.logs=x"]}, "common: paths.logs is set by the study itself: leave paths.logs=x out"),
         (
-            {"cells": {"a": {"words": []}, "b": {"words": [], "label": "a"}}},
-            "cells.a.label must be a label that differs from all others, got 'a'",
+            {"settings": {"a": {"overrides": []}, "b": {"overrides": [], "label": "a"}}},
+            "settings.a.label must be a label that differs from all others, got 'a'",
         ),
         ({"notes": "flash is blind"}, "notes must be a list of texts, as [id,age], got 'flash is blind'"),
-        ({"few": {"random": 1}}, "few must be one of round_robin, got 'random'"),
-        ({"few": {"round_robin": 3}}, "few.round_robin must be an integer in [1, 2], got 3"),
-        ({"few": ["round_robin"]}, "few must be options by name, got ['round_robin']"),
+        ({"seed_counts": {"random": 1}}, "seed_counts must be one of round_robin, got 'random'"),
+        ({"seed_counts": {"round_robin": 3}}, "seed_counts.round_robin must be an integer in [1, 2], got 3"),
+        ({"seed_counts": ["round_robin"]}, "seed_counts must be options by name, got ['round_robin']"),
         ({"variants": {"a": ["random", "round_robin"]}}, "variants.a must be a list of one or more of round_robin"),
         (
             {"variants": {"a": ["round_robin"]}},
             "variants.a must be two or more methods that no other list has",
         ),
         (
-            {"selectors": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
+            {"methods": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
             "variants.b must be two or more methods that no other list has, got ['oort', 'powd']",
         ),
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
@@ -111,9 +138,7 @@ def test_existing_studies_are_listed(tmp_path: Path) -> None:
 
 
 def test_conditions_are_methods_in_settings_and_bounds(tmp_path: Path) -> None:
-    study = write_study(
-        tmp_path, selectors=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}]
-    )
+    study = write_study(tmp_path, methods=["flash", {"wide": ["selector=flash", "selector.candidates=30", "cohort=5"]}])
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study)}
     rows = ["random", "flash", "wide"]
     assert list(places) == [*(("equal", r) for r in rows), *(("noisy", r) for r in rows), ("noisy", "bound:clean")]
@@ -127,7 +152,7 @@ def test_conditions_are_methods_in_settings_and_bounds(tmp_path: Path) -> None:
 
 def test_the_baselines_overrides_also_apply_to_bounds(tmp_path: Path) -> None:
     mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
-    study = write_study(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
+    study = write_study(tmp_path, baseline=mean, methods=[{"fair": ["agg=qffl"]}])
     assert (study.baseline, study.find_role("mean")) == ("mean", "baseline")
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study, ["noisy"])}
     assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
@@ -141,9 +166,9 @@ def test_the_last_override_of_an_option_counts() -> None:
 
 def test_unknown_options_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path)
-    with pytest.raises(OptionError, match=r"selectors must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
+    with pytest.raises(OptionError, match=r"methods must be some of random, round_robin, .*ucb_cs.*, got 'mine'"):
         add_user_methods(study, ["mine"], CONFIGS)
-    with pytest.raises(OptionError, match="cells must be some of equal, noisy, got 'loud'"):
+    with pytest.raises(OptionError, match="settings must be some of equal, noisy, got 'loud'"):
         list_conditions(study, ["loud"])
 
 

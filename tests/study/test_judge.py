@@ -29,7 +29,7 @@ LATE_MEANS = {
         "oracle_clean": [0.85, 0.80, 0.82],  # +.05 -.01 0
     },
 }
-ROWS = {"selectors": ["flash", "powd"], "yardsticks": ["oracle_clean", "oracle_diverse"], "beside": ["full"]}
+METHODS = {"methods": ["flash", "powd"], "oracles": ["oracle_clean", "oracle_diverse"], "references": ["full"]}
 
 
 def p_of(t: float) -> float:
@@ -38,7 +38,7 @@ def p_of(t: float) -> float:
 
 
 def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
-    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
+    verdict = judge_study(study := write_study(tmp_path, **METHODS), make_results(study, LATE_MEANS))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
     assert flash.has_difference
@@ -70,8 +70,8 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
-    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
-    # four tests of the two methods in two cells, without oracles: flash in `noisy` has the smallest p, then flash in
+    verdict = judge_study(study := write_study(tmp_path, **METHODS), make_results(study, LATE_MEANS))
+    # four tests of the two methods in two settings, without oracles: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.n_tests == 4
@@ -86,7 +86,7 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
 
 
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
-    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
+    verdict = judge_study(study := write_study(tmp_path, **METHODS), make_results(study, LATE_MEANS))
     equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; oracles have no rank
     ranks = {row: method.rank for row, method in equal.methods.items() if math.isfinite(method.rank)}
@@ -96,13 +96,13 @@ def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     assert equal.power.seeds_needed == 17
     assert verdict.ranks is not None
     assert list(verdict.ranks.rank_table) == ["equal", "noisy"]
-    # the cells' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
+    # the settings' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
     assert dict(verdict.ranks.mean_ranks) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
 
 
 def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:
     """Three seeds, each 1/60 better: as written to curves.parquet they differ in the eighth digit."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
     make_results(study, {"equal": late_means}).save_files()
     flash = judge_study(study, load_results(study)).settings["equal"].methods["flash"]
@@ -112,7 +112,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
 
 
 def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     late_means = {**LATE_MEANS, "noisy": {**LATE_MEANS["noisy"], "flash": [0.9, math.nan, 0.9]}}
     ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
@@ -128,7 +128,7 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
 
 
 def test_missing_runs_are_listed(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     verdict = judge_study(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
     assert verdict.missing_seed_counts["equal", "random"] == 1
     assert verdict.missing_seed_counts["noisy", "flash"] == 2
@@ -141,7 +141,7 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
 
 
 def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     cell = judge_study(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
     assert cell.methods["flash"].has_difference is False
     assert cell.headroom.difference is None
@@ -151,33 +151,33 @@ def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
 def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -> None:
     small = [0.8029, 0.8130, 0.8231]  # +.0029 +.003 +.0031: t = 52
     late_means = {"equal": {"random": BASE, "flash": small}}
-    for win, sign in (
-        ({"least": 0.0}, 1),
-        ({"least": 0.0029}, 1),
-        ({"least": 0.0031}, 0),
-        ({"least": 0, "seeds": 4}, 0),
-        ({"least": 0, "alpha": 1e-4}, 0),
+    for rules, sign in (
+        ({"min_difference": 0.0}, 1),
+        ({"min_difference": 0.0029}, 1),
+        ({"min_difference": 0.0031}, 0),
+        ({"min_difference": 0, "min_seeds": 4}, 0),
+        ({"min_difference": 0, "alpha": 1e-4}, 0),
     ):
-        study = write_study(tmp_path, win=win, **ROWS)
+        study = write_study(tmp_path, verdict=rules, **METHODS)
         assert judge_study(study, make_results(study, late_means)).settings["equal"].methods["flash"].sign == sign
 
 
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
     """Two variants in two settings give four tests, as many as in the correction over all methods."""
-    study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
-    cells = judge_study(study, make_results(study, LATE_MEANS)).settings
-    for cell in cells.values():
+    study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **METHODS)
+    settings = judge_study(study, make_results(study, LATE_MEANS)).settings
+    for cell in settings.values():
         for row in ("flash", "powd"):
             assert cell.methods[row].p_values.p_within_method == cell.methods[row].p_values.p_in_study
-    assert cells["equal"].methods["flash"].p_values.p_within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert settings["equal"].methods["flash"].p_values.p_within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
-    oracle = cells["equal"].methods["oracle_clean"]
+    oracle = settings["equal"].methods["oracle_clean"]
     assert oracle.p_values.p_within_setting == pytest.approx(p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3)
 
 
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     """A user's method with many seeds must not remove the ranks and the headroom of methods with fewer seeds."""
-    study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
+    study = write_study(tmp_path, seeds=[0, 1, 2], **METHODS)
     own_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
     without, with_own = (
         judge_study(study, make_results(study, {cell: {**values, **extra} for cell, values in LATE_MEANS.items()}))
@@ -197,7 +197,7 @@ def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
 
 def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) -> None:
     """Not the one whose mean is larger, which three seeds don't show."""
-    study = write_study(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
+    study = write_study(tmp_path, settings={"equal": {"overrides": [], "oracle": "oracle_clean"}}, **METHODS)
     unsure = [0.80, 0.81, 1.03]
     late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
     cell = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"]
@@ -207,7 +207,7 @@ def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) ->
 
 def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     """The order of a set differs between processes, so that equal values used to change places on the page."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     difference = Difference(0.1, 0.1, 3, 0.1, p=0.01)
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
     entries = {pair: CellResult({}, estimate_mean([0.5]), difference, p=0.03) for pair in pairs}
@@ -217,12 +217,12 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
 
 
 def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:
-    cells: dict[str, dict[str, list[str]]] = {f"c{i}": {"words": []} for i in range(10)}
-    study = write_study(tmp_path, cells=cells, seeds=list(range(10)), **ROWS)
+    settings: dict[str, dict[str, list[str]]] = {f"c{i}": {"overrides": []} for i in range(10)}
+    study = write_study(tmp_path, settings=settings, seeds=list(range(10)), **METHODS)
     base, fall = [0.8 + i / 1000 for i in range(10)], [0.01, 0.012, 0.011, 0.013, 0.01, 0.012, 0.011, 0.013, 0.01, -0.3]
     late_means = {
         "random": base,
         "flash": [x + d for x, d in zip(base, fall, strict=True)],
         "powd": [x * x for x in base],
     }
-    assert judge_study(study, make_results(study, dict.fromkeys(cells, late_means))).collapsing == {"flash"}
+    assert judge_study(study, make_results(study, dict.fromkeys(settings, late_means))).collapsing == {"flash"}

@@ -25,7 +25,7 @@ LATE_MEANS = {
         "mine": [0.95, 0.95],
     },
 }
-ROWS = {"selectors": ["flash", "powd"], "yardsticks": ["oracle_clean"]}
+METHODS = {"methods": ["flash", "powd"], "oracles": ["oracle_clean"]}
 
 BOARD = """title: Who
 question: Where?
@@ -39,7 +39,7 @@ WITHOUT_POWD = {
 
 def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
     """Write two studies with results and a leaderboard, and return the leaderboard's folder."""
-    first, second = write_study(folder / "first", **ROWS), write_study(folder / "second", **{**ROWS, **changes})
+    first, second = write_study(folder / "first", **METHODS), write_study(folder / "second", **{**METHODS, **changes})
     make_results(first, LATE_MEANS).save_files()
     make_results(second, WITHOUT_POWD).save_files()
     (folder / "board").mkdir()
@@ -58,8 +58,8 @@ def test_the_page_ranks_over_all_settings(board: tuple[Path, list[Path]]) -> Non
     folder, files = board
     text = (folder / "README.md").read_text()
     assert "Ranked are 3 selectors in 4 settings, on 3 seeds in each. **Over these 4 settings, " in text
-    cells = "digits: equal; digits: noisy; more digits: equal; more digits: noisy"
-    assert f"**No method is significantly better than random** (Holm within the setting) in: {cells}." in text
+    settings = "digits: equal; digits: noisy; more digits: equal; more digits: noisy"
+    assert f"**No method is significantly better than random** (Holm within the setting) in: {settings}." in text
     # `equal`: flash, random, powd; `noisy`, by means .7667, .80, .79: random, powd, flash
     with (folder / "tables" / "overall.csv").open() as file:
         assert [(row["method"], row["mean rank [95 %]"]) for row in csv.DictReader(file)][:2] == [
@@ -83,7 +83,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     """A setting without powd's runs has no ranks: it must not count, and the page must name it."""
     folder = studies(tmp_path)
     won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
-    make_results(write_study(tmp_path / "second", **ROWS), {**WITHOUT_POWD, "noisy": won}).save_files()
+    make_results(write_study(tmp_path / "second", **METHODS), {**WITHOUT_POWD, "noisy": won}).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
@@ -96,7 +96,7 @@ def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
 def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -> None:
     """oort has results in one setting of four: after flash's .83 and random's .81, before powd's .79."""
     folder = studies(tmp_path)
-    rows = {**ROWS, "selectors": ["flash", "powd", "oort"]}
+    rows = {**METHODS, "methods": ["flash", "powd", "oort"]}
     make_results(
         write_study(tmp_path / "second", **rows),
         {**WITHOUT_POWD, "equal": LATE_MEANS["equal"] | {"oort": [0.8, 0.8, 0.8]}},
@@ -117,7 +117,7 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
     """It would have weighed twice, in the ranks and in what is won."""
     folder = studies(tmp_path)
     for name in ("first", "second"):
-        results = make_results(write_study(tmp_path / name, **ROWS), WITHOUT_POWD)
+        results = make_results(write_study(tmp_path / name, **METHODS), WITHOUT_POWD)
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}" if cell == "equal" else f"{name}/{cell}/{row}"
         results.save_files()
@@ -134,7 +134,9 @@ def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)
     equal = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
-    make_results(write_study(tmp_path / "second", **ROWS), {"equal": LATE_MEANS["equal"], "noisy": equal}).save_files()
+    make_results(
+        write_study(tmp_path / "second", **METHODS), {"equal": LATE_MEANS["equal"], "noisy": equal}
+    ).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
         assert [row["method"] for row in csv.DictReader(file)] == ["1. random", "1. flash", "3. powd"]
@@ -159,7 +161,7 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
 
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
     folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
-    write_study(tmp_path / "third", **ROWS)
+    write_study(tmp_path / "third", **METHODS)
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "- 2 settings of third without runs: `fedcohort study run third`" in text
@@ -190,7 +192,10 @@ def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
         ("title: t\nquestion: q\nof: [first]\n", r"board/study\.yaml: of must be options by name"),
         ("title: t\nquestion: q\nof: {first: digits}\nseeds: [1]\n", "there is no option 'seeds'"),
         ("title: t\nquestion: q\nof: {third: digits}\n", "has no study 'third': type one of board, first, second"),
-        ("title: t\nquestion: q\nof: {first: a}\nwin: {alpha: 2}\n", r"win\.alpha must be a number in \(0, 1\)"),
+        (
+            "title: t\nquestion: q\nof: {first: a}\nverdict: {alpha: 2}\n",
+            r"verdict\.alpha must be a number in \(0, 1\)",
+        ),
     ],
 )
 def test_errors_in_the_definition_are_reported(tmp_path: Path, text: str, message: str) -> None:
@@ -201,7 +206,7 @@ def test_errors_in_the_definition_are_reported(tmp_path: Path, text: str, messag
 
 
 def test_studies_that_cannot_be_compared_are_rejected(tmp_path: Path) -> None:
-    folder = studies(tmp_path, baseline="round_robin", selectors=["flash"], yardsticks=[])
+    folder = studies(tmp_path, baseline="round_robin", methods=["flash"], oracles=[])
     with pytest.raises(OptionError, match=r"of\.second must be a study with baseline=random, as first is, got 'base"):
         leaderboard.load_leaderboard(folder)
     with pytest.raises(OptionError, match=r"of\.second must be a study with horizon=None, as first is"):
@@ -212,7 +217,7 @@ def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
     folder = studies(tmp_path)
     for name, rows in (("first", "[flash, powd]"), ("second", "[powd, oort]")):
         path = tmp_path / name / "study.yaml"
-        path.write_text(path.read_text().replace("selectors:", "selectors:\n- oort") + f"variants: {{tries: {rows}}}\n")
+        path.write_text(path.read_text().replace("methods:", "methods:\n- oort") + f"variants: {{tries: {rows}}}\n")
     entries = leaderboard.load_leaderboard(folder)
     assert dict(entries.study.variants) == {"tries": ["flash", "powd", "oort"]}
     leaderboard_page.write_leaderboard_page(entries)
@@ -222,7 +227,7 @@ def test_variants_of_all_studies_are_corrected_together(tmp_path: Path) -> None:
 def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
     """Each row names the metric of its study, not "test/acc or test/acc_worst_group"."""
     folder = studies(tmp_path)
-    second = write_study(tmp_path / "second", metric="test/acc_worst_group", **ROWS)
+    second = write_study(tmp_path / "second", metric="test/acc_worst_group", **METHODS)
     make_results(second, LATE_MEANS).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "numbers.csv").open() as file:

@@ -8,7 +8,7 @@ from config_options import ROOT
 from fedcohort.study import overview, report
 from study.small_study import make_results, write_study
 
-SEEDS = {"seeds": [0, 1, 2], "yardsticks": ["oracle_clean"], "selectors": ["round_robin", "ucb_cs"]}
+SEEDS = {"seeds": [0, 1, 2], "oracles": ["oracle_clean"], "methods": ["round_robin", "ucb_cs"]}
 BASE = [0.50, 0.52, 0.54]
 
 
@@ -18,7 +18,9 @@ def above_base(*points: float) -> list[float]:
 
 
 def report_of(folder: Path, late_means: dict[str, dict[str, list[float]]]) -> None:
-    study = write_study(folder, cells={cell: {"words": [], "label": f"the {cell}"} for cell in late_means}, **SEEDS)
+    study = write_study(
+        folder, settings={cell: {"overrides": [], "label": f"the {cell}"} for cell in late_means}, **SEEDS
+    )
     report.write_study_report(study, make_results(study, late_means))
 
 
@@ -76,7 +78,7 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
     late_means = {"random": BASE, "round_robin": above_base(6.0, 6.1, 5.9), "oracle_clean": above_base(7, 7.1, 6.9)}
     open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(19, -9, 0)}
     for folder, shared in (("one", late_means), ("two", open_)):
-        study = write_study(tmp_path / folder, cells={"here": {"words": []}, folder: {"words": []}}, **SEEDS)
+        study = write_study(tmp_path / folder, settings={"here": {"overrides": []}, folder: {"overrides": []}}, **SEEDS)
         results = make_results(study, {"here": shared, folder: late_means})
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"
@@ -97,7 +99,7 @@ def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     won["oracle_clean"] = [*above_base(9, -9, 0), 0.56, 0.58]
     for folder, late_means in (("one", open_), ("two", won)):
         seeds = list(range(len(late_means["random"])))
-        study = write_study(tmp_path / folder, cells={"here": {"words": []}}, **{**SEEDS, "seeds": seeds})
+        study = write_study(tmp_path / folder, settings={"here": {"overrides": []}}, **{**SEEDS, "seeds": seeds})
         results = make_results(study, {"here": late_means})
         for (cell, row, _), facts in results.rows.items():
             facts["config_hash"] = f"{cell}/{row}"

@@ -8,7 +8,7 @@ from fedcohort.study import report
 from fedcohort.study.judge import judge_study
 from fedcohort.study.page_data import classify_setting, summarise_study
 from study.small_study import make_results, write_study
-from study.test_judge import LATE_MEANS, ROWS
+from study.test_judge import LATE_MEANS, METHODS
 
 BASE = [0.8, 0.8, 0.8]
 
@@ -40,7 +40,7 @@ BASE = [0.8, 0.8, 0.8]
     ],
 )
 def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kind: str, text: str) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
     assert classify_setting(study, judge_study(study, results).settings[cell]) == kind
@@ -52,7 +52,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
 
 
 def test_settings_are_counted(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     summary = summarise_study(study, results, judge_study(study, results), {})
     assert summary["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
@@ -62,7 +62,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
 
 
 def test_budgets_are_horizons(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     for (cell, _, _), facts in results.rows.items():
         seconds = "None" if cell == "equal" else "36000"

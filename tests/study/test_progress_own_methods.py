@@ -9,19 +9,19 @@ from fedcohort.command import study as command
 from fedcohort.study import progress, results
 from study.small_study import make_results, write_study
 
-CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
 def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tiny = write_study(tmp_path / "studies" / "tiny", cells=CELLS, seeds=[0])
+    tiny = write_study(tmp_path / "studies" / "tiny", settings=SETTINGS, seeds=[0])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     assert command.main(["run", "tiny"]) == 0
     assert command.main(["report", "tiny"]) == 0
     committed = {path: path.read_bytes() for path in tiny.folder.rglob("*.*")}
-    assert command.main(["run", "tiny", "selectors=ucb_cs"]) == 0
+    assert command.main(["run", "tiny", "methods=ucb_cs"]) == 0
     assert "ucb_cs: mean rank " in capsys.readouterr().out
     assert command.main(["report", "tiny"]) == 0
     assert {path: path.read_bytes() for path in tiny.folder.rglob("*.*")} == committed
@@ -35,7 +35,7 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
 
 def test_the_rank_is_among_methods_with_the_same_seeds(tmp_path: Path) -> None:
     """In `equal` the method `mine` is second of three, and in `noisy` first. `worse` lacks a seed and is not ranked."""
-    study = write_study(tmp_path, selectors=["round_robin", "powd"], yardsticks=["oracle_clean"])
+    study = write_study(tmp_path, methods=["round_robin", "powd"], oracles=["oracle_clean"])
     late_means = {
         "equal": {"random": [0.5, 0.5], "round_robin": [0.8, 0.9], "mine": [0.7, 0.8], "powd": [0.1, 0.1]},
         "noisy": {"random": [0.5, 0.5], "round_robin": [0.5, 0.6], "mine": [0.7, 0.8], "powd": [0.9]},

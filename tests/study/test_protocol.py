@@ -17,10 +17,12 @@ from fedcohort.study.protocol_page import format_page, make_leaderboard
 from fedcohort.study.runner import StudyRunner
 from study.small_study import make_results, write_study
 
-CELLS = {name: {"words": [f"heterogeneity={name}"], "label": f"{name} clients"} for name in ("iid", "noise_bimodal")}
+SETTINGS = {
+    name: {"overrides": [f"heterogeneity={name}"], "label": f"{name} clients"} for name in ("iid", "noise_bimodal")
+}
 LEVELS = {
-    "quick": [{"study": "tiny", "cells": None, "seeds": None}],
-    "other": [{"study": "tiny", "cells": ["iid"], "seeds": [0]}],
+    "quick": [{"study": "tiny", "settings": None, "seeds": None}],
+    "other": [{"study": "tiny", "settings": ["iid"], "seeds": [0]}],
 }
 BASELINE = [0.50, 0.50, 0.50]
 POWD = {"iid": [0.51, 0.52, 0.53], "noise_bimodal": [0.44, 0.46, 0.45]}
@@ -30,7 +32,7 @@ def write_file(
     folder: Path, results: Mapping[str, Sequence[float]] = POWD, selector: str = "powd", level: str = "quick"
 ) -> Path:
     """Write the file of a method with these results by setting; the reference has 3 points more than the baseline."""
-    study = write_study(folder / "studies" / "tiny", cells=CELLS, seeds=[0, 1, 2])
+    study = write_study(folder / "studies" / "tiny", settings=SETTINGS, seeds=[0, 1, 2])
     (folder / "studies" / "protocol.yaml").write_text(yaml.safe_dump(LEVELS))
     (part,) = load_level(study.folder.parent, level, selector, CONFIGS)
     values_by_method = {
@@ -163,15 +165,19 @@ def test_a_file_that_is_no_json_object_is_rejected(content: str, tmp_path: Path)
 @pytest.mark.parametrize(
     ("node", "message"),
     [
-        ([{"study": "tiny", "cells": ["x"], "seeds": None}], "quick.0.cells must be a list of one or more of iid"),
-        ([{"study": "tiny", "cells": None, "seeds": [-1]}], "quick.0.seeds must be a list of integers"),
-        ([{"study": "tiny", "cells": None}], "quick.0.seeds is missing"),
-        ([], "quick must be a list of one or more nodes {study, cells, seeds}"),
-        ([{"study": "nope", "cells": None, "seeds": None}], "has no study 'nope'"),
+        (
+            [{"study": "tiny", "settings": ["x"], "seeds": None}],
+            "quick.0.settings must be a list of one or more of iid",
+        ),
+        ([{"study": "tiny", "settings": None, "seeds": [-1]}], "quick.0.seeds must be a list of integers"),
+        ([{"study": "tiny", "settings": None}], "quick.0.seeds is missing"),
+        ([{"study": "tiny", "cells": None, "seeds": None}], "quick.0: cells is called settings now: use the new name"),
+        ([], "quick must be a list of one or more nodes {study, settings, seeds}"),
+        ([{"study": "nope", "settings": None, "seeds": None}], "has no study 'nope'"),
     ],
 )
 def test_a_wrong_level_is_rejected(node: object, message: str, tmp_path: Path) -> None:
-    write_study(tmp_path / "tiny", cells=CELLS)
+    write_study(tmp_path / "tiny", settings=SETTINGS)
     (tmp_path / "protocol.yaml").write_text(yaml.safe_dump({"quick": node}))
     with pytest.raises(OptionError, match=rf"protocol.yaml: .*{message}"):
         load_level(tmp_path, "quick", "powd")

@@ -16,14 +16,14 @@ from fedcohort.study.ranking import collect_ranked_results, find_shared_settings
 from fedcohort.study.results import Results
 from study.small_study import make_results, write_study
 
-CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
+SETTINGS = {name: {"overrides": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
 NAMED = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}
 SEEDS = [0, 1, 2, 3]
 
 
 def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
     """A method with eight of random's twelve runs must not remove the third setting from the ranking."""
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
     results = make_results(study, late_means)
     rows, few = split_ranked_methods(study, collect_ranked_results(study, results))
@@ -34,7 +34,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
 
 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
     ranked = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
     rows, few = split_ranked_methods(study, ranked)
@@ -49,7 +49,7 @@ def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Pa
 
 def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
     """Each method has half of random's seeds, and the two have no common seed."""
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     late_means = {
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
         for cell, values in collect_ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
@@ -58,7 +58,7 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
 
 
 def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     results = make_results(
         study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
     )
@@ -72,7 +72,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
 
 def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     """The table with the most methods times settings is ranked: methods or settings with few results are left out."""
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd", "oort"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd", "oort"], seeds=SEEDS)
     two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
     late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
     ranked = collect_ranked_results(study, make_results(study, late_means))
@@ -94,8 +94,8 @@ GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03
 
 def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.1, **changes: object) -> dict[str, Any]:
     """Return the claims over all settings on methods that differ from random by `gaps` and `powd` in each setting."""
-    cells = {name: {"words": ["heterogeneity=iid"]} for name in gaps}
-    study = write_study(folder, **{"cells": cells, "selectors": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
+    settings = {name: {"overrides": ["heterogeneity=iid"]} for name in gaps}
+    study = write_study(folder, **{"settings": settings, "methods": ["flash", "powd"], "seeds": [0, 1, 2], **changes})
     base = (0.7, 0.8, 0.75)
     late_means = {
         cell: {
@@ -125,7 +125,7 @@ def list_claims(study: Study, results: Results) -> dict[str, Any]:
 
 
 def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=[0, 1, 2])
     late_means = {
         cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
         for cell, values in GAPS.items()
@@ -143,7 +143,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
 def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     """A copy of a setting is no further sample of settings; in Wilcoxon's test it was one."""
     study = write_study(
-        tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
+        tmp_path, settings={f"c{i}": SETTINGS["a"] for i in range(8)}, methods=["flash", "powd"], seeds=[0, 1, 2]
     )
     setting = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
     ranks = judge_study(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
@@ -153,8 +153,8 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
 
 
 def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
-    cells = {name: {**CELLS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
-    study = write_study(tmp_path, cells=cells, selectors=["flash", "powd"], seeds=[0, 1, 2])
+    settings = {name: {**SETTINGS["a"], "family": "x" if name in "ab" else name} for name in "abc"}
+    study = write_study(tmp_path, settings=settings, methods=["flash", "powd"], seeds=[0, 1, 2])
     late_means = {
         cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
         for cell, values in GAPS.items()
@@ -170,13 +170,13 @@ def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
     assert (overall["better"], overall["worse"], overall["first"].family_mean) == (["flash"], ["powd"], None)
     assert (overall["settings"], overall["first"].seeds.n) == (3, 3)
     assert overall["first"].seeds.mean == pytest.approx(0.11 / 3)
-    assert compare(tmp_path, GAPS, win={"least": 0.11})["worse"] == []
-    assert compare(tmp_path, GAPS, win={"least": 0.037})["better"] == []
+    assert compare(tmp_path, GAPS, verdict={"min_difference": 0.11})["worse"] == []
+    assert compare(tmp_path, GAPS, verdict={"min_difference": 0.037})["better"] == []
 
 
 def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"])
-    late_means = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in CELLS}
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"])
+    late_means = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in SETTINGS}
     results = make_results(study, late_means)
     overall = list_claims(study, results)
     assert (overall["first"].seeds.n, overall["better"], overall["worse"]) == (2, [], [])
@@ -200,7 +200,7 @@ def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:
 
 
 def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
+    study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
     judgement = judge_study(study, make_results(study, {"a": first, "b": second}))

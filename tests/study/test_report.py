@@ -12,7 +12,7 @@ from fedcohort.study import report
 from fedcohort.study.page_tables import MAX_SETTING_COLUMNS, split_settings
 from fedcohort.study.results import Results, load_results
 from study.small_study import make_results, write_study
-from study.test_judge import LATE_MEANS, ROWS
+from study.test_judge import LATE_MEANS, METHODS
 
 
 def page_of(folder: Path) -> str:
@@ -23,9 +23,9 @@ def page_of(folder: Path) -> str:
 def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, list[Path]]:
     """The folder, the results and the files of a report with `<`, `&` and a script in its title and label."""
     folder = tmp_path_factory.mktemp("study")
-    cells = {"equal": {"words": [], "target": 0.5, "label": "<script>x</script>"}}
-    cells["noisy"] = {"words": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}}
-    study = write_study(folder, title="a < b & c", cells=cells, notes=["flash is blind here"], **ROWS)
+    settings = {"equal": {"overrides": [], "target": 0.5, "label": "<script>x</script>"}}
+    settings["noisy"] = {"overrides": ["heterogeneity=noise_bimodal"], "bounds": {"clean": ["heterogeneity=iid"]}}
+    study = write_study(folder, title="a < b & c", settings=settings, notes=["flash is blind here"], **METHODS)
     results = make_results(study, LATE_MEANS)
     return folder, results, report.write_study_report(study, results)
 
@@ -86,7 +86,7 @@ def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[
 
 
 def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     report.write_study_report(study, make_results(study, LATE_MEANS))
     user_file = tmp_path / "tables" / "mine.csv"
     user_file.write_text("a,b\n")
@@ -99,11 +99,11 @@ def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> Non
     assert (tmp_path / "tables" / "setting_equal.csv").exists()
 
 
-def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
-    """Axes stay together where they fit; no table has more than eight columns of settings."""
-    axes = ["skew"] * 5 + ["noise"] * 3 + ["speed"] * 9
-    cells = {f"c{i}": {"words": [], "axis": axis} for i, axis in enumerate(axes)}
-    study = write_study(tmp_path, cells=cells)
+def test_wide_tables_are_split_by_heterogeneity(tmp_path: Path) -> None:
+    """Kinds of heterogeneity stay together where they fit; no table has more than eight columns of settings."""
+    kinds = ["skew"] * 5 + ["noise"] * 3 + ["speed"] * 9
+    settings = {f"c{i}": {"overrides": [], "heterogeneity_kind": kind} for i, kind in enumerate(kinds)}
+    study = write_study(tmp_path, settings=settings)
     parts = split_settings(study, list(study.settings))
     assert [(title, len(members)) for title, members in parts] == [("skew, noise", 8), ("speed", 8), ("speed", 1)]
     assert [cell for _, members in parts for cell in members] == list(study.settings)
@@ -114,7 +114,7 @@ def test_wide_tables_are_split_by_axis(tmp_path: Path) -> None:
 
 def test_diverged_seeds_are_named(tmp_path: Path) -> None:
     """They have no difference and no test; where the baseline diverged, no row has one."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     method_values = {"random": [0.8, 0.81, 0.82], "flash": [0.6, 0.62, 0.61], "powd": [0.8, math.nan, math.inf]}
     report.write_study_report(
         study,
@@ -129,7 +129,7 @@ def test_diverged_seeds_are_named(tmp_path: Path) -> None:
 
 
 def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS, seeds=[0, 1, 2, 3])
+    study = write_study(tmp_path, **METHODS, seeds=[0, 1, 2, 3])
     half = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4], "powd": [0.4, 0.7]}
     report.write_study_report(study, make_results(study, {"equal": half}))
     text = page_of(tmp_path)
@@ -147,8 +147,13 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
 
 def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None:
     """`powd` isn't asked for among equal clients; where it was run all the same it is in the table."""
-    cells = {"equal": {"words": [], "rows": ["flash"]}, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
-    study = write_study(tmp_path, **(ROWS | {"cells": cells, "seeds": [0, 1, 2], "yardsticks": [], "beside": []}))
+    settings = {
+        "equal": {"overrides": [], "methods": ["flash"]},
+        "noisy": {"overrides": ["heterogeneity=noise_bimodal"]},
+    }
+    study = write_study(
+        tmp_path, **(METHODS | {"settings": settings, "seeds": [0, 1, 2], "oracles": [], "references": []})
+    )
     late_means = {"random": [0.8, 0.81, 0.82], "flash": [0.9, 0.9, 0.9]}
     report.write_study_report(study, make_results(study, {"equal": late_means, "noisy": late_means}))
     text = page_of(tmp_path)
@@ -161,8 +166,8 @@ def test_a_method_that_a_setting_excludes_is_not_missing(tmp_path: Path) -> None
 
 def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
     """`full` has its one seed, and lacks nothing. An oracle of few seeds is named for reference."""
-    few, variants = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
-    study = write_study(tmp_path, few=few, variants=variants, **(ROWS | {"seeds": list(range(7))}))
+    seed_counts, variants = {"oracle_diverse": 3, "full": 1}, {"repairs": ["flash", "powd"]}
+    study = write_study(tmp_path, seed_counts=seed_counts, variants=variants, **(METHODS | {"seeds": list(range(7))}))
     base_rows = {"random": [0.8] * 7, "oracle_clean": [0.801, *[0.8] * 6], "oracle_diverse": [0.86, 0.85, 0.87]}
     other_rows = {"flash": [0.8] * 7, "powd": [0.8] * 7, "full": [0.8]}
     report.write_study_report(
@@ -182,7 +187,7 @@ def test_methods_with_few_seeds_and_variants_are_named(tmp_path: Path) -> None:
 
 def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
     """A bound that is another setting's run has its row, seconds and all."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(
         study, {"equal": {"random": [0.8, 0.8], "flash": [0.9, 0.9]}, "noisy": {"random": [0.7, 0.7]}}
     )
@@ -204,7 +209,13 @@ def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
 def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
     """Jain's index: .3 to .5 would be one digit."""
     study = write_study(
-        tmp_path, **{**ROWS, "metric": "clients/jain", "common": ["eval.clients_every=1"], "win": {"worth": 0.01}}
+        tmp_path,
+        **{
+            **METHODS,
+            "metric": "clients/jain",
+            "common": ["eval.clients_every=1"],
+            "verdict": {"detectable_difference": 0.01},
+        },
     )
     method_values = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
     report.write_study_report(study, make_results(study, {"equal": method_values}))
@@ -214,7 +225,7 @@ def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
 
 
 def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(study, LATE_MEANS)
     for (_, row, _), facts in study_results.rows.items():
         facts["bytes"] = 3.07e6 if row == "flash" else 1e6
@@ -226,7 +237,7 @@ def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:
 
 def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
     """Made-up runs take 60 s: of a clock of 100 s they use the first, of one of 60 all, and `equal` has none."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(study, LATE_MEANS)
     for (cell, row, seed), facts in study_results.rows.items():
         clock_s = 100 if row == "flash" and seed < 2 else 60
@@ -239,7 +250,7 @@ def test_runs_that_ended_before_the_clock_are_named(tmp_path: Path) -> None:
 
 
 def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(study, LATE_MEANS)
     for seed, (score, reward) in enumerate(((0.1, -0.5), (0.3, -0.3))):
         facts = study_results.rows["equal", "flash", seed]
@@ -255,7 +266,7 @@ def test_correlations_of_scores_and_rewards_are_reported(tmp_path: Path) -> None
 
 
 def test_epsilons_are_reported(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(study, LATE_MEANS)
     for seed, epsilon in enumerate((120.0, 125.0, float("nan"))):
         study_results.rows["noisy", "flash", seed]["epsilon"] = epsilon
@@ -264,7 +275,7 @@ def test_epsilons_are_reported(tmp_path: Path) -> None:
 
 
 def test_shares_of_attackers_are_reported(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     study_results = make_results(study, LATE_MEANS)
     for seed, share in enumerate((0.25, 0.3, float("nan"))):
         study_results.rows["noisy", "flash", seed]["attack_share"] = share
@@ -283,7 +294,7 @@ def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
 
 def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     """flash spends 6 J a run and random 4 J: 1.5 times the energy."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     for (cell, method, _), row in results.rows.items():
         row["joules"] = 0.0 if cell == "equal" else 6.0 if method == "flash" else 4.0

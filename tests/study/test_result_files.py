@@ -12,11 +12,11 @@ from fedcohort.record import manifest
 from fedcohort.study import result_files
 from fedcohort.study.results import Results, load_results
 from study.small_study import make_results, write_study
-from study.test_judge import LATE_MEANS, ROWS
+from study.test_judge import LATE_MEANS, METHODS
 
 
 def saved(folder: Path) -> Results:
-    results = make_results(write_study(folder, **ROWS), LATE_MEANS)
+    results = make_results(write_study(folder, **METHODS), LATE_MEANS)
     results.save_files()
     return results
 
@@ -28,9 +28,9 @@ def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
         for offset in range(0, len(content), len(content) // 9):
             (tmp_path / name).write_bytes(content[:offset] + bytes([content[offset] ^ 8]) + content[offset + 1 :])
             with pytest.raises(DataError, match=rf"{name} is damaged: .*type git restore"):
-                load_results(write_study(tmp_path, **ROWS))
+                load_results(write_study(tmp_path, **METHODS))
         (tmp_path / name).write_bytes(content)
-    load_results(write_study(tmp_path, **ROWS))
+    load_results(write_study(tmp_path, **METHODS))
 
 
 def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
@@ -39,7 +39,7 @@ def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
     curves = parquet.read_table(tmp_path / result_files.CURVES_FILE)
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
     parquet.write_table(single, tmp_path / result_files.CURVES_FILE)
-    rows = load_results(write_study(tmp_path, **ROWS)).rows
+    rows = load_results(write_study(tmp_path, **METHODS)).rows
     assert rows["equal", "flash", 0]["late"] == pytest.approx(LATE_MEANS["equal"]["flash"][0])
 
 
@@ -48,7 +48,7 @@ def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> No
     (tmp_path / result_files.RESULTS_FILE).unlink()
     for _ in range(2):  # with a manifest and without
         with pytest.raises(DataError, match=r"results\.parquet is missing"):
-            load_results(write_study(tmp_path, **ROWS))
+            load_results(write_study(tmp_path, **METHODS))
         manifest.remove_manifest(tmp_path)
 
 
@@ -65,12 +65,12 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
         tmp_path / result_files.RESULTS_FILE,
     )
     with pytest.raises(DataError, match=rf"its column {name} must be of the type"):
-        load_results(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **METHODS))
     parquet.write_table(
         rows.set_column(index, name, pa.nulls(rows.num_rows, rows[name].type)), tmp_path / result_files.RESULTS_FILE
     )
     with pytest.raises(DataError, match=rf"its column {name} has empty cells"):
-        load_results(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **METHODS))
 
 
 @pytest.mark.parametrize(
@@ -95,4 +95,4 @@ def test_ambiguous_rows_columns_and_states_are_rejected(tmp_path: Path, name: st
     path = tmp_path / f"{name}.parquet"
     parquet.write_table(change(parquet.read_table(path)), path)
     with pytest.raises(DataError, match=rf"{name}\.parquet is damaged: {reason}"):
-        load_results(write_study(tmp_path, **ROWS))
+        load_results(write_study(tmp_path, **METHODS))

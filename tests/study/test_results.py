@@ -13,11 +13,11 @@ from fedcohort.study import report
 from fedcohort.study.result_files import CURVES_FILE, RESULTS_FILE
 from fedcohort.study.results import load_results
 from study.small_study import make_results, write_study
-from study.test_judge import LATE_MEANS, ROWS
+from study.test_judge import LATE_MEANS, METHODS
 
 
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     results.save_files()
     first = (tmp_path / RESULTS_FILE).read_bytes(), (tmp_path / CURVES_FILE).read_bytes()
@@ -31,7 +31,7 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
 
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     """Curves were kept in single precision: a resumed study's results differed in the eighth digit."""
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
     results = make_results(study, thirds)
     for key, curve in results.curves.items():
@@ -46,7 +46,7 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
 
 
 def test_a_damaged_file_is_named(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     make_results(study, LATE_MEANS).save_files()
     (tmp_path / RESULTS_FILE).write_bytes(b"PAR1")
     with pytest.raises(DataError, match=r"results\.parquet is damaged: its content differs from manifest\.json"):
@@ -58,29 +58,29 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
 
 def test_results_of_another_metric_are_kept(tmp_path: Path) -> None:
     """They were left out, and the next run that was written down deleted them."""
-    make_results(write_study(tmp_path, **ROWS), LATE_MEANS).save_files()
+    make_results(write_study(tmp_path, **METHODS), LATE_MEANS).save_files()
     original = (tmp_path / RESULTS_FILE).read_bytes()
     expected = (
         r"results\.parquet has runs of the metric test/acc, and study\.yaml asks for test/acc_worst: restore "
         r"the metric, make another study folder for test/acc_worst, or remove results\.parquet, curves\.parquet and "
     )
     with pytest.raises(DataError, match=expected):
-        load_results(write_study(tmp_path, metric="test/acc_worst", **ROWS))
+        load_results(write_study(tmp_path, metric="test/acc_worst", **METHODS))
     assert (tmp_path / RESULTS_FILE).read_bytes() == original
 
 
 def test_runs_rejected_for_another_metric_are_tried_again(tmp_path: Path) -> None:
-    study = write_study(tmp_path, metric="test/acc_wrst", **ROWS)
+    study = write_study(tmp_path, metric="test/acc_wrst", **METHODS)
     results = make_results(study, {})
     facts = {"cell": "equal", "selector": "random", "seed": 0, "status": "refused", "metric": study.metric}
     results.store_run({**facts, "reason": "metric must be one of test/acc, got 'test/acc_wrst'"}, None)
     results.save_files()
     assert list(load_results(study).rows) == [("equal", "random", 0)]
-    assert not load_results(write_study(tmp_path, **ROWS)).rows
+    assert not load_results(write_study(tmp_path, **METHODS)).rows
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **ROWS)
+    study = write_study(tmp_path, **METHODS)
     make_results(study, LATE_MEANS).save_files()
     table = parquet.read_table(tmp_path / RESULTS_FILE)
     parquet.write_table(table.drop_columns("status"), tmp_path / RESULTS_FILE)

@@ -42,8 +42,8 @@ def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     """A missing data folder is no mistake in the options, so that the next call tries the run again."""
     path = f"dataset.path={tmp_path / 'mnist'}"
     common = ["dataset=mnist", path, "clients=12", "cohort=4", "rounds=1", "model=logreg"]
-    cells = {"equal": {"words": ["heterogeneity=iid"]}}
-    study = write_study(tmp_path / "studies" / "tiny", common=common, cells=cells)
+    settings = {"equal": {"overrides": ["heterogeneity=iid"]}}
+    study = write_study(tmp_path / "studies" / "tiny", common=common, settings=settings)
     lines = list[str]()
     first = run_study(study, tmp_path / "logs", [0], lines)
     assert {row["status"] for row in first.rows.values()} == {FAILED}
@@ -83,7 +83,7 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
 
 
 def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write_study(tmp_path / "studies" / "tiny", yardsticks=[LIMITED])
+    study = write_study(tmp_path / "studies" / "tiny", oracles=[LIMITED])
     logs, lines = tmp_path / "logs", list[str]()
     first = run_study(study, logs, [0], lines)
     assert lines[0] == "0 of 7 runs are done, 7 to do"
@@ -97,7 +97,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     refused = first.rows["equal", "greedy", 0]
     assert refused["status"] == REFUSED
     assert refused["reason"].startswith("selector.limit must be an integer of at least 12")
-    # the bound is the other cell's run: it is found, not done
+    # the bound is the other setting's run: it is found, not done
     assert any(
         line.split("] ")[1].startswith("noisy bound:clean seed 0: ")
         for line in lines
@@ -149,7 +149,10 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
 
 def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
     study = write_study(
-        tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"], "target": 0.2}}, seeds=[3], crossing="first"
+        tmp_path / "tiny",
+        settings={"equal": {"overrides": ["heterogeneity=iid"], "target": 0.2}},
+        seeds=[3],
+        crossing="first",
     )
     results = run_study(study, tmp_path / "logs")
     row = results.rows["equal", "round_robin", 3]
@@ -167,8 +170,8 @@ def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
 
 def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     """The run and the stored file give the same result, the page states it, and other settings do not change."""
-    words = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
-    study = write_study(tmp_path / "tiny", cells={"timed": {"words": words}}, seeds=[0])
+    overrides = ["heterogeneity=iid", "device=shifted_exponential", "until.virtual_s=1000"]
+    study = write_study(tmp_path / "tiny", settings={"timed": {"overrides": overrides}}, seeds=[0])
     results = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
     assert results.rows[key]["late"] == pytest.approx(
@@ -180,7 +183,7 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
     logs, save = tmp_path / "logs", Results.save_files
 
     def broken(self: Results) -> None:  # trained, and not written down
@@ -202,8 +205,8 @@ def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After a bug was mended nothing else would do it: equal configs are runs that are done, whatever code they had."""
-    cells = {"equal": {"words": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
-    study = write_study(tmp_path / "tiny", cells=cells, seeds=[0])
+    settings = {"equal": {"overrides": ["heterogeneity=iid"], "bounds": {"same": ["heterogeneity=iid"]}}}
+    study = write_study(tmp_path / "tiny", settings=settings, seeds=[0])
     monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     run_study(study, tmp_path / "logs")
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
@@ -242,7 +245,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 
 
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
     monkeypatch.setattr(runner, "run_tasks", played_by(lambda task: RunOutcome(FAILED, "RuntimeError: no luck")))
     results = run_study(study, tmp_path / "logs")
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, print)
@@ -257,7 +260,7 @@ def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: p
 
 def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The cluster has one of two jobs: the other is written down, and no second array is submitted."""
-    study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
+    study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
     places, logs, lines = list_conditions(study), tmp_path / "logs", list[str]()
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     sweep = logs / "sweeps" / "a"

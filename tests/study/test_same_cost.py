@@ -17,11 +17,11 @@ from fedcohort.study.same_cost import resolve_conditions
 from study.small_study import make_results, run_study, write_study
 
 BYTES, FLOPS = {"of": "powd", "equal": "bytes"}, {"of": "powd", "equal": "client_flops"}
-CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
+SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
 def study_of(folder: Path, **changes: object) -> Study:
-    options = {"selectors": ["powd", "round_robin"], "cells": CELLS, "same_cost": {"same_bytes": BYTES}}
+    options = {"methods": ["powd", "round_robin"], "settings": SETTINGS, "same_cost": {"same_bytes": BYTES}}
     return write_study(folder / "studies" / "tiny", **(options | changes))
 
 
@@ -98,16 +98,16 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
 
 def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp_path: Path) -> None:
     """Its runs have no clock, and a reference with other overrides is never the run of the baseline."""
-    cells = {name: {"words": [f"partition.alpha={name[-1]}", "until.virtual_s=50"]} for name in ("a1", "a2")}
-    cells["a1"]["rows"], cells["a2"]["rows"] = ["wide", "same_bytes"], ["round_robin"]
+    settings = {name: {"overrides": [f"partition.alpha={name[-1]}", "until.virtual_s=50"]} for name in ("a1", "a2")}
+    settings["a1"]["methods"], settings["a2"]["methods"] = ["wide", "same_bytes"], ["round_robin"]
     wide = {"of": "wide", "equal": "bytes"}
     study = study_of(
         tmp_path,
         common=["partition=dirichlet"],
-        selectors=[{"wide": ["selector=powd", "cohort=6"]}, "round_robin"],
-        few={"wide": 1},
-        cells=cells,
-        same_cost={"same_bytes": wide, "mine": {**wide, "words": ["cohort=1"]}},
+        methods=[{"wide": ["selector=powd", "cohort=6"]}, "round_robin"],
+        seed_counts={"wide": 1},
+        settings=settings,
+        same_cost={"same_bytes": wide, "mine": {**wide, "overrides": ["cohort=1"]}},
     )
     assert study.same_cost["same_bytes"].overrides == ("selector=random", "cohort=6")
     assert study.overrides["mine"] == ("cohort=1",)
@@ -135,8 +135,8 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
         ({"same_cost": {"x": {**BYTES, "word": []}}}, "same_cost.x"),
         ({"horizon": 2}, "horizon=2 contradicts same_cost, whose runs may have more rounds: leave out"),
         (
-            {"cells": {"equal": {**CELLS["equal"], "rows": ["round_robin", "same_bytes"]}}},
-            "cells.equal.rows: same_bytes needs the runs of powd: add powd",
+            {"settings": {"equal": {**SETTINGS["equal"], "methods": ["round_robin", "same_bytes"]}}},
+            "settings.equal.methods: same_bytes needs the runs of powd: add powd",
         ),
     ],
 )

@@ -16,7 +16,8 @@ from study.small_study import TUNING, write_study
     [
         ({"trials": 0}, "tune.trials must be an integer in [1, inf), got 0"),
         ({"seeds": [1, 7]}, "tune.seeds must be seeds that the study does not use, unlike 1, got [1, 7]"),
-        ({"cells": ["loud"]}, "tune.cells must be a list of one or more of equal, noisy"),
+        ({"cells": ["equal"]}, "tune: cells is called settings now: use the new name"),
+        ({"settings": ["loud"]}, "tune.settings must be a list of one or more of equal, noisy"),
         ({"metric": "test/acc"}, "tune.metric must be one of server_val/acc, got 'test/acc'"),
         ({"colour": 1}, "tune has no option 'colour'"),
         ({"space": {"flash": {}}}, "tune.space.flash must be one option or more"),

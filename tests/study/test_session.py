@@ -16,11 +16,11 @@ from fedcohort.study.session import lock_study
 from fedcohort.study.tasks import Task, check_conditions, measure_earlier_seconds
 from study.small_study import run_task, write_study
 
-ONE_SETTING = {"equal": {"words": ["heterogeneity=iid"]}}
+ONE_SETTING = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
 def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
-    study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
+    study = write_study(tmp_path, settings=ONE_SETTING, seeds=[0])
     overrides = (
         *list_conditions(study)[0].overrides,
         "+callback.halt._target_=host.test_slurm.Halt",
@@ -47,17 +47,22 @@ def forbid(*args: object) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"selectors": ["powd", "ort"]}, "study.yaml: ort: did you mean selector=oort? selector must be one of"),
+        ({"methods": ["powd", "ort"]}, "study.yaml: ort: did you mean selector=oort? selector must be one of"),
         (
-            {"selectors": [{"wide": ["selector=powd", "selector.candidate=3"]}]},
+            {"methods": [{"wide": ["selector=powd", "selector.candidate=3"]}]},
             "study.yaml: wide: selector.candidate must be one of",
         ),
         (
-            {"cells": {**ONE_SETTING, "noisy": {"words": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]}}},
+            {
+                "settings": {
+                    **ONE_SETTING,
+                    "noisy": {"overrides": ["heterogeneity=noise_bimodal", "label_noise.shar=0.5"]},
+                }
+            },
             "study.yaml: noisy, random: label_noise=bimodal has no option 'shar'",
         ),
         (
-            {"cells": {"equal": {**ONE_SETTING["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
+            {"settings": {"equal": {**ONE_SETTING["equal"], "bounds": {"clean": ["heterogeneity=none_such"]}}}},
             "study.yaml: equal, bound:clean: heterogeneity must be one of",
         ),
     ],
@@ -77,14 +82,14 @@ def test_an_unknown_option_is_reported_before_the_first_run(
 
 def test_a_method_that_fits_only_one_setting_is_accepted(tmp_path: Path) -> None:
     """Where it doesn't it is refused, as a combination that can't be."""
-    cells = {**ONE_SETTING, "noisy": {"words": ["heterogeneity=noise_bimodal"]}}
-    study = write_study(tmp_path, cells=cells, selectors=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
+    settings = {**ONE_SETTING, "noisy": {"overrides": ["heterogeneity=noise_bimodal"]}}
+    study = write_study(tmp_path, settings=settings, methods=[{"mild": ["selector=random", "label_noise.share=0.1"]}])
     check_conditions(study, list_conditions(study), CONFIGS)
 
 
 def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
-    study = write_study(tmp_path, cells=ONE_SETTING, seeds=[0])
+    study = write_study(tmp_path, settings=ONE_SETTING, seeds=[0])
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = run_task(task).result_columns["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()

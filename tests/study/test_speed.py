@@ -14,7 +14,7 @@ from fedcohort.study.speed import COST_LABELS, format_cost_ratios, format_speed_
 from study.small_study import make_results, write_study
 
 NEVER = math.nan
-SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"seeds": 4}}
+SIX = {"seeds": [0, 1, 2, 3, 4, 5], "methods": ["flash", "powd"], "verdict": {"min_seeds": 4}}
 
 
 def timed(
@@ -74,7 +74,7 @@ def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
 
 
 def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Path) -> None:
-    study = write_study(tmp_path, **{**SIX, "yardsticks": ["oracle_clean"]})
+    study = write_study(tmp_path, **{**SIX, "oracles": ["oracle_clean"]})
     values_by_method = {"random": [100, 101, 99, 100, 102, 98.0], "flash": [50.0] * 6, "oracle_clean": [50.0] * 6}
     took = {"equal": {**values_by_method, "powd": [51.0] * 6}, "noisy": {**values_by_method, "bound:clean": [1.0] * 6}}
     speeds = measure_speed_ups(study, timed(study, took, ["bytes"]))

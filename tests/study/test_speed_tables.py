@@ -18,7 +18,7 @@ TOOK = {
 
 @pytest.fixture
 def study(tmp_path: Path) -> Study:
-    return write_study(tmp_path / "one", **{**SIX, "yardsticks": ["oracle_clean"]})
+    return write_study(tmp_path / "one", **{**SIX, "oracles": ["oracle_clean"]})
 
 
 def test_the_page_has_a_table_per_axis(study: Study) -> None:
@@ -41,7 +41,7 @@ def test_the_page_has_a_table_per_axis(study: Study) -> None:
 
 
 def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
-    study = write_study(tmp_path / "one", **{**SIX, "cells": {"equal": {"words": [], "target": None}}})
+    study = write_study(tmp_path / "one", **{**SIX, "settings": {"equal": {"overrides": [], "target": None}}})
     report.write_study_report(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
     text = (study.folder / "README.md").read_text()
     assert "To the target" not in text
@@ -54,7 +54,7 @@ def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
 def test_the_page_of_all_studies_names_faster_methods(study: Study) -> None:
     """Two of them, the fastest first; oracles are left out."""
     extended = write_study(
-        study.folder, selectors=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "win")}
+        study.folder, methods=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "verdict")}
     )
     base = [8.0, 8.1, 7.9, 8, 8, 8]
     took = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}

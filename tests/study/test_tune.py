@@ -39,9 +39,9 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     assert (tuned.method, tuned.trials, list(tuned.seeds)) == ("ucb_cs", 4, [7, 8])
     assert tuned.default == pytest.approx(0.7)
     assert tuned.value >= tuned.default
-    discount = float(tuned.words[0].partition("=")[2])
+    discount = float(tuned.overrides[0].partition("=")[2])
     assert tuned.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
-    assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *tuned.words)
+    assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *tuned.overrides)
     assert study.find_role("ucb_cs_tuned") == "method"
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
@@ -152,7 +152,9 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     """Trials that the search did not suggest neither complete it nor count as its best trial."""
     file, facts = once(tmp_path, monkeypatch)
     other_trials = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
-    facts["ucb_cs"]["tried"] += [{"words": overrides, "value": 0.95, "commit": "c0ffee"} for overrides in other_trials]
+    facts["ucb_cs"]["tried"] += [
+        {"overrides": overrides, "value": 0.95, "commit": "c0ffee"} for overrides in other_trials
+    ]
     file.write_text(yaml.safe_dump(facts))
     lines: list[str] = []
 
@@ -235,7 +237,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert len(player.tasks) == 6 * 2
     tuned = load_study(tmp_path).tunings["ucb_cs_tuned"]
     assert (tuned.trials, sum(tuned.commits.values())) == (6, 6)
-    assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
+    assert tuned.overrides[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     repeat = list[str]()
     tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).tune_methods(["ucb_cs"])
@@ -243,7 +245,9 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
 
 
 def test_the_rules_of_a_verdict_have_defaults() -> None:
-    assert read_verdict_rules({}) == Rules(alpha=0.05, least=0.005, margin=0.01, seeds=3, worth=0.01)
+    assert read_verdict_rules({}) == Rules(
+        alpha=0.05, min_difference=0.005, equivalence_margin=0.01, min_seeds=3, detectable_difference=0.01
+    )
 
 
 def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(

@@ -91,7 +91,7 @@ def list_methods(name: str) -> list[str]:
     """Return the methods of a study, including the tuned ones."""
     path = ROOT / "studies" / name / "tuned.yaml"
     tuned = yaml.load(path.read_text(), yaml.CSafeLoader) if path.exists() else {}
-    return [*list_names(read_study(name)["selectors"]), *(f"{row}_tuned" for row in tuned)]
+    return [*list_names(read_study(name)["methods"]), *(f"{row}_tuned" for row in tuned)]
 
 
 def average(values: Iterable[float]) -> float:
@@ -142,9 +142,9 @@ def adjusted_differences() -> dict[Condition, tuple[float, float]]:
         base = results[results["selector"] == "random"]
         cells_of_baseline = zip(base["cell"], base["config_hash"], base["budget"], strict=True)
         federation_of_cell = {cell: (config, budget) for cell, config, budget in cells_of_baseline}
-        cells = [cell for cell in read_study(name)["cells"] if federation_of_cell[cell] not in federations]
+        settings = [cell for cell in read_study(name)["settings"] if federation_of_cell[cell] not in federations]
         conditions += [
-            (name, cell, row) for cell in cells for row in list_methods(name) if row in read_runs(name, cell)
+            (name, cell, row) for cell in settings for row in list_methods(name) if row in read_runs(name, cell)
         ]
         federations |= set(federation_of_cell.values())
     differences = [paired_differences(*condition).values() for condition in conditions]
@@ -178,7 +178,7 @@ def find_best_oracle(name: str, cell: str) -> tuple[str, str]:
     runs_by_method = read_runs(name, cell)
     complete = [
         row
-        for row in list_names(read_study(name)["yardsticks"])
+        for row in list_names(read_study(name)["oracles"])
         if 2 * len(runs_by_method.get(row, ())) >= len(runs_by_method["random"])
     ]
     best = max(complete, key=lambda row: average(runs_by_method[row].values()))
@@ -201,12 +201,12 @@ def compare_over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str
 
     The unit is the seed: its mean over families of the mean over a family's settings; p after Holm over the methods.
     """
-    cells: dict[str, Any] = read_study(name)["cells"]
+    settings: dict[str, Any] = read_study(name)["settings"]
     families: dict[str, list[str]] = {}
-    for cell, node in cells.items():
+    for cell, node in settings.items():
         families.setdefault(node.get("family", cell), []).append(cell)
-    rows = [row for row in list_methods(name) if all(row in read_runs(name, cell) for cell in cells)]
-    seeds = sorted(read_runs(name, next(iter(cells)))["random"])
+    rows = [row for row in list_methods(name) if all(row in read_runs(name, cell) for cell in settings)]
+    seeds = sorted(read_runs(name, next(iter(settings)))["random"])
     by_seed = {
         row: [
             average(average(paired_differences(name, cell, row)[s] for cell in values) for values in families.values())
@@ -217,7 +217,7 @@ def compare_over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str
     ps = adjust_by_holm([t_test_p(values) for values in by_seed.values()])
     better = [row for row, p in zip(rows, ps, strict=True) if p < ALPHA and average(by_seed[row]) >= MIN_DIFFERENCE]
     better.sort(key=lambda row: -average(by_seed[row]))
-    return len(cells), len(seeds), len(rows), [(row, format_interval(by_seed[row])) for row in better]
+    return len(settings), len(seeds), len(rows), [(row, format_interval(by_seed[row])) for row in better]
 
 
 def format_docs_row(label: str, name: str, cell: str) -> str:

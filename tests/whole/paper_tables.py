@@ -134,8 +134,8 @@ def list_rows() -> Iterator[tuple[str, str]]:
         texts = [difference_in_rounds("spurious_cmnist", cell, method, first, last) for cell in FEDDIVERSE_SETTINGS]
         yield "feddiverse", join_row(label, *texts)
     for label, column in FEDMABA_ROWS:
-        cells = ("dirichlet", "shards", "shards_full")
-        texts = [difference("paper_fedmaba", cell, "fedmaba", "fedavg", column) for cell in cells]
+        settings = ("dirichlet", "shards", "shards_full")
+        texts = [difference("paper_fedmaba", cell, "fedmaba", "fedavg", column) for cell in settings]
         yield "fedmaba", join_row(label, *texts)
 
 
@@ -147,7 +147,7 @@ def list_sentences() -> Iterator[tuple[str, str]]:
     """Yield the sentences with numbers of studies, each with the name of its page."""
     on_digits = [
         claims.average(claims.paired_differences("robust_loss", cell, "flash_robust", "random_robust").values())
-        for cell in claims.read_study("robust_loss")["cells"]
+        for cell in claims.read_study("robust_loss")["settings"]
     ]
     group, batch = (difference("norms_cifar10", f"both_{norm}", "flash") for norm in ("group", "batch"))
     yield (

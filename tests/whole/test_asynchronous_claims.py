@@ -83,7 +83,7 @@ def describe_phones() -> list[str]:
     numbers = pd.read_csv(tables / "numbers.csv").query("cell == 'phones_away' and role != 'baseline'")
     assert len(numbers) == 9
     assert (numbers["holm_p"] > claims.ALPHA).all()
-    label = claims.read_study(STUDY)["cells"]["phones_away"]["label"]
+    label = claims.read_study(STUDY)["settings"]["phones_away"]["label"]
     detectable = pd.read_csv(tables / "settings.csv", index_col="setting").loc[label, "these seeds show"]
     speed = pd.read_csv(tables / "speed_virtual_s.csv", index_col="method")[label]
     assert set(speed.index[speed.str.contains("▲")]) == set(ASYNCHRONOUS)

@@ -21,7 +21,7 @@ def differences_at(horizon: int, cell: str, method: str) -> list[float]:
 def table_rows() -> list[str]:
     """Return a row for each setting: random's accuracy, auto at three horizons, and other methods at the last."""
     rows = []
-    for cell, setting in claims.read_study(STUDY)["cells"].items():
+    for cell, setting in claims.read_study(STUDY)["settings"].items():
         cells = [f"{claims.average(claims.read_runs(STUDY, cell)['random'].values()):.1f}"]
         cells += [claims.format_interval(differences_at(horizon, cell, "auto")) for horizon in HORIZONS]
         by_method = [differences_at(HORIZONS[-1], cell, method) for method in METHODS]
@@ -32,15 +32,15 @@ def table_rows() -> list[str]:
 
 def mean_over_settings(method: str) -> list[float]:
     """Return a method's difference to random selection by seed, averaged over the settings, in points."""
-    by_cell = [differences_at(HORIZONS[-1], cell, method) for cell in claims.read_study(STUDY)["cells"]]
+    by_cell = [differences_at(HORIZONS[-1], cell, method) for cell in claims.read_study(STUDY)["settings"]]
     return [claims.average(values) for values in zip(*by_cell, strict=True)]
 
 
 def sentences() -> list[str]:
     """Return the sentences on tests, on means over the settings, and on cost."""
-    cells = list(claims.read_study(STUDY)["cells"])
+    settings = list(claims.read_study(STUDY)["settings"])
     methods = [method for method in claims.list_methods(STUDY) if method not in ("random", SAME_BYTES)]
-    tests = [(cell, method) for cell in cells for method in methods if method in claims.read_runs(STUDY, cell)]
+    tests = [(cell, method) for cell in settings for method in methods if method in claims.read_runs(STUDY, cell)]
     values = [list(claims.paired_differences(STUDY, *test).values()) for test in tests]
     adjusted = claims.adjust_by_holm([claims.t_test_p(test_values) for test_values in values])
     better = [
@@ -50,7 +50,7 @@ def sentences() -> list[str]:
     ]
     bytes_by_method = claims.read_results(STUDY).groupby("selector")["bytes"].mean()
     low_ratio, auto = (bytes_by_method[method] / bytes_by_method["random"] for method in ("low_ratio", "auto"))
-    at_equal_bytes = [list(claims.paired_differences(STUDY, cell, "auto", SAME_BYTES).values()) for cell in cells]
+    at_equal_bytes = [list(claims.paired_differences(STUDY, cell, "auto", SAME_BYTES).values()) for cell in settings]
     equal_bytes_text = claims.format_interval([claims.average(values) for values in zip(*at_equal_bytes, strict=True)])
     means = {method: claims.format_interval(mean_over_settings(method)) for method in ("auto", *METHODS[:3])}
     return [
@@ -71,13 +71,13 @@ def test_the_page_has_the_results_of_the_study() -> None:
     assert tests_text == "Holm over all 23 tests of the study leaves 4 significant gains, 2 of them of `auto`"
     assert f"and {equal_bytes_text.split(' gains ')[1].split(' points')[0]} over five" in readme
     assert (
-        min(claims.average(differences_at(HORIZONS[-1], cell, "auto")) for cell in claims.read_study(STUDY)["cells"])
+        min(claims.average(differences_at(HORIZONS[-1], cell, "auto")) for cell in claims.read_study(STUDY)["settings"])
         > 0
     )
 
 
 def test_every_method_has_five_seeds_in_every_setting() -> None:
-    for cell in claims.read_study(STUDY)["cells"]:
+    for cell in claims.read_study(STUDY)["settings"]:
         assert {len(by_seed) for by_seed in claims.read_runs(STUDY, cell).values()} == {5}
 
 

@@ -27,7 +27,7 @@ def format_difference(cell: str, method: str, reference: str) -> str:
 def table_rows() -> list[str]:
     """Return a row for each setting: auto against both references, and auto without a rule against auto."""
     rows = []
-    for cell, setting in claims.read_study(STUDY)["cells"].items():
+    for cell, setting in claims.read_study(STUDY)["settings"].items():
         cells = [f"{claims.average(claims.read_runs(STUDY, cell)['random'].values()):.1f}"]
         cells += [format_difference(cell, "auto", reference) for reference in ("random", "random_same_flops")]
         cells += [format_difference(cell, variant, "auto") for variant in VARIANTS]
@@ -37,7 +37,7 @@ def table_rows() -> list[str]:
 
 def sentence() -> str:
     """Return how many differences are significant, Holm over all of the table."""
-    pairs = [(cell, "auto", "random") for cell in claims.read_study(STUDY)["cells"]]
+    pairs = [(cell, "auto", "random") for cell in claims.read_study(STUDY)["settings"]]
     pairs += [(cell, variant, "auto") for cell, _, _ in pairs for variant in VARIANTS]
     tests = [values for pair in pairs if (values := list(differences(*pair).values()))]
     adjusted = claims.adjust_by_holm([claims.t_test_p(values) for values in tests])
@@ -50,7 +50,9 @@ def test_the_page_has_the_results_of_the_study() -> None:
     assert [row for row in table_rows() if row not in page] == []
     assert sentence() in page
     assert {
-        len(by_seed) for cell in claims.read_study(STUDY)["cells"] for by_seed in claims.read_runs(STUDY, cell).values()
+        len(by_seed)
+        for cell in claims.read_study(STUDY)["settings"]
+        for by_seed in claims.read_runs(STUDY, cell).values()
     } == {5}
 
 

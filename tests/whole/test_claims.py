@@ -44,7 +44,7 @@ def robust_loss_differences() -> dict[str, dict[str, list[float]]]:
     """
     differences_by_cell = {}
     rows = ("random", "random_robust", "flash", "flash_robust")
-    for cell in claims.read_study("robust_loss")["cells"]:
+    for cell in claims.read_study("robust_loss")["settings"]:
         runs_by_method = claims.read_runs("robust_loss", cell)
         common = sorted(set.intersection(*(set(runs_by_method[row]) for row in rows)))
         pairs = {"loss": rows[1::-1], "selection": rows[2::-2], "both": rows[3:0:-2]}

@@ -31,7 +31,7 @@ COLUMNS = ("low_ratio", "fedcbs", "flash", "random_robust", "auto_robust", "orac
 
 
 def settings() -> list[str]:
-    return list(claims.read_study(STUDY)["cells"])
+    return list(claims.read_study(STUDY)["settings"])
 
 
 @cache
@@ -73,7 +73,7 @@ def spell(values: Iterable[float]) -> str:
 
 def table_rows() -> list[str]:
     """Return the rows of the table: random, auto early and late, at equal bytes, named method, and other methods."""
-    cells = claims.read_study(STUDY)["cells"]
+    definitions = claims.read_study(STUDY)["settings"]
     rows = []
     for name in settings():
         runs = claims.read_runs(STUDY, name)
@@ -86,14 +86,14 @@ def table_rows() -> list[str]:
             spell(named_method(name).values()),
             *(spell(differences(name, row).values()) for row in COLUMNS),
         ]
-        rows.append(f"| {cells[name]['label']} | {' | '.join(numbers)} |")
+        rows.append(f"| {definitions[name]['label']} | {' | '.join(numbers)} |")
     return rows
 
 
 def mean_over_settings(row: str, reference: str = "random") -> list[float]:
     """Return by seed the mean difference over the settings in which the fixed methods ran."""
-    cells = [name for name in settings() if differences(name, FIXED[0])]
-    return [claims.average(differences(name, row, reference)[seed] for name in cells) for seed in seeds()]
+    names = [name for name in settings() if differences(name, FIXED[0])]
+    return [claims.average(differences(name, row, reference)[seed] for name in names) for seed in seeds()]
 
 
 def sentences() -> list[str]:
@@ -143,18 +143,18 @@ def lead_over_named_method() -> list[float]:
 
 def mean_of_named_method() -> list[float]:
     """Return by seed the named method's mean difference to random selection over the settings without a clock."""
-    cells = [name for name in settings() if differences(name, FIXED[0])]
-    return [claims.average(named_method(name)[seed] for name in cells) for seed in seeds()]
+    names = [name for name in settings() if differences(name, FIXED[0])]
+    return [claims.average(named_method(name)[seed] for name in names) for seed in seeds()]
 
 
 def gains() -> dict[str, list[dict[str, str]]]:
     """Return the gains that pages of diagnoses show: auto against random selection at equal bytes, by kind."""
-    cells = claims.read_study(STUDY)["cells"]
+    definitions = claims.read_study(STUDY)["settings"]
     listed: dict[str, list[dict[str, str]]] = {}
     for name in settings():
         same_bytes = differences(name, "auto", "random_same_bytes")  # the clock ends the runs of `speeds`
         points = spell((same_bytes or differences(name, "auto")).values())
-        listed.setdefault(KINDS[name], []).append({"setting": cells[name]["label"], "points": points})
+        listed.setdefault(KINDS[name], []).append({"setting": definitions[name]["label"], "points": points})
     return listed
 
 
@@ -218,7 +218,7 @@ def test_the_default_learning_rate_was_the_best_for_random_selection_in_most_fed
     best = table.unstack().idxmax(axis=1)
     text = " ".join((claims.ROOT / "docs" / "protocol.md").read_text().split())
     assert f"selection in {(best == 0.1).sum()} of {len(best)} federations" in text
-    learning_rates = {cell: node["words"][-1] for cell, node in claims.read_study(STUDY)["cells"].items()}
+    learning_rates = {cell: node["overrides"][-1] for cell, node in claims.read_study(STUDY)["settings"].items()}
     assert all(learning_rates[cell] == f"client.lr={best[cell]}" for cell in best.index)
 
 

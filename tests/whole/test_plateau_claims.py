@@ -37,12 +37,14 @@ DOCS_TEXT = " ".join(DOCS.split())
 
 
 def list_cells(study: str = STUDY) -> list[str]:
-    return list(claims.read_study(study)["cells"])
+    return list(claims.read_study(study)["settings"])
 
 
 def has_clock(cell: str) -> bool:
     """Return whether virtual time ends the runs of a setting."""
-    return any(option.startswith("until.virtual_s") for option in claims.read_study(STUDY)["cells"][cell]["words"])
+    return any(
+        option.startswith("until.virtual_s") for option in claims.read_study(STUDY)["settings"][cell]["overrides"]
+    )
 
 
 def differences(cell: str, method: str, reference: str = "random", study: str = STUDY) -> list[float]:
@@ -51,7 +53,7 @@ def differences(cell: str, method: str, reference: str = "random", study: str = 
 
 
 def is_noisy(cell: str) -> bool:
-    return any("label_noise" in option for option in claims.read_study(STUDY)["cells"][cell]["words"])
+    return any("label_noise" in option for option in claims.read_study(STUDY)["settings"][cell]["overrides"])
 
 
 @cache
@@ -109,7 +111,7 @@ def setting_row(cell: str) -> str:
         format_difference(cell, "auto"),
         f"{name_method(worst)} {format_difference(cell, worst)}",
     ]
-    return f"| {claims.read_study(STUDY)['cells'][cell]['label']} | {' | '.join(columns)} |"
+    return f"| {claims.read_study(STUDY)['settings'][cell]['label']} | {' | '.join(columns)} |"
 
 
 def readme_rows() -> list[str]:
@@ -158,7 +160,7 @@ def early_difference(cell: str, method: str) -> float:
 def horizon_rows() -> list[str]:
     """Return a row for each setting without a clock: differences of methods at round 60, and at the end."""
     rows = []
-    for cell, setting in claims.read_study(STUDY)["cells"].items():
+    for cell, setting in claims.read_study(STUDY)["settings"].items():
         if not has_clock(cell):
             pairs = [
                 f"{early_difference(cell, method):+.1f}, {average(differences(cell, method)):+.1f}"
@@ -175,7 +177,7 @@ def equal_bytes_rows() -> list[str]:
     loss with random selection.
     """
     rows = []
-    for cell, setting in claims.read_study(STUDY)["cells"].items():
+    for cell, setting in claims.read_study(STUDY)["settings"].items():
         if not has_clock(cell):
             runs = claims.read_runs(STUDY, cell)
             compared = [("flash", "random"), ("flash", "random_flash_bytes"), ("powd", "random")]

@@ -15,8 +15,8 @@ LEVELS = ("exact", "epsilon10", "epsilon1")
 
 
 def methods(setting: str) -> list[str]:
-    rows: list[str] = claims.read_study(STUDY)["cells"][f"{setting}_exact"]["rows"]
-    return rows
+    names: list[str] = claims.read_study(STUDY)["settings"][f"{setting}_exact"]["methods"]
+    return names
 
 
 def table_rows() -> list[str]:
@@ -24,9 +24,10 @@ def table_rows() -> list[str]:
     lines = []
     for setting, label in SETTINGS.items():
         for method in methods(setting):
-            cells = [f"{setting}_{level}" for level in LEVELS]
-            gains = [claims.format_interval(claims.paired_differences(STUDY, cell, method).values()) for cell in cells]
-            epsilon = claims.average(claims.read_runs(STUDY, cells[1], "epsilon")[method].values())
+            settings = [f"{setting}_{level}" for level in LEVELS]
+            differences = [claims.paired_differences(STUDY, cell, method).values() for cell in settings]
+            gains = [claims.format_interval(values) for values in differences]
+            epsilon = claims.average(claims.read_runs(STUDY, settings[1], "epsilon")[method].values())
             lines.append(f"| {label} | {name_method(method)} | {' | '.join(gains)} | {epsilon:.0f} |")
     return lines
 

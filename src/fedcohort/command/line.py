@@ -26,7 +26,7 @@ COMMANDS = {
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
     "replay": "Replay a logged run with another selector, without training.",
     "evaluate-policy": "Estimate what another selector's cohorts would have gained in the steps of logged runs.",
-    "study": "Run, follow, tune and report a study: settings x selectors x seeds.",
+    "study": "Run, follow, tune and report a study: settings x methods x seeds.",
     "protocol": "Compare your selector with random selection by the evaluation protocol, and verify such a result.",
     "figures": "Draw a run's figures again, or explain one round.",
     "methods": "Print the choices of a group, or the signals with their costs, as a table.",

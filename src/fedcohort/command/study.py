@@ -1,14 +1,14 @@
 """Run a study, a grid of settings x methods x seeds in studies/<name>/study.yaml, and write its report.
 
-fedcohort study run NAME [seeds=0,1 cells=a,b selectors=c,d n_jobs=1 launcher=local wait=true keep_runs=false again=...]
+fedcohort study run NAME [seeds=0,1 settings=a,b methods=c,d n_jobs=1 launcher=local wait=true keep_runs=false again=]
     do the missing runs. Options are checked before the first run, and each result is stored at once.
-    selectors=mine adds your own selector of configs/selector, which study.yaml does not name.
-fedcohort study status NAME [seeds= cells= selectors=]
+    methods=mine adds your own selector of configs/selector, which study.yaml does not name.
+fedcohort study status NAME [seeds= settings= methods=]
     show the runs that are done, missing, refused (with the reason) or failed, and the time that is left.
-fedcohort study check NAME [seeds= cells= selectors= n_jobs=1]
+fedcohort study check NAME [seeds= settings= methods= n_jobs=1]
     repeat the first 8 rounds of each condition with today's code, once for each commit that computed rows of it.
     Rows that were computed by code that behaves differently are marked on the pages.
-fedcohort study tune NAME [selectors= n_jobs=1]
+fedcohort study tune NAME [methods= n_jobs=1]
     tune each selector that has a search space in study.yaml with Optuna, on seeds that the study does not use.
     The result is written to tuned.yaml, and is the method <name>_tuned of the study.
 fedcohort study report NAME
@@ -17,8 +17,8 @@ fedcohort study report NAME
     A study.yaml with `of` is a leaderboard: it has no runs, and ranks the methods of other studies.
 
 seeds=null           those of study.yaml
-cells=null           names of settings; null for all
-selectors=null       names of methods; null for all. The baseline and the bounds are always run with them
+settings=null        names of settings; null for all
+methods=null         names of methods; null for all. The baseline and the bounds are always run with them
 n_jobs=1             jobs at the same time
 launcher=local       local: processes of this machine; slurm: an array on the cluster; or another installed launcher of
                      Hydra. hydra.launcher.OPTION=VALUE sets its options, such as hydra.launcher.partition=gpu
@@ -41,20 +41,20 @@ from fedcohort.errors import OptionError
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.study import compare_code, leaderboard, progress, results, session
-from fedcohort.study.checks import read_seeds
+from fedcohort.study.checks import check_option_names, read_seeds
 from fedcohort.study.definition import STUDY_FILE, Study, list_conditions
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
 from fedcohort.study.user_methods import add_methods_of_runs, add_user_methods
 
-RUN_FILTERS = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
+RUN_FILTERS = {"seeds": "null", "settings": "null", "methods": "null"}  # which runs
 DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
 VERBS: dict[str, Sequence[str]] = {  # the options of each
     "run": tuple(DEFAULTS),
     "status": tuple(RUN_FILTERS),
     "check": (*RUN_FILTERS, "n_jobs", "launcher"),
-    "tune": ("selectors", "n_jobs", "launcher"),
+    "tune": ("methods", "n_jobs", "launcher"),
     "report": (),
 }
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
@@ -69,7 +69,9 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
     verb, study_name, *typed_options = arguments
     launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
-    options = read_options([argument for argument in typed_options if argument not in launcher_options], DEFAULTS)
+    typed_options = [argument for argument in typed_options if argument not in launcher_options]
+    check_option_names("", {a.partition("=")[0]: a for a in typed_options if "=" in a}, tuple(DEFAULTS))
+    options = read_options(typed_options, DEFAULTS)
     if wrong_option := next((f"{name}={v}" for name, v in options.items() if name not in VERBS[verb]), None):
         raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong_option}")
     ranges.identifier("the name of a study", study_name)
@@ -116,7 +118,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     verb, study_name, options, launch = parse_arguments(arguments)
     configs, study_logs = Path.cwd() / "configs", (LOGS / study_name).absolute()
-    method_names = _read_list("selectors", options["selectors"])
+    method_names = _read_list("methods", options["methods"])
     if leaderboard.is_leaderboard(STUDIES / study_name):
         return _report_leaderboard(verb, study_name, configs)
     study = add_user_methods(load_study(STUDIES / study_name), method_names, configs)
@@ -125,7 +127,7 @@ def main(arguments: Sequence[str]) -> int:
     if verb == "report":
         return _report_study(study, configs)
     seeds = _read_seeds(study, options["seeds"])
-    requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), method_names)
+    requested_conditions = list_conditions(study, _read_list("settings", options["settings"]), method_names)
     # else the running command stores the results
     may_store = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
     with session.lock_study(study_logs, print_line) if may_store else session.print_warnings_once():
@@ -152,7 +154,7 @@ def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path,
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 
     for method_name in method_names or ():
-        ranges.choice("selectors", method_name, *study.search_space.methods)
+        ranges.choice("methods", method_name, *study.search_space.methods)
     study_logs = (LOGS / study.name).absolute()
     with session.lock_study(study_logs, print_line):
         study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, print_line, launch)

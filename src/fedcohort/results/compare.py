@@ -64,7 +64,8 @@ class CellResult:
             seeds give other data than in the baseline's runs.
         p: p-value, after Holm's correction unless `is_untested`; NaN without a test.
         verdict: verdict on the difference; "" without one.
-        seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
+        seeds_needed: paired seeds that detect a difference of `rules.detectable_difference` with a power of 0.8;
+            None if not known.
         is_untested: whether Holm's correction ignores the p-value, as for an oracle.
     """
 
@@ -128,7 +129,7 @@ def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
     settings = {}
     for name in dict.fromkeys(setting for setting, _ in cell_results):
         gains = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
-        n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in gains)
+        n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.min_seeds for difference in gains)
         baseline_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
         slopes = [fit_late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
         power = measure_power(gains, options.rules)
@@ -160,7 +161,7 @@ def compare_results(
         entry = CellResult(values, estimate_mean(list(values.values())), is_untested=cell in untested_cells)
         if (difference := differences.get(cell)) is not None:
             verdict = judge_difference(difference, p_values[cell], rules)
-            seeds_needed = count_seeds(difference.std, rules.worth, rules.alpha)
+            seeds_needed = count_seeds(difference.std, rules.detectable_difference, rules.alpha)
             entry = replace(entry, difference=difference, p=p_values[cell], verdict=verdict, seeds_needed=seeds_needed)
         cell_results[cell] = entry
     return cell_results
@@ -225,9 +226,9 @@ def correct_p_values(
     Args:
         tests: differences or speed-ups, by cell (setting, condition).
         untested: cells, such as those of oracles, whose p-value is not corrected.
-        rules: `rules.seeds` is the number of seeds below which a p-value is not corrected.
+        rules: `rules.min_seeds` is the number of seeds below which a p-value is not corrected.
     """
-    tested_p = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
+    tested_p = {c: test.p if test.n >= rules.min_seeds else math.nan for c, test in tests.items() if c not in untested}
     return {cell: test.p for cell, test in tests.items()} | adjust_p_by_family(tested_p, lambda cell: cell[0])
 
 

@@ -17,7 +17,8 @@ LOWER_IS_BETTER_ENDINGS = (  # endings of metrics whose smaller values are bette
 COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/", "attack/")
 BETTER_CHOICES = ("auto", "high", "low")
 METRIC_NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
-NO_EFFECT_RULES = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
+# for a metric without a known scale
+NO_EFFECT_RULES = Rules(min_difference=0.0, equivalence_margin=0.0, detectable_difference=0.0)
 
 
 @dataclass(frozen=True)

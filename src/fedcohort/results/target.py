@@ -244,7 +244,7 @@ def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
     """
     if not speed_up.is_target_reached:
         return UNREACHED
-    log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)
-    p_equivalent = equivalence_p(speed_up.log_ratios.values, log_rules.margin)
+    log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.min_seeds)
+    p_equivalent = equivalence_p(speed_up.log_ratios.values, log_rules.equivalence_margin)
     verdict = name_verdict(speed_up.log_ratios.mean, p, p_equivalent, speed_up.n, log_rules)
     return {BETTER: FASTER, WORSE: SLOWER}.get(verdict, verdict)

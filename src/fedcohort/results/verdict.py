@@ -1,8 +1,9 @@
 """The verdict on a difference, from a significance test, a minimum effect and an equivalence test; and its power.
 
-    better, worse   p < alpha after Holm's correction, |D| >= least, and enough seeds.
-    different       p < alpha after Holm's correction, |D| < least.
-    equivalent      both one-sided p of TOST < alpha against -margin and +margin (Schuirmann 1987; Lakens 2017).
+    better, worse   p < alpha after Holm's correction, |D| >= min_difference, and enough seeds.
+    different       p < alpha after Holm's correction, |D| < min_difference.
+    equivalent      both one-sided p of TOST < alpha against -margin and +margin, with the margin `equivalence_margin`
+                    (Schuirmann 1987; Lakens 2017).
     not settled     none of these.
 
 Holm's correction covers one named family of tests for each claim that a page makes (Holm 1979, Scand. J. Statist. 6).
@@ -47,21 +48,21 @@ class Rules:
 
     Attributes:
         alpha: significance level of two-sided tests after correction, in (0, 1).
-        least: smallest mean difference that is called better or worse, 0 or more.
-        margin: two methods are equivalent if their difference is within -margin and +margin, above 0.
-        seeds: smallest number of paired seeds for a verdict, 2 or more.
+        min_difference: smallest mean difference that is called better or worse, 0 or more.
+        equivalence_margin: largest size of a difference between equivalent methods, above 0.
+        min_seeds: smallest number of paired seeds for a verdict, 2 or more.
         ratio: smallest speed-up that is called faster, 1 or more.
         ratio_margin: two methods are equally fast if the speed-up is within 1/ratio_margin and ratio_margin, above 1.
-        worth: difference worth detecting, for which the number of seeds is computed, above 0.
+        detectable_difference: difference worth detecting, for which the number of seeds is computed, above 0.
     """
 
     alpha: float = 0.05
-    least: float = 0.005
-    margin: float = 0.01
-    seeds: int = 3
+    min_difference: float = 0.005
+    equivalence_margin: float = 0.01
+    min_seeds: int = 3
     ratio: float = 1.05
     ratio_margin: float = 1.1
-    worth: float = 0.01
+    detectable_difference: float = 0.01
 
 
 def equivalence_p(values: Numbers, margin: float) -> float:
@@ -84,10 +85,10 @@ def name_verdict(mean_difference: float, p: float, p_equivalent: float, n: int, 
         n: number of paired seeds.
         rules: significance level, minimum effect and number of seeds.
     """
-    if n < rules.seeds:
+    if n < rules.min_seeds:
         return TOO_FEW_SEEDS
     if p < rules.alpha:
-        return (BETTER if mean_difference > 0 else WORSE) if abs(mean_difference) >= rules.least else DIFFERENT
+        return (BETTER if mean_difference > 0 else WORSE) if abs(mean_difference) >= rules.min_difference else DIFFERENT
     return EQUIVALENT if p_equivalent < rules.alpha else NOT_SETTLED
 
 
@@ -101,9 +102,10 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
     """
     if difference.n_diverged:
         return DIVERGED
-    if difference.n >= rules.seeds and not math.isfinite(difference.p):
+    if difference.n >= rules.min_seeds and not math.isfinite(difference.p):
         return SAME_ON_ALL_SEEDS
-    return name_verdict(difference.mean, p, equivalence_p(difference.values, rules.margin), difference.n, rules)
+    p_equivalent = equivalence_p(difference.values, rules.equivalence_margin)
+    return name_verdict(difference.mean, p, p_equivalent, difference.n, rules)
 
 
 def sign_of_verdict(verdict: str) -> int:
@@ -147,8 +149,8 @@ class Power:
     """The power of the tests of a setting, for the median standard deviation of its methods' differences.
 
     Attributes:
-        seeds_needed: number of seeds that detect a difference of `rules.worth`; None if no deviation is known, or
-            `rules.worth` is 0.
+        seeds_needed: number of seeds that detect a difference of `rules.detectable_difference`; None if this is 0, or
+            if no deviation is known.
         n: median number of seeds.
         detectable: difference that `n` seeds detect with a power of 0.8, in the metric's own unit; NaN if not known.
     """
@@ -168,7 +170,7 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
-    seeds_needed = count_seeds(median_std, rules.worth, rules.alpha)
+    seeds_needed = count_seeds(median_std, rules.detectable_difference, rules.alpha)
     return Power(seeds_needed, n, find_detectable_difference(median_std, n, rules.alpha))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.record import folder, provenance
+from fedcohort.record import folder, provenance, tags
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import find_role
 from fedcohort.signal.base import unknowable_signals
@@ -72,8 +72,7 @@ def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        # signals that make the run an oracle
-        "yardstick": ", ".join(unknowable_signals(loop.components.needed_signals())),
+        tags.ORACLE_TAG: ", ".join(unknowable_signals(loop.components.needed_signals())),
     }
     return {k: tag_text for k, tag_text in run_tags.items() if tag_text or k in ("tracking", "engine", "data")}
 

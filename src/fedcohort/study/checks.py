@@ -14,7 +14,13 @@ from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
 from fedcohort.startup.options import make_unknown_option_error
 
-RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
+RULE_RANGES = {"alpha": "(0, 1)", "min_difference": "[0, inf)", "equivalence_margin": "(0, inf)"}
+RULE_RANGES |= {"min_seeds": "[2, inf)", "detectable_difference": "(0, inf)"}
+# new names of options by their former names, which are kept for one release
+NEW_NAMES = {"selectors": "methods", "yardsticks": "oracles", "beside": "references", "few": "seed_counts"}
+NEW_NAMES |= {"cells": "settings", "words": "overrides", "rows": "methods", "axis": "heterogeneity_kind"}
+NEW_NAMES |= {"win": "verdict", "least": "min_difference", "equal": "equivalence_margin", "seeds": "min_seeds"}
+NEW_NAMES |= {"worth": "detectable_difference"}
 
 
 @contextmanager
@@ -42,14 +48,17 @@ def check_option_names(
     """Raise `OptionError` for an unknown or a missing option of a yaml node.
 
     Args:
-        option_path: dotted path of the node in the file, as "cells.a"; "" for the whole file.
+        option_path: dotted path of the node in the file, as "settings.a"; "" for the whole file.
         options: the options of the node, by name.
         allowed_options: names that the node may have.
         required_options: names that the node must have.
     """
-    for option_name in options:
-        if option_name not in allowed_options:
-            raise make_unknown_option_error(option_path, str(option_name), allowed_options)
+    unknown_options = [str(option_name) for option_name in options if option_name not in allowed_options]
+    if renamed_options := [name for name in unknown_options if NEW_NAMES.get(name) in allowed_options]:
+        names_text = ", ".join(f"{name} is called {NEW_NAMES[name]} now" for name in renamed_options)
+        raise OptionError(f"{option_path}: {names_text}: use the new name".removeprefix(": "))
+    if unknown_options:
+        raise make_unknown_option_error(option_path, unknown_options[0], allowed_options)
     for option_name in required_options:
         if option_name not in options:
             raise OptionError(f"{option_path}.{option_name} is missing: add it".removeprefix("."))
@@ -84,14 +93,14 @@ def read_named_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
 def read_verdict_rules(yaml_value: object) -> Rules:
     """Return the rules of significance, minimum effect and equivalence.
 
-    `yaml_value` is the content of the option `win`. Raises `OptionError` for an unknown rule, or for a value outside
-    its range.
+    `yaml_value` is the content of the option `verdict`. Raises `OptionError` for an unknown rule, or for a value
+    outside its range.
     """
-    rule_values = read_mapping("win", yaml_value)
-    check_option_names("win", rule_values, tuple(RULE_RANGES))
+    rule_values = read_mapping("verdict", yaml_value)
+    check_option_names("verdict", rule_values, tuple(RULE_RANGES))
     for rule, rule_value in rule_values.items():
-        (ranges.integer if rule == "seeds" else ranges.number)(f"win.{rule}", rule_value, RULE_RANGES[rule])
-    return Rules(**{{"equal": "margin"}.get(rule, rule): rule_value for rule, rule_value in rule_values.items()})
+        (ranges.integer if rule == "min_seeds" else ranges.number)(f"verdict.{rule}", rule_value, RULE_RANGES[rule])
+    return Rules(**rule_values)
 
 
 def read_target(option_path: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
@@ -126,7 +135,7 @@ def read_seeds(option_path: str, yaml_value: object) -> tuple[int, ...]:
 
 
 def read_seed_counts(yaml_value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
-    """Return the number of seeds by method from the option `few`, which limits methods to the first seeds.
+    """Return the number of seeds by method from the option `seed_counts`, which limits methods to the first seeds.
 
     Args:
         yaml_value: content of the option.
@@ -136,10 +145,10 @@ def read_seed_counts(yaml_value: object, methods: Sequence[str], n_seeds: int) -
     Raises:
         OptionError: an unknown method, or a number out of range.
     """
-    seed_counts = read_mapping("few", yaml_value)
+    seed_counts = read_mapping("seed_counts", yaml_value)
     for method, n in seed_counts.items():
-        ranges.choice("few", method, *methods)
-        ranges.integer(f"few.{method}", n, f"[1, {n_seeds}]")
+        ranges.choice("seed_counts", method, *methods)
+        ranges.integer(f"seed_counts.{method}", n, f"[1, {n_seeds}]")
     return seed_counts
 
 

@@ -19,7 +19,7 @@ from fedcohort.study.search_space import SearchSpace, TuningResult
 STUDY_FILE = "study.yaml"
 # Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE is shown
 # without a test. A BOUND is the baseline in the same federation without its heterogeneity.
-METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "yardstick", "beside", "baseline", "bound"
+METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "oracle", "reference", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
 SAME_BYTES_PREFIX = "same_bytes:"  # of the name of the baseline at the bytes of another method (`user_methods.py`)
 CLOCK_KEY = "until.virtual_s"  # option that ends runs by the virtual clock
@@ -39,7 +39,7 @@ class Setting:
     Attributes:
         name: key in `study.yaml`, and column `cell` of the results.
         label: name in tables and figures.
-        heterogeneity: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
+        heterogeneity_kind: kind of heterogeneity, a text such as "label noise"; it groups the columns of tables.
         overrides: Hydra overrides of the runs in this setting.
         bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
         target: value of the metric to which costs are measured; None for no target.
@@ -50,7 +50,7 @@ class Setting:
 
     name: str
     label: str
-    heterogeneity: str
+    heterogeneity_kind: str
     overrides: Overrides
     bounds: Mapping[str, Overrides]
     target: Target | None
@@ -207,7 +207,7 @@ def list_conditions(
     """
     for setting_name in settings or ():
         if setting_name not in study.settings:
-            raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {setting_name!r}")
+            raise OptionError(f"settings must be some of {', '.join(study.settings)}, got {setting_name!r}")
     conditions = []
     required_methods = {study.baseline, *(methods or ()), *(study.find_cost_source(method) for method in methods or ())}
     for setting_name, setting in study.settings.items():

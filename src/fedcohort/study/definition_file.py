@@ -2,9 +2,9 @@
 
     title, question   texts
     baseline          the method to which differences are taken: a selector, or `name: [overrides]`
-    selectors         methods: `flash`, or `flash_wide: [selector=flash, selector.gamma=2]`
-    cells             settings by name. Each has `words`, its overrides.
-                      Optional are label, axis, bounds, target, rows (its methods), family and oracle.
+    methods           list of selectors, as `flash`, and of `flash_wide: [selector=flash, selector.gamma=2]`
+    settings          settings by name. Each has `overrides`.
+                      Optional are label, heterogeneity_kind, bounds, target, methods, family and oracle.
                       They are described in `definition.Setting`.
     seeds             list of seeds
 
@@ -31,9 +31,9 @@ from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUD
 from fedcohort.study.same_cost import read_same_cost
 from fedcohort.study.search_space import load_tunings, read_search_space
 
-REQUIRED_OPTIONS = ("title", "question", "baseline", "selectors", "cells", "seeds")
+REQUIRED_OPTIONS = ("title", "question", "baseline", "methods", "settings", "seeds")
 DEFAULT_OPTIONS = read_yaml(Path(__file__).with_name("defaults.yaml"))  # of the other options
-SETTING_OPTIONS = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
+SETTING_OPTIONS = ("label", "heterogeneity_kind", "overrides", "bounds", "target", "methods", "family", "oracle")
 TargetReader = Callable[[str, object], Target | None]
 METHOD_LIST_FORMAT = "a list of selectors, or of `name: [overrides]`"
 EVAL_OVERRIDE = "eval.clients_every="  # the rounds that evaluate all clients
@@ -64,8 +64,8 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
     tuning_results = load_tunings(folder)
     for method_name, tuning_result in tuning_results.items():
         tuned_overrides = overrides.get(tuning_result.method, (f"selector={tuning_result.method}",))
-        overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.words), METHOD
-    seed_counts = checks.read_seed_counts(options["few"], [m for m in overrides if roles[m] != BASELINE], len(seeds))
+        overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.overrides), METHOD
+    seed_counts = checks.read_seed_counts(options["seed_counts"], list(overrides)[1:], len(seeds))  # no baseline
     same_cost = _read_cost_references(options, overrides, settings)
     overrides |= {method_name: reference.overrides for method_name, reference in same_cost.items()}
     roles |= dict.fromkeys(same_cost, REFERENCE)
@@ -80,7 +80,7 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
         role_by_method=roles,
         settings=settings,
         seeds=seeds,
-        rules=checks.read_verdict_rules(options["win"]),
+        rules=checks.read_verdict_rules(options["verdict"]),
         search_space=None if options["tune"] is None else read_search_space(options["tune"], settings, seeds),
         tunings=tuning_results,
         seed_counts=seed_counts,
@@ -103,9 +103,9 @@ def _check_metric(metric: str, common_overrides: Overrides) -> None:
 def _check_method_names(settings: Mapping[str, Setting], methods: Sequence[str], oracles: Sequence[str]) -> None:
     for setting_name, setting in settings.items():
         if setting.methods is not None:
-            ranges.words(f"cells.{setting_name}.rows", setting.methods, *methods)
+            ranges.words(f"settings.{setting_name}.methods", setting.methods, *methods)
         if setting.oracle is not None:
-            ranges.choice(f"cells.{setting_name}.oracle", setting.oracle, *oracles)
+            ranges.choice(f"settings.{setting_name}.oracle", setting.oracle, *oracles)
 
 
 def _read_cost_references(
@@ -130,7 +130,7 @@ def _read_cost_references(
         methods = setting.methods or ()
         for reference_name, reference in same_cost.items():
             if reference_name in methods and (method := reference.method) not in methods:
-                raise OptionError(f"cells.{name}.rows: {reference_name} needs the runs of {method}: add {method}")
+                raise OptionError(f"settings.{name}.methods: {reference_name} needs the runs of {method}: add {method}")
     return same_cost
 
 
@@ -146,14 +146,14 @@ def _check_override_effects(settings: Mapping[str, Setting], override_lists: Ite
         for override in setting.overrides:
             if definition.find_option(override) in replaced_options:
                 cure_text = "has no effect: all methods set this option. Leave it out"
-                raise OptionError(f"cells.{setting_name}.words: {override} {cure_text}")
+                raise OptionError(f"settings.{setting_name}.overrides: {override} {cure_text}")
 
 
 def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
     """Return the overrides and the roles by method from the `options` of `study.yaml`; the baseline is the first."""
     name, baseline_overrides = _read_method("baseline", options["baseline"], "a selector, or `name: [overrides]`")
     overrides, roles = {name: baseline_overrides}, {name: BASELINE}
-    for option_name, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
+    for option_name, role in (("methods", METHOD), ("oracles", ORACLE), ("references", REFERENCE)):
         methods = options[option_name]
         if not isinstance(methods, Sequence) or isinstance(methods, str):
             raise ranges.range_error(option_name, METHOD_LIST_FORMAT, methods)
@@ -177,38 +177,37 @@ def _read_method(option_path: str, yaml_value: object, allowed_text: str) -> tup
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     baseline_target = Target(level=DEFAULT_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], baseline_target=baseline_target)
-    target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
-    settings = {
-        name: _read_setting(name, yaml_value, target, read_target) for name, yaml_value in setting_nodes.items()
-    }
+    target = read_target("target", node["target"])
+    setting_nodes = checks.read_named_mapping("settings", node["settings"])
+    settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
     if not settings:
-        raise ranges.range_error("cells", "one setting or more, such as {a: {words: []}}", setting_nodes)
+        raise ranges.range_error("settings", "one setting or more, such as {a: {overrides: []}}", setting_nodes)
     if node["level"] is not None and not any(setting.target == baseline_target for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     setting_label_counts = Counter(setting.label for setting in settings.values())
     for name, setting in settings.items():
         if setting_label_counts[setting.label] > 1:
-            raise ranges.range_error(f"cells.{name}.label", "a label that differs from all others", setting.label)
+            raise ranges.range_error(f"settings.{name}.label", "a label that differs from all others", setting.label)
     return settings
 
 
 def _read_setting(name: str, yaml_value: object, target: Target | None, read_target: TargetReader) -> Setting:
-    option_path, options = f"cells.{name}", checks.read_mapping(f"cells.{name}", yaml_value)
-    checks.check_option_names(option_path, options, SETTING_OPTIONS, ("words",))
-    for option_name in ("label", "axis", "family"):
+    option_path, options = f"settings.{name}", checks.read_mapping(f"settings.{name}", yaml_value)
+    checks.check_option_names(option_path, options, SETTING_OPTIONS, ("overrides",))
+    for option_name in ("label", "heterogeneity_kind", "family"):
         ranges.text(f"{option_path}.{option_name}", options.get(option_name), allow_null=True)
     bound_values = checks.read_named_mapping(f"{option_path}.bounds", options.get("bounds") or {})
     return Setting(
         name,
         options.get("label") or name,
-        options.get("axis") or "",
-        checks.read_overrides(f"{option_path}.words", options["words"]),
+        options.get("heterogeneity_kind") or "",
+        checks.read_overrides(f"{option_path}.overrides", options["overrides"]),
         {
             bound_name: checks.read_overrides(f"{option_path}.bounds.{bound_name}", overrides)
             for bound_name, overrides in bound_values.items()
         },
         read_target(f"{option_path}.target", options["target"]) if "target" in options else target,
-        options.get("rows"),
+        options.get("methods"),
         options.get("family") or name,
         options.get("oracle"),
     )

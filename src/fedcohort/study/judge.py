@@ -82,7 +82,7 @@ def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult
     tested_p_values = {
         cell: result.difference.p
         for cell, result in cell_results.items()
-        if not result.is_untested and result.difference and result.difference.n >= study.rules.seeds
+        if not result.is_untested and result.difference and result.difference.n >= study.rules.min_seeds
     }
     variant_by_method = {method: group_name for group_name, methods in study.variants.items() for method in methods}
     p_within_method = p_values | adjust_p_by_family(tested_p_values, lambda c: variant_by_method.get(c[1], c[1]))
@@ -97,7 +97,7 @@ def _judge_setting(
     study: Study, setting: str, runs: ranking.RowsByMethod, compared_methods: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
     differences = {method: d for method, (result, _) in compared_methods.items() if (d := result.difference) and d.n}
-    min_seeds = max(study.rules.seeds, ranking.halve_baseline_seed_count(study, runs))
+    min_seeds = max(study.rules.min_seeds, ranking.halve_baseline_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_methods_in_setting(study, runs)
     methods = {}
@@ -166,8 +166,8 @@ def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod,
         if left_out_mean is not None:
             difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
     is_above_zero = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
-    has_headroom = is_above_zero and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
-    return Headroom(best_oracle, difference, has_headroom, tuple(oracles_with_seeds))
+    is_enough = difference.mean >= study.rules.min_difference and difference.n >= study.rules.min_seeds
+    return Headroom(best_oracle, difference, is_above_zero and is_enough, tuple(oracles_with_seeds))
 
 
 def _stack_differences(differences: DifferencesByMethod) -> tuple[list[int], np.ndarray]:
@@ -187,9 +187,9 @@ def _estimate_closed_headroom(study: Study, difference: Difference, headroom: He
     if headroom.difference is None or not headroom.has_headroom:
         return None
     seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
-    if len(seeds) < study.rules.seeds:
+    if len(seeds) < study.rules.min_seeds:
         return None
-    return estimate_headroom_share(method_values, oracle_values, study.rules.least)
+    return estimate_headroom_share(method_values, oracle_values, study.rules.min_difference)
 
 
 def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:

@@ -95,7 +95,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         metric=" or ".join(dict.fromkeys(study.metric for study in studies.values())),
         result=first_study.result,
         horizon=first_study.horizon,
-        rules=options["win"],
+        rules=options["verdict"],
         variants=_join_variant_groups(list(studies.values())),
         tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
@@ -121,10 +121,10 @@ def check_comparable_study(option_path: str, study: Study, first_study: Study) -
 
 
 def _read_leaderboard_options(folder: Path) -> dict[str, Any]:
-    """Return the options of the leaderboard in `folder`, with `win` as `Rules`; raise `OptionError` for a wrong one."""
+    """Return the options of the leaderboard in `folder`, `verdict` as `Rules`; raise `OptionError` for a wrong one."""
     with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
         options = read_yaml(folder / STUDY_FILE)
-        check_option_names("", options, (*REQUIRED_OPTIONS, "win"), REQUIRED_OPTIONS)
+        check_option_names("", options, (*REQUIRED_OPTIONS, "verdict"), REQUIRED_OPTIONS)
         for option_name in ("title", "question"):
             ranges.text(option_name, options[option_name])
         label_prefixes = read_named_mapping("of", options["of"])
@@ -132,7 +132,7 @@ def _read_leaderboard_options(folder: Path) -> dict[str, Any]:
             ranges.text(f"of.{study_name}", label_prefix)
         if not label_prefixes:
             raise ranges.range_error("of", "one study or more, as {regimes_digits: digits}", options["of"])
-        return {**options, "of": label_prefixes, "win": read_verdict_rules(options.get("win") or {})}
+        return {**options, "of": label_prefixes, "verdict": read_verdict_rules(options.get("verdict") or {})}
 
 
 def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:

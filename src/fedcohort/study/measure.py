@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import OptionError
-from fedcohort.record import metadata, provenance
+from fedcohort.record import metadata, provenance, tags
 from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
@@ -70,7 +70,7 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": compute_run_fingerprint(history),
-        "yardstick": metadata.load_info(run_folder).tags.get("yardstick", ""),
+        "yardstick": metadata.load_info(run_folder).tags.get(tags.ORACLE_TAG, ""),
         "follows": json.dumps(average_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
         "epsilon": float(history.last_metrics.get(PRIVACY_METRIC, math.nan)),

@@ -66,7 +66,7 @@ def choose_format(study: Study, metric: str) -> Format:
     """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
     metric_unit = find_metric_unit(metric)
     factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
-    return Format(factor, unit_name, study.rules.seeds)
+    return Format(factor, unit_name, study.rules.min_seeds)
 
 
 def format_share(share: HeadroomShare | None) -> str:
@@ -114,8 +114,8 @@ def summarise_power(settings: Iterable[SettingVerdict]) -> dict[str, float] | No
 
     Returns:
         A dictionary, or None if no setting has a known spread. `needed` is the number of seeds that show the difference
-        `win.worth`, `n` the present number, and `detectable` the difference that the present seeds show, in the
-        metric's own unit.
+        `verdict.detectable_difference`, `n` the present number, and `detectable` the difference that the present seeds
+        show, in the metric's own unit.
     """
     setting_powers = [setting.power for setting in settings if setting.power.seeds_needed]
     if not setting_powers:

@@ -21,7 +21,7 @@ from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import SettingVerdict, Verdict
 
 # Kinds of settings. BETTER: a method is better. UNUSED_GAIN_KIND: an oracle is better, but no method.
-# NO_GAIN_KIND: no interval of an oracle reaches above `win.worth`. UNCLEAR: none of these.
+# NO_GAIN_KIND: no interval of an oracle reaches above `verdict.detectable_difference`. UNCLEAR: none of these.
 BETTER_KIND, UNUSED_GAIN_KIND, NO_GAIN_KIND, UNCLEAR_KIND = SETTING_KINDS = ("won", "unused", "nothing", "open")
 SHOWN_KINDS = (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND)  # in the order of pages
 
@@ -74,7 +74,8 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
     oracle_differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in oracle_differences]
-    return NO_GAIN_KIND if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR_KIND
+    threshold = study.rules.detectable_difference
+    return NO_GAIN_KIND if upper_bounds and all(bound <= threshold for bound in upper_bounds) else UNCLEAR_KIND
 
 
 def _format_horizon(run_budget: str) -> str:

@@ -26,7 +26,7 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
     """
     settings_by_heterogeneity: dict[str, list[str]] = {}
     for setting in settings:
-        settings_by_heterogeneity.setdefault(study.settings[setting].heterogeneity, []).append(setting)
+        settings_by_heterogeneity.setdefault(study.settings[setting].heterogeneity_kind, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
     for heterogeneity, group_settings in settings_by_heterogeneity.items():
         for column_start in range(0, len(group_settings), MAX_SETTING_COLUMNS):
@@ -71,7 +71,7 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
                 "bound": "; ".join(bound_texts),
                 "better, Holm within the setting": format_gains(better_methods, fmt),
                 "of these better, Holm over all": sum(m.p_values.p_in_study < alpha for m in better_methods),
-                f"seeds for {fmt.format_difference_size(study.rules.worth)}": power.seeds_needed,
+                f"seeds for {fmt.format_difference_size(study.rules.detectable_difference)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )

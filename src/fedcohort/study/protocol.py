@@ -18,7 +18,7 @@ from fedcohort.study.leaderboard import check_comparable_study
 from fedcohort.study.user_methods import add_method, add_user_methods
 
 LEVELS_FILE = "protocol.yaml"
-PART_OPTIONS = ("study", "cells", "seeds")
+PART_OPTIONS = ("study", "settings", "seeds")
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def load_level(studies: Path, level: str, selector: str, configs: Path | None = 
     with checks.name_file_in_errors(path, ()):
         parts = [_read_part(f"{level}.{i}", node, studies) for i, node in enumerate(levels[level])]
         if not parts:
-            raise ranges.range_error(level, "a list of one or more nodes {study, cells, seeds}", levels[level])
+            raise ranges.range_error(level, "a list of one or more nodes {study, settings, seeds}", levels[level])
         for part in parts:
             check_comparable_study(level, part.study, parts[0].study)
     return [_add_selector(part, selector, configs) for part in parts]
@@ -80,10 +80,10 @@ def _read_part(yaml_path: str, node: object, studies: Path) -> Part:
     checks.check_option_names(yaml_path, options, PART_OPTIONS, PART_OPTIONS)
     ranges.identifier(f"{yaml_path}.study", options["study"])
     study = load_study(studies / options["study"])
-    if options["cells"] is not None:
-        ranges.words(f"{yaml_path}.cells", options["cells"], *study.settings)
+    if options["settings"] is not None:
+        ranges.words(f"{yaml_path}.settings", options["settings"], *study.settings)
     seeds = study.seeds if options["seeds"] is None else checks.read_seeds(f"{yaml_path}.seeds", options["seeds"])
-    return Part(study, "", options["cells"] or list(study.settings), seeds)
+    return Part(study, "", options["settings"] or list(study.settings), seeds)
 
 
 def _add_selector(part: Part, selector: str, configs: Path | None) -> Part:

@@ -3,7 +3,7 @@
     random_same_bytes: {of: powd, equal: bytes}
 
 Its run with a seed ends after the first round in which it has spent what the run of `of` with the same seed and in the
-same setting spent: bytes (`until.bytes`) or client FLOPs (`until.client_flops`). Its overrides are `words`, by default
+same setting spent: bytes (`until.bytes`) or client FLOPs (`until.client_flops`). Its `overrides` are by default
 those of the baseline and the cohort size of `of`. It has more rounds or fewer than other runs of the study, and no
 limit of virtual time. Runs of `of` are therefore done first.
 
@@ -41,14 +41,14 @@ def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], basel
     cost_references = {}
     for reference, reference_value in checks.read_named_mapping("same_cost", yaml_value).items():
         option_path, options = f"same_cost.{reference}", checks.read_mapping(f"same_cost.{reference}", reference_value)
-        checks.check_option_names(option_path, options, ("of", "equal", "words"), ("of", "equal"))
+        checks.check_option_names(option_path, options, ("of", "equal", "overrides"), ("of", "equal"))
         if reference in overrides:
             raise OptionError(f"same_cost: {reference} is already the name of a method: choose another name")
         ranges.choice(f"{option_path}.of", options["of"], *(method for method in overrides if method != baseline))
         ranges.choice(f"{option_path}.equal", options["equal"], *COST_NAMES)
         cost_references[reference] = make_reference(overrides, baseline, options["of"], options["equal"])
-        if "words" in options:
-            reference_overrides = checks.read_overrides(f"{option_path}.words", options["words"])
+        if "overrides" in options:
+            reference_overrides = checks.read_overrides(f"{option_path}.overrides", options["overrides"])
             cost_references[reference] = replace(cost_references[reference], overrides=reference_overrides)
     return cost_references
 

@@ -2,12 +2,12 @@
 
 `tune` has these options:
 
-    trials   number of trials of each method, at most the number of combinations of its options. The first trial has
-             the default options.
-    seeds    of the runs of a trial; none of the study's own.
-    cells    settings of the runs. The value of a trial is the mean over these settings and seeds.
-    metric   that is compared. It is measured on the server's validation set, and never on the test set.
-    space    by method, the values of each option: a list, or {low, high, log: false}, integers where both ends are.
+    trials    number of trials of each method, at most the number of combinations of its options. The first trial has
+              the default options.
+    seeds     of the runs of a trial; none of the study's own.
+    settings  of the runs. The value of a trial is the mean over these settings and seeds.
+    metric    that is compared. It is measured on the server's validation set, and never on the test set.
+    space     by method, the values of each option: a list, or {low, high, log: false}, integers where both ends are.
 
 The result for `flash` is the method `flash_tuned`, with the same options in all settings. `tuned.yaml` has, for each
 method, the options above, the best trial and:
@@ -29,11 +29,11 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
 TUNED_FILE, TUNED_SUFFIX = "tuned.yaml", "_tuned"
-REQUIRED_OPTIONS = ("trials", "seeds", "cells", "space")
+REQUIRED_OPTIONS = ("trials", "seeds", "settings", "space")
 DEFAULT_METRIC = "server_val/acc"
-RESULT_FIELDS = ("trials", "seeds", "cells", "metric", "words", "value", "default")  # of `TuningResult`
+RESULT_FIELDS = ("trials", "seeds", "settings", "metric", "overrides", "value", "default")  # of `TuningResult`
 SEARCH_FIELDS = ("stamp", "tried", "spare")  # other fields of tuned.yaml, which only the search reads
-TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a value also has a reason
+TRIAL_FIELDS = ("overrides", "value", "commit")  # fields of a trial; one without a value also has a reason
 
 
 @dataclass(frozen=True)
@@ -109,10 +109,10 @@ class TuningResult:
 
     Attributes:
         method: name of the method.
-        words: overrides of the best trial.
+        overrides: overrides of the best trial.
         trials: number of trials.
         seeds: seeds of the runs of a trial.
-        cells: names of the settings of the runs of a trial.
+        settings: names of the settings of the runs of a trial.
         metric: metric that the trials maximise.
         value: mean metric of the best trial over these settings and seeds.
         default: mean metric with the default options.
@@ -120,10 +120,10 @@ class TuningResult:
     """
 
     method: str
-    words: Sequence[str]
+    overrides: Sequence[str]
     trials: int
     seeds: Sequence[int]
-    cells: Sequence[str]
+    settings: Sequence[str]
     metric: str
     value: float
     default: float
@@ -148,7 +148,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     if shared_seeds := sorted(set(tuning_seeds) & set(seeds)):
         allowed_text = f"seeds that the study does not use, unlike {shared_seeds[0]}"
         raise ranges.range_error("tune.seeds", allowed_text, tune_options["seeds"])
-    ranges.words("tune.cells", tune_options["cells"], *settings)
+    ranges.words("tune.settings", tune_options["settings"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, OptionRange]]()
     for method, method_options in read_mapping("tune.space", tune_options["space"]).items():
@@ -156,7 +156,7 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
         if not (method_options := read_mapping(yaml_path, method_options)):
             raise ranges.range_error(yaml_path, "one option or more", {})
         methods[method] = {name: _read_range(f"{yaml_path}.{name}", value) for name, value in method_options.items()}
-    return SearchSpace(tune_options["trials"], tuning_seeds, tuple(tune_options["cells"]), metric, methods)
+    return SearchSpace(tune_options["trials"], tuning_seeds, tuple(tune_options["settings"]), metric, methods)
 
 
 def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - any value of a yaml
@@ -189,7 +189,7 @@ def load_tunings(study_folder: Path) -> dict[str, TuningResult]:
             **{name: search[name] for name in RESULT_FIELDS},
         )
         for method, search in load_searches(study_folder).items()
-        if search["words"] and len(search["tried"]) >= search["trials"]
+        if search["overrides"] and len(search["tried"]) >= search["trials"]
     }
 
 
@@ -202,7 +202,7 @@ def load_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
     if not tuned_file.is_file():
         return {}
     with name_file_in_errors(tuned_file, ()):
-        searches = read_named_mapping("rows", read_yaml(tuned_file))
+        searches = read_named_mapping("methods", read_yaml(tuned_file))
         search_by_method = {method: read_mapping(method, search) for method, search in searches.items()}
         for method, search in search_by_method.items():
             check_option_names(method, search, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))

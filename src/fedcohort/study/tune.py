@@ -75,7 +75,7 @@ class Tuning:
         options, digest = self.space.methods[method], self._compute_search_digest(method)
         search = load_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*search["tried"], *search["spare"]] if search.get("stamp") == digest else []
-        trial_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
+        trial_by_overrides = {tuple(trial["overrides"]): trial for trial in stored_trials}
         trial_sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
         optuna_study = optuna.create_study(direction="maximize", sampler=trial_sampler)
         optuna_study.enqueue_trial(default_options)
@@ -139,7 +139,7 @@ class Tuning:
         run_outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
         commit, has_uncommitted_code = provenance.current_commit()
         commit_text = f"{commit[:10]}{' with uncommitted changes' if has_uncommitted_code else ''}"
-        trial: Trial = {"words": list(overrides), "value": None, "commit": commit_text}
+        trial: Trial = {"overrides": list(overrides), "value": None, "commit": commit_text}
         options, run_results = self.study.comparison_options, []
         for task, outcome in zip(tasks, run_outcomes, strict=True):
             if outcome.curve is None:
@@ -165,14 +165,14 @@ class Tuning:
 
     def _write_tuned_file(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
         trials = [trial for trial in done_trials.values() if trial["value"] is not None]
-        best_trial: Trial = max(trials, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
+        best_trial: Trial = max(trials, key=lambda trial: trial["value"], default={"overrides": [], "value": math.nan})
         default_trial_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.count_trials(method),
             "seeds": list(self.space.seeds),
-            "cells": list(self.space.settings),
+            "settings": list(self.space.settings),
             "metric": self.space.metric,
-            "words": list(best_trial["words"]),
+            "overrides": list(best_trial["overrides"]),
             "value": best_trial["value"],
             "default": math.nan if default_trial_value is None else default_trial_value,
             "stamp": search_digest,

@@ -24,7 +24,7 @@ def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Pat
         method = name.removeprefix(SAME_BYTES_PREFIX)
         if name not in bounds and method not in (*study.overrides, *selector_names):
             known_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
-            raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {method!r}")
+            raise OptionError(f"methods must be some of {', '.join(known_names)}, got {method!r}")
         study = study if name in bounds else add_method(study, name)
     return study
 

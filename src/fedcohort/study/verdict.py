@@ -169,8 +169,8 @@ class OverallResult:
 
         `rules` has the level of significance and the minimum effect.
         """
-        families = self.family_mean
-        return sign_of_verdict(name_verdict(families.mean, families.p, math.nan, rules.seeds, rules)) if families else 0
+        family = self.family_mean
+        return sign_of_verdict(name_verdict(family.mean, family.p, math.nan, rules.min_seeds, rules)) if family else 0
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,10 @@ def _average(x: PointValues, seed_curves: Sequence[PointValues]) -> MeanCurve:
 def find_linear_limit(mean_curves: Iterable[MeanCurve], rules: Rules) -> float:
     """Return the difference beyond which the scale of `mean_curves` is logarithmic; 0 for a linear scale.
 
-    It is the difference `rules.worth` that is worth detecting, in the metric's own unit.
+    It is the difference `rules.detectable_difference` that is worth detecting, in the metric's own unit.
     """
     largest = max(float(np.max(np.abs(curve.mean) + np.nan_to_num(curve.half_width))) for curve in mean_curves)
-    return rules.worth if largest > LOG_SCALE_RATIO * rules.worth else 0.0
+    return rules.detectable_difference if largest > LOG_SCALE_RATIO * rules.detectable_difference else 0.0
 
 
 def set_scale(panels: "Sequence[Axes]", linear_limit: float) -> None:

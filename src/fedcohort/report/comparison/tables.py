@@ -106,7 +106,7 @@ def make_result_table(answer: Answer) -> Table:
         if comparison is main_comparison:
             columns["p"] = [format_p(cell_result.p) for cell_result in entries]
             columns["verdict"] = [cell_result.verdict or EMPTY_CELL for cell_result in entries]
-            if min_effect := main_comparison.options.rules.worth:
+            if min_effect := main_comparison.options.rules.detectable_difference:
                 heading = f"seeds for {unit.factor * min_effect:g} {unit.difference.removesuffix('s')}"
                 columns[heading] = [str(cell_result.seeds_needed or EMPTY_CELL) for cell_result in entries]
     for cost_name, costs in answer.costs.items():
