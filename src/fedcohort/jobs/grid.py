@@ -80,9 +80,7 @@ def list_rejected_jobs(
             yield Rejection(job_number, overrides, rejection_reason, type(error).__name__)
 
 
-def plan_sweep(
-    rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool
-) -> Plan:
+def plan_sweep(rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, may_skip: bool) -> Plan:
     """Return the plan of a sweep, which leaves out the rejected jobs, and log these.
 
     Args:

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hydra import compose
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.core.utils import JobReturn, JobStatus
@@ -30,7 +29,7 @@ from fedcohort.jobs.start import start
 from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
-from fedcohort.startup.compose import find_config_folder, initialise_hydra
+from fedcohort.startup.compose import compose_with_hydra, find_config_folder, initialise_hydra
 
 POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 # the option that `n_jobs` stands for
@@ -80,8 +79,7 @@ class LaunchOptions:
             return
         limit_override = f"hydra.launcher.{JOB_LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
         hydra_args = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN"]
-        with initialise_hydra(configs):
-            config = compose("train", overrides=[*hydra_args, limit_override, *self.options], return_hydra_config=True)
+        config = compose_with_hydra([*hydra_args, limit_override, *self.options], configs)
         if self.launcher == "slurm":
             launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
             yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.wait)

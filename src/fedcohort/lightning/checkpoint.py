@@ -21,12 +21,13 @@ from lightning.pytorch.callbacks import Checkpoint
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.disk import replace_atomically
 from fedcohort.lightning.compat import make_checkpoint_content
-from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.process_ranks import reduce_max
 from fedcohort.round.average import ModelAverage
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from fedcohort.lightning.loop import FederatedLoop
 
 CHECKPOINT_FORMAT = 4
 READING_VERSION_BY_FORMAT = {
@@ -41,10 +42,14 @@ log = logging.getLogger("fedcohort")
 
 
 class RoundCheckpoint(Checkpoint):
-    """A Lightning callback that saves `<folder>/last.ckpt` after some rounds, once all other callbacks have run."""
+    """A Lightning callback that saves `<folder>/last.ckpt` after some rounds, once all other callbacks have run.
+
+    It first lets the loop decide whether the run ends, which the checkpoint saves: Lightning calls EarlyStopping after
+    all other callbacks, and subclasses of `Checkpoint` after that.
+    """
 
     def __init__(
-        self, folder: Path, options: Mapping[str, Any], loop: FederatedLoop, run_origin: Mapping[str, Any]
+        self, folder: Path, options: Mapping[str, Any], loop: "FederatedLoop", run_origin: Mapping[str, Any]
     ) -> None:
         """Set the folder of the run, the interval and the content of checkpoints.
 
@@ -59,6 +64,7 @@ class RoundCheckpoint(Checkpoint):
         self.loop, self.run_origin, self.last_saved_s = loop, run_origin, -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        self.loop.decide_end(trainer)
         rounds_done = trainer.current_epoch + 1
         is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
@@ -92,30 +98,21 @@ class RoundCheckpoint(Checkpoint):
             partial_path.unlink(missing_ok=True)
 
 
-class FinalWeightsWriter(pl.Callback):
-    """A Lightning callback that writes `<folder>/weights.pt` at the end of a run: the network's state_dict.
+def write_final_weights(folder: Path, network: torch.nn.Module, model_average: ModelAverage) -> None:
+    """Write `weights.pt`, the state_dict of `network`, into the run folder `folder` at the end of a run.
 
     With an average of the model over rounds (`eval.average`), `weights_average.pt` has the averaged weights.
     """
+    _write_weights(network, folder / "weights.pt")
+    if model_average.vectors:
+        with model_average.load_average():
+            _write_weights(network, folder / "weights_average.pt")
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "weights.pt"
 
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if not trainer.is_global_zero:
-            return
-        network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
-        model_average: ModelAverage = pl_module.average  # type: ignore[assignment]
-        self._write_weights(network, self.path)
-        if model_average.vectors:
-            with model_average.load_average():
-                self._write_weights(network, self.path.with_name("weights_average.pt"))
-
-    @staticmethod
-    def _write_weights(network: torch.nn.Module, path: Path) -> None:
-        weights_by_name = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
-        with replace_atomically(path) as draft_path, draft_path.open("wb", buffering=0) as weights_file:
-            _save_with_digest(weights_by_name, _DigestingFile(weights_file))
+def _write_weights(network: torch.nn.Module, path: Path) -> None:
+    weights_by_name = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
+    with replace_atomically(path) as draft_path, draft_path.open("wb", buffering=0) as weights_file:
+        _save_with_digest(weights_by_name, _DigestingFile(weights_file))
 
 
 class _DigestingFile(io.RawIOBase):

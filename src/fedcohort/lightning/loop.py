@@ -12,6 +12,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
+from fedcohort.lightning.checkpoint import write_final_weights
 from fedcohort.lightning.compat import advance_global_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
@@ -160,6 +161,8 @@ class FederatedLoop(pl.Callback):
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        if trainer.is_global_zero and self.folder is not None:
+            write_final_weights(self.folder, self._client_module.network, self._client_module.average)
         self.shared_state.verify_unchanged(self.federation)
         is_interrupted = self.asked_to_stop and not self.is_halted
         self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))

@@ -1,11 +1,10 @@
 """The end of a run: by a signal (after the current round is saved; a second signal drops it), a budget or an error."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import lightning.pytorch as pl
 from lightning.fabric.utilities.exceptions import MisconfigurationException
-from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
@@ -47,20 +46,6 @@ class GracefulStop(pl.Callback):
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Record that only files remain to write; a run that resumes after its last round calls no `on_train_end`."""
         interrupts.enter_phase(RunPhase.WRITING_FILES)
-
-
-class EndOfRound(Checkpoint):
-    """A Lightning callback that calls `decide_run_end` after all callbacks that may end the run.
-
-    It is called before the checkpoint, which saves the decision: Lightning calls EarlyStopping after all other
-    callbacks, and subclasses of `Checkpoint` after that.
-    """
-
-    def __init__(self, decide_run_end: Callable[[pl.Trainer], None]) -> None:
-        self.decide_end = decide_run_end
-
-    def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self.decide_end(trainer)
 
 
 def find_end_status(exception: BaseException, *, has_no_rounds: bool) -> str:

@@ -14,12 +14,12 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.host.interrupt import RunPhase, interrupts
 from fedcohort.host.processes import read_process_options
-from fedcohort.lightning.checkpoint import FinalWeightsWriter, RoundCheckpoint
+from fedcohort.lightning.checkpoint import RoundCheckpoint
 from fedcohort.lightning.compat import find_rank_message, is_callback_module
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import EndOfRound, GracefulStop
+from fedcohort.lightning.stop import GracefulStop
 from fedcohort.lightning.strategy import make_strategy
 from fedcohort.lightning.tasks import cluster_environment
 
@@ -59,10 +59,7 @@ def train(
             max_epochs=config["rounds"],
             check_val_every_n_epoch=config["eval"]["every"],
             num_sanity_val_steps=0 if rounds_done else -1,  # evaluates w_0, for step 0
-            callbacks=[
-                *(GracefulStop(), FinalWeightsWriter(run_path), loop, *callbacks),
-                *(EndOfRound(loop.decide_end), checkpoint_callback),
-            ],
+            callbacks=[GracefulStop(), loop, *callbacks, checkpoint_callback],
             default_root_dir=run_path,  # a ModelCheckpoint without a folder of its own writes here
             logger=False,
             enable_progress_bar=False,

@@ -59,7 +59,9 @@ def fit(
     process_options = {f"trainer.{k}": v for k, v in read_process_options(config).items()}
     identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **process_options}
     start_record = provenance.describe_start(config, identity, loop.federation.checksum)
-    recorded_start = program_tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
+    recorded_start = program_tasks.run_on_first_process(
+        lambda: _record_start(run_folder, loop, config, start_record) if run_folder else None
+    )
     if recorded_start is None:
         return None
     run_path, is_new_run, resume_point = recorded_start
@@ -101,10 +103,7 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
 
 
 def _record_start(
-    run_folder: folder.RunFolder | None,
-    loop: FederatedLoop,
-    config: Mapping[str, Any],
-    start_record: provenance.StartRecord,
+    run_folder: folder.RunFolder, loop: FederatedLoop, config: Mapping[str, Any], start_record: provenance.StartRecord
 ) -> tuple[Path, bool, ResumePoint]:
     """Find the checkpoint from which the run resumes, and record the start.
 
@@ -121,8 +120,6 @@ def _record_start(
         OptionError: the run has more rounds already than its budget allows.
         CheckpointError: the files of the run are damaged, or were written under other conditions.
     """
-    if run_folder is None:
-        raise TypeError("run_folder is None, but the first task of a run needs its folder: pass it")
     resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
     rounds_done, n_rounds = resume_point.rounds_done, config["rounds"]
     if rounds_done > n_rounds:
