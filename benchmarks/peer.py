@@ -30,6 +30,7 @@ from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.rng import NO_CLIENT, NO_ROUND, RekeyedGenerator
 from fedcohort.round.components import Components
 from fedcohort.round.settings import Settings
+from fedcohort.round.setup import choose_memory_layout
 from fedcohort.selector.base import Selector
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundReport, Selection
 from workloads import WORKLOADS, cpu_seconds, result
@@ -163,7 +164,7 @@ def run(
     make_gpu_results_repeatable(accelerator, str(engine.get("precision", "float32")))
     loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
-    loop.choose_memory_layout(network)
+    choose_memory_layout(settings, network, federation)
     trainer = pl.Trainer(
         accelerator=accelerator,
         strategy=make_strategy(accelerator, processes, 1),

@@ -43,9 +43,6 @@ def test_a_single_class_is_never_skewed(counts: np.ndarray) -> None:
 def test_the_largest_shares_and_their_classes() -> None:
     counts = np.array([[1, 3, 0], [0, 0, 0]])
     assert population.class_shares(counts).tolist() == [[0.25, 0.75, 0.0], [0.0, 0.0, 0.0]]
-    assert population.count_classes(counts).tolist() == [2, 0]
-    assert population.find_min_median_max(np.array([3, 1, 2])) == (1, 2, 3)
-    assert all(np.isnan(population.find_min_median_max(np.array([]))))
 
 
 @for_all(

@@ -136,8 +136,7 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
     if typed_name is None:  # the options of the run, where they were not typed
         typed_options = {k.partition("=")[0].removeprefix("selector.") for k in arguments}
         other_node |= {k: v for k, v in options.items() if k not in typed_options}
-    is_own_selector = typed_name is None
-    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_from_run=is_own_selector)
+    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_from_run=not typed_name)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:

@@ -63,12 +63,10 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
         summary: content of `summary.json`.
         is_full: whether to print all rows, or only the most important ones.
     """
-    from rich.table import Table
+    from rich.table import Column, Table
 
     rounds_done, total_rounds = summary["rounds"], summary["rounds_asked"]
-    result_table = Table()
-    result_table.add_column("result")
-    result_table.add_column("value", justify="right")
+    result_table = Table("result", Column("value", justify="right"))
     for row_label, value_text in list_brief_rows(summary):
         result_table.add_row(row_label, value_text)
     result_table.add_section()

@@ -35,10 +35,8 @@ def requeue_if_preempted() -> None:
     SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
     completed. A cancelled job is not in a state of `ACTIVE_JOB_STATES`, and stays cancelled.
     """
-    job_id = read_job_id()
-    if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
-        return
-    if job_id is None or shutil.which("scontrol") is None:
+    job_id, is_first_task = read_job_id(), os.environ.get("SLURM_PROCID", "0") == "0"  # which alone requeues the job
+    if job_id is None or not is_first_task or shutil.which("scontrol") is None:
         return
     job_facts = dict(re.findall(r"(\w+)=(\S+)", _read_slurm_output("scontrol", "show", "job", job_id)))
     was_preempted = job_facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")

@@ -122,13 +122,11 @@ def check_objective(config: Mapping[str, Any], *, is_search: bool) -> None:
         config: config of the run.
         is_search: whether a search-based sweeper started the run.
     """
-    objective_metric = config["objective_metric"]
-    if is_search and objective_metric is None:
+    metric = config["objective_metric"]
+    if is_search and metric is None:
         raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
-    if objective_metric is not None and not config["callback"].get("journal"):
-        raise OptionError(
-            f"objective_metric={objective_metric} is read from the journal: do not remove callback.journal"
-        )
+    if metric is not None and not config["callback"].get("journal"):
+        raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
 
 
 def read_objective(folder: Path, metric_name: str | None) -> float | None:

@@ -65,12 +65,10 @@ class Sweep:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        record_by_number = {
-            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
-        }
+        records = {n: JobRecord(tuple(job), "failed", None, NOT_STARTED) for n, job in enumerate(self.plan.jobs)}
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
-            record_by_number[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
-        return [record for _, record in sorted(record_by_number.items())]
+            records[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
+        return [record for _, record in sorted(records.items())]
 
     def finish_sweep(self) -> int:
         """Log the failures and the counts of jobs after the last job; return 1 if a job failed or was stopped, else 0.

@@ -6,10 +6,9 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from torch import nn
 
 from fedcohort.data.federation import Federation
-from fedcohort.host.interrupt import interrupts
+from fedcohort.host.interrupt import RunPhase, interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.checkpoint import write_final_weights
@@ -23,7 +22,7 @@ from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
-from fedcohort.round.setup import RunSetup, choose_memory_layout
+from fedcohort.round.setup import RunSetup
 from fedcohort.round.shared_data import SharedDataState
 from fedcohort.types import Values
 
@@ -31,7 +30,9 @@ from fedcohort.types import Values
 class FederatedLoop(pl.Callback):
     """A Lightning callback that makes an epoch a communication round; its state_dict is the whole state of the server.
 
-    A signal (`host.interrupt`) stops the run at the end of the current round.
+    A signal stops the run at the end of the current round. The loop is the first callback: it records the phase of the
+    run, on which the effect of a signal depends, and replaces Lightning's signal handlers by those of `host.interrupt`.
+    Lightning's SIGTERM handler would drop the round, and its handler of Ctrl-C leaves the signal ignored.
 
     Attributes:
         components: the run's components, such as selector and aggregator.
@@ -75,6 +76,8 @@ class FederatedLoop(pl.Callback):
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
+        interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
+        interrupts.raise_if_interrupted()
         keep_freed_memory()
         if not isinstance(pl_module, ClientModule):
             module_class = type(pl_module).__name__
@@ -102,9 +105,14 @@ class FederatedLoop(pl.Callback):
             for observer in self.observers:
                 observer.start(run_info)
 
-    def choose_memory_layout(self, network: nn.Module) -> None:
-        """Choose the memory layout of images for `network` before training processes are forked, which share it."""
-        choose_memory_layout(self.settings, network, self.federation)
+    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.reinstall_handlers()
+        interrupts.raise_if_interrupted()
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.reinstall_handlers()
+        interrupts.raise_if_interrupted()
+        interrupts.enter_phase(RunPhase.IN_ROUNDS)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -160,7 +168,15 @@ class FederatedLoop(pl.Callback):
                     observer.observe(round_report)
 
     # --- end -----------------------------------------------------------------------------------------------------
+    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        interrupts.enter_phase(RunPhase.WRITING_FILES)
+
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the last files, and finish the observers.
+
+        `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
+        """
+        interrupts.enter_phase(RunPhase.WRITING_FILES)  # a run that resumes after its last round has no `on_train_end`
         if trainer.is_global_zero and self.folder is not None:
             write_final_weights(self.folder, self._client_module.network, self._client_module.average)
         self.shared_state.verify_unchanged(self.federation)
@@ -168,6 +184,7 @@ class FederatedLoop(pl.Callback):
         self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
+        interrupts.enter_failure()  # so that further signals do not interrupt the observers
         self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
 
     def _finish_observers(self, run_status: str) -> None:

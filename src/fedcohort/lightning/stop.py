@@ -8,44 +8,11 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import disk
-from fedcohort.host.interrupt import RunPhase, interrupts
+from fedcohort.host.interrupt import interrupts
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import Budget, BudgetUse
 
 log = logging.getLogger("fedcohort")
-
-
-class GracefulStop(pl.Callback):
-    """A Lightning callback, the first one, that replaces Lightning's signal handlers by those of `host.interrupt`.
-
-    It records the phase of the run, such as "in rounds", on which the effect of a signal depends.
-
-    Lightning's SIGTERM handler would drop the round, and its handler of Ctrl-C leaves the signal ignored.
-    """
-
-    def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
-        interrupts.raise_if_interrupted()
-
-    def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.reinstall_handlers()
-        interrupts.raise_if_interrupted()
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.reinstall_handlers()
-        interrupts.raise_if_interrupted()
-        interrupts.enter_phase(RunPhase.IN_ROUNDS)
-
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_phase(RunPhase.WRITING_FILES)
-
-    def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Record that `exception` ends the run, so that further signals do not interrupt the callbacks that follow."""
-        interrupts.enter_failure()
-
-    def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Record that only files remain to write; a run that resumes after its last round calls no `on_train_end`."""
-        interrupts.enter_phase(RunPhase.WRITING_FILES)
 
 
 def find_end_status(exception: BaseException, *, has_no_rounds: bool) -> str:

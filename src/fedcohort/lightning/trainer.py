@@ -19,7 +19,6 @@ from fedcohort.lightning.compat import find_rank_message, is_callback_module
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import GracefulStop
 from fedcohort.lightning.strategy import make_strategy
 from fedcohort.lightning.tasks import cluster_environment
 
@@ -59,7 +58,7 @@ def train(
             max_epochs=config["rounds"],
             check_val_every_n_epoch=config["eval"]["every"],
             num_sanity_val_steps=0 if rounds_done else -1,  # evaluates w_0, for step 0
-            callbacks=[GracefulStop(), loop, *callbacks, checkpoint_callback],
+            callbacks=[loop, *callbacks, checkpoint_callback],
             default_root_dir=run_path,  # a ModelCheckpoint without a folder of its own writes here
             logger=False,
             enable_progress_bar=False,
@@ -68,7 +67,7 @@ def train(
         )
     except RuntimeError as error:  # two callbacks with the same key of their state
         raise _explain_rejection(error) from error
-    interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
+    interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # the loop reverts this in the process that trains
     trainer.fit(
         ClientModule(network, is_monitored=bool(callbacks)),
         datamodule=CohortDataModule(loop.federation, config["engine"]["slices"]),

@@ -28,25 +28,17 @@ NPZ_READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImp
 REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
-def save_info(info: RunInfo) -> None:
-    """Write a run's metadata `info` to `info.json` and `info.npz`, and add the start time of this process."""
-    info_path = info.folder / INFO_FILE
-    start_times = read_start_times(info.folder) if info_path.exists() else []
-    _write_info(info, [*start_times, time.time_ns() // 1_000_000])
+def save_info(info: RunInfo, *, is_start: bool = True) -> None:
+    """Write a run's metadata to `info.json` and `info.npz`.
 
-
-def rewrite_info(info: RunInfo) -> None:
-    """Write changed metadata `info` without another start time. Raises `CheckpointError` without earlier metadata."""
-    _write_info(info, read_start_times(info.folder))
-
-
-def _write_info(info: RunInfo, start_times: list[int]) -> None:
-    """Write a run's metadata, its arrays first, so that an existing `info.json` always has its arrays.
+    The arrays are written first, so that an existing `info.json` always has its arrays.
 
     Args:
         info: the metadata.
-        start_times: when each process of the run started, in milliseconds since 1970.
+        is_start: whether this process has started the run, and its start time is added.
     """
+    start_times = read_start_times(info.folder) if (info.folder / INFO_FILE).exists() else []
+    start_times += [time.time_ns() // 1_000_000] if is_start else []
     field_values = {f.name: getattr(info, f.name) for f in dataclasses.fields(info)}
     array_by_field = {n: v for n, v in field_values.items() if isinstance(v, np.ndarray)}
     npz_bytes = io.BytesIO()

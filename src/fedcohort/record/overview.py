@@ -1,6 +1,5 @@
 """The facts of a run before its first round, as labels and values, for the terminal and the run page."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,10 +28,9 @@ def describe_choices(info: RunInfo) -> str:
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return label and value of each fact in the start-up table, given a run's metadata `info`."""
     client_sizes_text = _describe_range(info.n_train)
-    classes_text = f"{_describe_range(population.count_classes(info.class_counts))} of {info.class_counts.shape[1]}"
+    classes_text = f"{_describe_range((info.class_counts > 0).sum(axis=1))} of {info.class_counts.shape[1]}"
     typed_options = [f"{k}={v}" for k, v in info.changed.items() if k not in OPTIONS_WITH_ROW]
-    skewed_share = population.find_skewed_clients(info.class_counts).mean() if len(info.n_train) else math.nan
-    mean_noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
+    skewed_share, mean_noise = population.find_skewed_clients(info.class_counts).mean(), info.noise_rate.mean()
     from_round_text = f", from round {info.start}" if info.start else ""
     run_facts = [
         ("run", describe_choices(info)),
@@ -54,7 +52,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
 
 
 def _describe_range(client_values: np.ndarray) -> str:
-    return " / ".join(f"{v:.0f}" for v in population.find_min_median_max(client_values))
+    return " / ".join(f"{v:.0f}" for v in (client_values.min(), np.median(client_values), client_values.max()))
 
 
 def describe_sampling(info: RunInfo) -> str:

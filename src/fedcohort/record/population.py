@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Float64
 
 from fedcohort.data.skew import skew_triplets
 from fedcohort.record.observer import RunInfo
@@ -43,21 +43,23 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
         info: metadata of the run.
     """
     noise = 100 * np.nan_to_num(info.noise_rate)
-    noise_text = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
+    noise_text = f"{noise.mean():.0f} % label noise" if noise.max() > 0 else ""
     input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
     local_job_s = np.nan_to_num(info.expected_s, posinf=0.0)
     s_per_sample = local_job_s / np.maximum(info.n_train, 1)
     speed_text = f"a full job takes {np.median(s_per_sample):.2g} virtual s per sample" if local_job_s.any() else ""
     class_imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
-    has_skew = bool(len(class_imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
+    has_skew = float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     n_samples = info.class_counts.sum(axis=1).astype(float)
-    min_samples, max_samples = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
+    min_samples, max_samples = int(n_samples.min()), int(n_samples.max())
     max_text = f" to {max_samples:,}" if min_samples < max_samples else ""
     size_text = f"{min_samples:,}{max_text} samples per client (training and validation)"
+    is_noise_uneven = bool(np.ptp(noise) >= 100 * MIN_NOISE_GAP)
+    is_input_noise_uneven = bool(np.ptp(input_noise) > 0.01 * input_noise.max())
     is_speed_uneven = _do_clients_differ(local_job_s) and _do_clients_differ(s_per_sample)
     return [
-        Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
-        Trait("input noise", "input noise", input_noise, _range(input_noise) > 0.01 * np.max(input_noise, initial=0.0)),
+        Trait("label noise", "label noise, %\n(expected)", noise, is_noise_uneven, noise_text),
+        Trait("input noise", "input noise", input_noise, is_input_noise_uneven),
         Trait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
         Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
         Trait("samples", "samples, training\nand validation", n_samples, _do_clients_differ(n_samples), size_text),
@@ -73,10 +75,6 @@ def find_main_trait(info: RunInfo) -> Trait | None:
     return next((trait for trait in list_traits(info) if trait.has_spread), None)
 
 
-def _range(client_values: Values) -> float:
-    return float(np.ptp(client_values)) if len(client_values) else 0.0
-
-
 def _do_clients_differ(values: Values) -> bool:
     positives = values[values > 0]
     return len(positives) > 0 and (len(positives) < len(values) or positives.max() > VISIBLE_RATIO * positives.min())
@@ -90,15 +88,6 @@ def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients class
     """
     client_totals = class_counts.sum(axis=1, keepdims=True)
     return np.asarray(class_counts / np.maximum(client_totals, 1))
-
-
-def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
-    """Return the number of classes of which each client has a sample.
-
-    Args:
-        class_counts: samples by client and class, int64 [clients, classes].
-    """
-    return np.asarray((class_counts > 0).sum(axis=1).astype(np.int64))
 
 
 def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
@@ -129,10 +118,3 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
     v = np.where(has_variance, statistic_variance, 1.0)
     critical_value = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
     return np.asarray(has_variance & (test_statistic > critical_value))
-
-
-def find_min_median_max(values: np.ndarray) -> tuple[float, float, float]:
-    """Return minimum, median and maximum of the numbers in `values`; NaN for an empty array."""
-    if not len(values):
-        return (float("nan"),) * 3
-    return float(np.min(values)), float(np.median(values)), float(np.max(values))

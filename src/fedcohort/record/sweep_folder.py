@@ -129,8 +129,7 @@ class SweepJob:
 def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
     """Return the records of jobs in the folder `sweep_folder` of a sweep, by job number, in order."""
     job_numbers = sorted(int(record_path.stem) for record_path in (sweep_folder / JOB_RECORDS_FOLDER).glob("*.json"))
-    job_records = {job_number: read_job_record(sweep_folder, job_number) for job_number in job_numbers}
-    return {job_number: job_record for job_number, job_record in job_records.items() if job_record is not None}
+    return {n: record for n in job_numbers if (record := read_job_record(sweep_folder, n)) is not None}
 
 
 def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:

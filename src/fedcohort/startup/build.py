@@ -79,8 +79,7 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.components.objective
-    user_modules = [submodule for submodule in network.modules() if not type(submodule).__module__.startswith("torch.")]
-    blamed_module = user_modules[0] if user_modules else model
+    blamed_module = next((m for m in network.modules() if not type(m).__module__.startswith("torch.")), model)
     input_shape = [2, *federation.server_test.x.shape[1:]]
     forward_text = f"{format_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
     with prefix_errors_with_method(forward_text, type(blamed_module).__module__):

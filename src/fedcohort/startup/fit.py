@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.commands import program_command
 from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
@@ -18,9 +18,11 @@ from fedcohort.host.processes import make_gpu_results_repeatable, read_process_o
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import ProgramTasks
+from fedcohort.ranges import range_error
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.guard import find_faulty_component, map_modules_to_options
+from fedcohort.round.setup import choose_memory_layout
 from fedcohort.startup.compose import Composition, format_config
 from fedcohort.startup.observers import RunObservers
 from fedcohort.startup.restart import ResumePoint, find_resume_point
@@ -71,7 +73,7 @@ def fit(
     loop.ends_early = run_observers.callback_configs
     loop.make_run_info = partial(describe_run, composition, loop, network, sweep_id, run_path, resume_point)
     loop.folder, loop.new_folder = run_path, is_new_run
-    loop.choose_memory_layout(network)
+    choose_memory_layout(loop.settings, network, loop.federation)  # before processes are forked, which share it
     log_file_context = nullcontext() if run_folder is None else messages.log_to_file(run_path)
     loop.component_by_module = _list_module_options(composition, loop, network)
     ending_context = _report_ending(run_path, _spell_resume_command(composition, sweep_id), loop.component_by_module)
@@ -123,9 +125,7 @@ def _record_start(
     resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
     rounds_done, n_rounds = resume_point.rounds_done, config["rounds"]
     if rounds_done > n_rounds:
-        raise OptionError(
-            f"rounds must be at least {rounds_done}, as many as {run_folder.path} has already, got {n_rounds}"
-        )
+        raise range_error("rounds", f"at least {rounds_done}, as many as {run_folder.path} has already", n_rounds)
     loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
     manifest.remove_manifest(run_folder.path)  # the files change from here on
     folder.write_atomically(run_folder.path / "config.yaml", format_config(config))

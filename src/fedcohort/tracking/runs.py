@@ -124,11 +124,10 @@ def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
 
 def _convert_run(run: "entities.Run") -> Run:
     tags = run.data.tags
-    run_status = tags.get("status", run.info.status.lower())
     return Run(
         id=run.info.run_id,
         name=run.info.run_name or run.info.run_id,
-        status=run_status,
+        status=tags.get("status", run.info.status.lower()),
         started_ms=run.info.start_time or 0,
         params=_update_budget(run.data.params, tags),
         tags=tags,

@@ -46,7 +46,7 @@ def add_sweep_to_run(folder: Path, sweep_id: str) -> None:
         info = metadata.load_info(folder)
     except CheckpointError:
         return
-    metadata.rewrite_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}))
+    metadata.save_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}), is_start=False)
 
 
 def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
