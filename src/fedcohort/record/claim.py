@@ -10,15 +10,7 @@ from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.host.lock import is_locked
-from fedcohort.record.folder import (
-    LOCK_FILE,
-    RunFolder,
-    check_file_types,
-    has_checkpoint,
-    read_spending,
-    read_status,
-    take_lock,
-)
+from fedcohort.record.folder import RunFolder, check_file_types, has_checkpoint, read_spending, read_status, take_lock
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")
@@ -136,7 +128,7 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
     run_paths = [p for p in _list_runs(runs_folder, request.config_digest, request.seed) if request.find_folder_use(p)]
     if request.slurm_job is not None:  # never the run of another job with the same options
         job_paths = [p for p in run_paths if read_status(p).get("slurm_job") == request.slurm_job]
-        run_paths = job_paths or [p for p in run_paths if not is_locked(p / LOCK_FILE)]
+        run_paths = job_paths or [p for p in run_paths if not is_locked(p / "run.lock")]
     if not run_paths:
         return None
     for p in run_paths:

@@ -25,8 +25,7 @@ def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
     except (ImportError, AttributeError) as error:
         hydra_method = "BasicSweeper.split_arguments"
         raise LibraryMismatch("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
-    (job_overrides,) = split_into_jobs(overrides, None)
-    return job_overrides
+    return split_into_jobs(overrides, None)[0]
 
 
 def make_empty_callbacks() -> Any:  # noqa: ANN401 - a private class

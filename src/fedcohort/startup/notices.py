@@ -6,12 +6,7 @@ from typing import Any
 from fedcohort.component import PROXY_INPUTS, Facts, Requirement
 from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
-from fedcohort.startup.requirements import (
-    GROUPS_WITH_REQUIREMENTS,
-    SIGNAL_READING_GROUPS,
-    format_requirement,
-    sort_requirements,
-)
+from fedcohort.startup import requirements
 
 # options of the node `eval`, and where they evaluate
 EVALUATION_TEXT_BY_OPTION = {"every": "", "clients_every": " on the clients"}
@@ -26,16 +21,17 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         typed_overrides: the overrides that the user typed.
     """
     notices = []
-    for group in SIGNAL_READING_GROUPS:
+    for group in requirements.SIGNAL_READING_GROUPS:
         if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
             notices.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
-    for group in GROUPS_WITH_REQUIREMENTS:
-        for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
+    for group in requirements.GROUPS_WITH_REQUIREMENTS:
+        recommendations = getattr(facts.components, group).recommendations
+        for recommendation in requirements.sort_requirements(recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
     for requirement, group_choices in unmet_recommendations.items():
-        notices.append(format_requirement(requirement, " and ".join(group_choices), choices, facts))
+        notices.append(requirements.format_requirement(requirement, " and ".join(group_choices), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
     notices += _list_model_memory_notices(choices, facts)
     for group, component in vars(facts.components).items():
