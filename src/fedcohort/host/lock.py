@@ -33,7 +33,7 @@ def try_to_lock(lock_path: Path) -> IO[str] | None:
 
 def is_locked(lock_path: Path) -> bool:
     """Return whether a process holds the lock on the file `lock_path` now."""
-    with suppress(FileNotFoundError), lock_path.open("rb+", buffering=0) as lock_file:
+    with suppress(FileNotFoundError, NotADirectoryError), lock_path.open("rb+", buffering=0) as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
