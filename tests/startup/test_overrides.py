@@ -30,6 +30,7 @@ class Net(nn.Module):
             ["dataset.leave_out=[id,'my age']", "dataset.label='7'"],
         ),
         ({"resume": True, "cohort": np.int64(3)}, ["resume=true", "cohort=3"]),
+        ({"client": {"lr": np.float64(0.1)}}, ["client.lr=0.1"]),
         ({"model": Net}, ["model=module", f"model.path={Net.__module__}.Net"]),
     ],
 )
