@@ -2,13 +2,15 @@
 
 import math
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import compare_cost, sum_costs
+from fedcohort.results.compare_cost import compare_cost, find_target_value, sum_costs
 from fedcohort.results.frame import RunFrames
+from fedcohort.results.run import Evaluations
 from fedcohort.results.target import Target
 from results.constant_runs import make_frames as constant_frames
 
@@ -63,6 +65,13 @@ def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
     comparison = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
     assert comparison.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
     assert comparison.results["rounds"]["", "b"].median.n_met == 0
+
+
+def test_the_default_target_of_a_loss_starts_at_the_untrained_model() -> None:
+    """From 2 to the mean result 1, of which the second run has none: 2 - .95."""
+    steps, losses = np.arange(4.0), np.array([2.0, 1.0, 1.0, 1.0])
+    runs = [Evaluations(steps, losses, {}), Evaluations(steps, np.where(steps > 0, math.nan, losses), {})]
+    assert find_target_value(runs, Options("test/loss", "a", sign=-1), Target()) == pytest.approx(1.05)
 
 
 def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:

@@ -10,7 +10,6 @@ from fedcohort.results.run import Evaluations
 from fedcohort.results.target import (
     Cost,
     Target,
-    compute_baseline_target,
     find_costs_to_target,
     find_crossing,
     find_median_cost,
@@ -46,11 +45,6 @@ def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
     median = find_median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
     assert (median.value, median.lower, median.n_met) == (math.inf, 10.0, 1)
     assert math.isnan(find_median_cost([]).value)
-
-
-def test_the_default_target_is_95_percent_of_the_way() -> None:
-    assert compute_baseline_target([0.8, 0.6]) == pytest.approx(0.665)
-    assert compute_baseline_target([1.0, 1.0], start_value=2.0) == pytest.approx(1.05)  # a loss
 
 
 @pytest.mark.parametrize(

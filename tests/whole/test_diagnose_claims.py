@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import yaml
 
-from fedcohort.report.diagnosis import load_measured_gains
+from fedcohort.report.diagnosis import MEASURED_GAINS
 from whole import claims
 
 STUDY = "auto_unseen"
@@ -159,7 +159,7 @@ def gains() -> dict[str, list[dict[str, str]]]:
 
 
 def test_pages_of_diagnoses_show_the_gains_of_the_study() -> None:
-    assert load_measured_gains() == gains()
+    assert gains() == MEASURED_GAINS
 
 
 def diagnosis_sentences() -> list[str]:

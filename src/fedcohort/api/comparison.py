@@ -90,7 +90,10 @@ class Options:
     @property
     def question(self) -> Question:
         """Return the rows, columns, baseline and metrics of the comparison that these options describe."""
-        metrics = split_metric_names(self.metric)
+        metrics = self.metric.split(",")
+        if not all(metrics) or len(set(metrics)) < len(metrics):
+            allowed_text = "a metric, or several different ones, as test/acc,clients/acc_worst5"
+            raise ranges.range_error("metric", allowed_text, self.metric)
         level = ranges.parse_number("level", self.level, "(0, 1]")
         horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
         target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)
@@ -101,14 +104,6 @@ class Options:
     def query(self) -> RunQuery:
         """Return the query for the runs in MLflow that are compared."""
         return RunQuery(self.tracking_uri, self.experiment, self.sweep, self.filter)
-
-
-def split_metric_names(text: str) -> list[str]:
-    """Return the names of metrics in `text`, split at commas. Raises `OptionError` for an empty or repeated name."""
-    metric_names = text.split(",")
-    if not all(metric_names) or len(set(metric_names)) < len(metric_names):
-        raise ranges.range_error("metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", text)
-    return metric_names
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,8 @@ from fedcohort.results.near_settings import DESCRIPTORS, describe_federation, fi
 PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
+# measured gains of `selector=auto` by kind of federation, each with setting and points as text
+MEASURED_GAINS = yaml.safe_load(Path(__file__).with_name("measured_gains.yaml").read_text())
 THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
 
 
@@ -28,20 +29,12 @@ def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROW
         "diagnosis.md.j2",
         diagnosis=diagnosis,
         thresholds=THRESHOLDS,
-        measured_gains=load_measured_gains(),
+        measured_gains=MEASURED_GAINS,
         rows=list_client_rates(diagnosis),
         max_rows=max_client_rows,
         quantile=np.quantile,
         near=list_near_settings(diagnosis),
     )
-
-
-@cache
-def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
-    """Return the measured gains of `selector=auto` by kind of federation, each with setting and points as text."""
-    yaml_text = Path(__file__).with_name("measured_gains.yaml").read_text()
-    measured_gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(yaml_text)
-    return measured_gains
 
 
 def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:

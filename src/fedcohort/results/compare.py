@@ -102,7 +102,8 @@ class Comparison:
         options: options of the comparison.
         results: results by setting and condition.
         settings: facts of each setting, by its name.
-        result_window: first and last round that a result averages, in the run with the latest evaluation.
+        result_window: first and last round that a result averages, in the run with the latest evaluation; (0, 0)
+            without one.
     """
 
     options: Options
@@ -134,7 +135,11 @@ def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
         slopes = [fit_late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
         power = measure_power(gains, options.rules)
         settings[name] = SettingFacts(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
-    return Comparison(options, cell_results, settings, _find_result_window(runs, options))
+    evaluated_rounds = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
+    latest_rounds = max(evaluated_rounds, key=lambda steps: steps[-1], default=np.empty(0))
+    averaged_rounds = latest_rounds[late_window(latest_rounds, options.horizon)]
+    result_window = (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)
+    return Comparison(options, cell_results, settings, result_window)
 
 
 def compare_results(
@@ -230,16 +235,3 @@ def correct_p_values(
     """
     tested_p = {c: test.p if test.n >= rules.min_seeds else math.nan for c, test in tests.items() if c not in untested}
     return {cell: test.p for cell, test in tests.items()} | adjust_p_by_family(tested_p, lambda cell: cell[0])
-
-
-def _find_result_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
-    """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none.
-
-    Args:
-        runs: evaluations of each run, by cell (setting, condition) and seed.
-        options: metric and horizon of the comparison.
-    """
-    round_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
-    latest_rounds = max(round_lists, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged_rounds = latest_rounds[late_window(latest_rounds, options.horizon)]
-    return (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)

@@ -176,15 +176,17 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
     """Return the target of a setting in the metric's unit; NaN if it is not known.
 
     It is `target.value`, or the share `target.level` of the way from 0 (for a loss, from that of the untrained model)
-    to the baseline's mean result. `baseline_runs` are the baseline's evaluations in the setting, `options` defines a
-    result, and `target` has no `best_of`.
+    to the baseline's mean finite result. `baseline_runs` are the baseline's evaluations in the setting, `options`
+    defines a result, and `target` has no `best_of`. One target holds for all seeds: a separate one for each seed would
+    make an equal method look 3 to 5 % faster.
     """
     if target.value is not None:
         return target.value
     results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
+    finite_results = [result for result in results if math.isfinite(result)]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_accuracy(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
-    return target_costs.compute_baseline_target(results, target.level, start)
+    return start + target.level * (float(np.mean(finite_results)) - start) if finite_results else math.nan
 
 
 def sum_costs(frames: RunFrames, options: Options) -> dict[str, dict[Cell, TotalCost]]:

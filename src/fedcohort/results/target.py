@@ -156,21 +156,6 @@ def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
     return MedianCost(median_value, lower_middle, sum(cost.met for cost in costs), len(costs))
 
 
-def compute_baseline_target(results: Numbers, level: float = DEFAULT_LEVEL, start_value: float = 0.0) -> float:
-    """Return the default target: `level` of the way from `start_value` to the baseline's mean result over seeds.
-
-    One target holds for all seeds of a setting. A separate target for each seed would make an equal method look 3 to
-    5 % faster.
-
-    Args:
-        results: results of the baseline, one for each seed. Only finite ones count; without any the target is NaN.
-        level: share of the way, in (0, 1].
-        start_value: 0 for an accuracy; the untrained model's value for a loss.
-    """
-    finite_results = [result for result in results if math.isfinite(result)]
-    return start_value + level * (float(np.mean(finite_results)) - start_value) if finite_results else math.nan
-
-
 @dataclass(frozen=True)
 class SpeedUp:
     """How many times as fast as the baseline a method is.

@@ -66,7 +66,7 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
         tuned_overrides = overrides.get(tuning_result.method, (f"selector={tuning_result.method}",))
         overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.overrides), METHOD
     seed_counts = checks.read_seed_counts(options["seed_counts"], list(overrides)[1:], len(seeds))  # no baseline
-    same_cost = _read_cost_references(options, overrides, settings)
+    same_cost = read_same_cost(options, overrides, settings)
     overrides |= {method_name: reference.overrides for method_name, reference in same_cost.items()}
     roles |= dict.fromkeys(same_cost, REFERENCE)
     methods = [method for method in overrides if roles[method] != BASELINE]
@@ -106,32 +106,6 @@ def _check_method_names(settings: Mapping[str, Setting], methods: Sequence[str],
             ranges.words(f"settings.{setting_name}.methods", setting.methods, *methods)
         if setting.oracle is not None:
             ranges.choice(f"settings.{setting_name}.oracle", setting.oracle, *oracles)
-
-
-def _read_cost_references(
-    options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
-) -> dict[str, definition.CostReference]:
-    """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
-
-    Raises `OptionError` for a wrong option, and if the study has a `horizon` as well. It is also raised for a setting
-    that has a reference but not the method whose cost the reference has.
-
-    Args:
-        options: the options of `study.yaml`.
-        overrides: overrides of the other methods, the baseline first.
-        settings: the settings by name.
-    """
-    same_cost, horizon = read_same_cost(options["same_cost"], overrides, next(iter(overrides))), options["horizon"]
-    if same_cost and horizon is not None:
-        raise OptionError(
-            f"horizon={horizon} contradicts same_cost, whose runs may have more rounds: leave out one of the two"
-        )
-    for name, setting in settings.items():
-        methods = setting.methods or ()
-        for reference_name, reference in same_cost.items():
-            if reference_name in methods and (method := reference.method) not in methods:
-                raise OptionError(f"settings.{name}.methods: {reference_name} needs the runs of {method}: add {method}")
-    return same_cost
 
 
 def _check_override_effects(settings: Mapping[str, Setting], override_lists: Iterable[Overrides]) -> None:

@@ -14,6 +14,7 @@ cost of one of its rounds. No further run is done then. A run with a limit excee
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
@@ -28,28 +29,40 @@ COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs"}
 MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to the run whose cost it has
 
 
-def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, CostReference]:
-    """Return the reference methods of the option `same_cost` by name. Raises `OptionError` for a wrong option.
+def read_same_cost(
+    study_options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, definition.Setting]
+) -> dict[str, CostReference]:
+    """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
 
-    The runs of a reference method end at the cost of another method's runs.
+    Raises `OptionError` for a wrong option, and if the study has a `horizon` as well. It is also raised for a setting
+    that has a reference but not the method whose cost the reference has.
 
     Args:
-        yaml_value: content of the option.
-        overrides: overrides of the other methods, by name.
-        baseline: name of the baseline.
+        study_options: the options of `study.yaml`.
+        overrides: overrides of the other methods by name, the baseline first.
+        settings: the settings by name.
     """
-    cost_references = {}
-    for reference, reference_value in checks.read_named_mapping("same_cost", yaml_value).items():
+    cost_references, horizon = dict[str, CostReference](), study_options["horizon"]
+    baseline, *methods = overrides
+    for reference, reference_value in checks.read_named_mapping("same_cost", study_options["same_cost"]).items():
         option_path, options = f"same_cost.{reference}", checks.read_mapping(f"same_cost.{reference}", reference_value)
         checks.check_option_names(option_path, options, ("of", "equal", "overrides"), ("of", "equal"))
         if reference in overrides:
             raise OptionError(f"same_cost: {reference} is already the name of a method: choose another name")
-        ranges.choice(f"{option_path}.of", options["of"], *(method for method in overrides if method != baseline))
+        ranges.choice(f"{option_path}.of", options["of"], *methods)
         ranges.choice(f"{option_path}.equal", options["equal"], *COST_NAMES)
         cost_references[reference] = make_reference(overrides, baseline, options["of"], options["equal"])
         if "overrides" in options:
             reference_overrides = checks.read_overrides(f"{option_path}.overrides", options["overrides"])
             cost_references[reference] = replace(cost_references[reference], overrides=reference_overrides)
+    if cost_references and horizon is not None:
+        raise OptionError(
+            f"horizon={horizon} contradicts same_cost, whose runs may have more rounds: leave out one of the two"
+        )
+    for (name, setting), reference in product(settings.items(), cost_references):
+        method, setting_methods = cost_references[reference].method, setting.methods or ()
+        if reference in setting_methods and method not in setting_methods:
+            raise OptionError(f"settings.{name}.methods: {reference} needs the runs of {method}: add {method}")
     return cost_references
 
 
