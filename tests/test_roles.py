@@ -120,6 +120,7 @@ def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> Non
         "eval": "seed=0",
         "device": "seed=0",
         "availability": "availability=diurnal",
+        "selector": "selector=pisces",
     }[group]
     now = compose_overrides("dataset=mnist" if option == "dataset.columns" else overrides).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}

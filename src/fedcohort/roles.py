@@ -91,6 +91,10 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "device.joules_per_byte": 0,
     "eval.average": "none",
     "eval.average_decay": 0.9,
+    "selector.bar_outliers": False,
+    "selector.outlier_credits": 5,
+    "selector.outlier_distance": 0.5,
+    "selector.outlier_versions": 5,
 }
 
 

@@ -42,23 +42,23 @@ class Selector(Component, Protocol[S]):
 
     Attributes:
         backs_off: whether the run withholds clients that failed repeatedly (`round/backoff.py`).
-        may_choose_fewer: whether the method determines the size of a cohort, from one client to `ctx.cohort`. All other
-            selectors fill their cohorts.
+        may_choose_fewer: whether the method may choose fewer than `ctx.cohort` available clients, but at least one.
         needs: names of the signals (`fedcohort/signal/`) that the selector reads, whether static, queried or reported.
             A ClassVar, or a property where options decide: a run is not charged for signals that its options leave
             unread.
         advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
         weighs: whether its AggregationOverrides contain weights; otherwise they only exclude clients. Aggregators that
             use such weights only in part print a notice.
-        absolute: whether the weights of its AggregationOverrides are used without normalisation, which some aggregators
-            reject.
+        absolute: whether the weights of its overrides are not normalised, which some aggregators reject.
         uncapped: whether the selector chooses all available clients in every round, whatever the cohort.
-        robust_loss: the constants alpha, beta and A of FLASH's robust loss that the selector queries; empty if it
-            queries none.
+        robust_loss: the constants alpha, beta and A of FLASH's robust loss that the selector queries, or none.
     """
 
     backs_off: ClassVar[bool] = False
-    may_choose_fewer: ClassVar[bool] = False
+
+    @property
+    def may_choose_fewer(self) -> bool:
+        return False
 
     @property
     def needs(self) -> frozenset[str]:

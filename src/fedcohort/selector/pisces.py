@@ -6,31 +6,40 @@ Jiang, Wang, Li, Li, "Pisces: Efficient Federated Learning via Guided Asynchrono
     utility:  U_k = |B_k| sqrt(1/|B_k| sum over B_k of loss^2) (1 + mean of k's last W stalenesses)^-beta
     n places:  Binomial(n, eps) clients that never trained, uniformly, and the others with the largest U_k
     after a selection:  eps <- max(decay eps, eps_min)
+    bar_outliers, for an update of model version v:
+        records:  the latest loss sqrt(1/|B_j| sum over B_j of loss^2) of each client j, of versions after v - 5
+        with m records or more:  k loses one of its 5 credits if DBSCAN(eps .5, min_samples m // 2) finds its loss noise
+        0 credits:  k is barred. If all available clients are, all clients get 5 credits again, with a warning
 
-B_k are the samples of k's first local epoch when it last trained. It selects whenever a place is free, which
-deadline=buffered provides; agg=fedbuff agg.weighting=samples is close to its aggregation. The rule rests on the
-abstract and on the authors' code in Plato; the full text was not read.
+B_k are the samples of k's first local epoch when it last trained, and m is the number of clients that work at the same
+time. It selects whenever a place is free, which deadline=buffered provides; agg=fedbuff agg.weighting=samples is close
+to its aggregation. The rule rests on the abstract and on the authors' code in Plato; the full text was not read.
 
 Departures from the paper:
 - A client without a past staleness has 0.
 - The server steps after `deadline.buffer` arrivals; Pisces also steps before the staleness of a client that works would
   exceed a bound. With deadline.max_staleness such an update is dropped.
-- Clients that report false losses are not sought by clustering. The code has this option, which is off by default.
+- With `bar_outliers`, off by default as in the code, a report costs at most one credit, when the server steps. The code
+  takes a credit from all outliers among the records at each arrival, so that one report can cost all credits.
+- Only the latest loss of a client is kept. Records for an old version therefore include losses of later versions.
 - The code takes a moving average of batch losses instead of the mean square of the samples' losses.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, LATE_UPDATES, Requirement
 from fedcohort.selector.base import Selector, draw, top
 from fedcohort.selector.ranking_terms import client_utilities
-from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+
+log = logging.getLogger("fedcohort")
 
 
 @dataclass(frozen=True)
@@ -44,12 +53,20 @@ class State:
             for missing ones.
         n_trained: number of updates of each client, [n_clients].
         eps: current share of places for clients that never trained.
+        loss: root mean square of the losses of each client's last job in nats, [n_clients]; NaN where `utility` is.
+        version: round of the model with which each client did this job, [n_clients].
+        credits: outliers that each client may still report before it is barred, [n_clients].
+        min_records: number of losses from which outliers are sought, the number of clients that work at the same time.
     """
 
     utility: Values
     staleness: Float64[np.ndarray, "_k _w"]
     n_trained: Values
     eps: float
+    loss: Values
+    version: Ids
+    credits: Ids
+    min_records: int
 
 
 @dataclass(frozen=True)
@@ -62,6 +79,10 @@ class Pisces(Selector[State]):
         eps: share of places for clients that never trained, at the first selection.
         eps_decay: factor of `eps` per selection.
         eps_min: lower bound of `eps`.
+        bar_outliers: whether clients are barred that repeatedly report outliers as losses.
+        outlier_credits: reports of outliers after which a client is barred.
+        outlier_distance: largest distance of losses that are neighbours, in nats; DBSCAN's eps.
+        outlier_versions: number of versions of the model whose losses are compared.
     """
 
     beta: float
@@ -69,6 +90,10 @@ class Pisces(Selector[State]):
     eps: float
     eps_decay: float
     eps_min: float
+    bar_outliers: bool
+    outlier_credits: int
+    outlier_distance: float
+    outlier_versions: int
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"loss_count", "loss_squares"})
@@ -80,14 +105,39 @@ class Pisces(Selector[State]):
         ranges.number("eps", self.eps, "[0, 1]")
         ranges.number("eps_decay", self.eps_decay, "(0, 1]")
         ranges.number("eps_min", self.eps_min, "[0, 1]")
+        ranges.flag("bar_outliers", self.bar_outliers)
+        ranges.integer("outlier_credits", self.outlier_credits, "[1, inf)")
+        ranges.number("outlier_distance", self.outlier_distance, "(0, inf)")
+        ranges.integer("outlier_versions", self.outlier_versions, "[1, inf)")
+
+    @property
+    def may_choose_fewer(self) -> bool:
+        return self.bar_outliers
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        return State(np.full(K, np.nan), np.full((K, self.window), np.nan), np.zeros(K), self.eps)
+        unknown, no_rounds = np.full(K, np.nan), np.zeros(K, np.int64)
+        return State(
+            utility=unknown,
+            staleness=np.full((K, self.window), np.nan),
+            n_trained=np.zeros(K),
+            eps=self.eps,
+            loss=unknown,
+            version=no_rounds,
+            credits=np.full(K, self.outlier_credits),
+            min_records=population.cohort,
+        )
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         stale_discounts = self.staleness_discounts(state)
-        scores, available_ids = state.utility * stale_discounts, ctx.available
+        if len(ctx.available) and not state.credits[ctx.available].any():
+            log.warning(
+                "round %d: all available clients are barred, as %d of their losses were outliers: all clients may be "
+                "selected again. If this repeats, raise selector.outlier_distance (now %g) or selector.outlier_credits",
+                *(ctx.round + 1, self.outlier_credits, self.outlier_distance),
+            )
+            state = replace(state, credits=np.full(ctx.n_clients, self.outlier_credits))
+        scores, available_ids = state.utility * stale_discounts, ctx.available[state.credits[ctx.available] > 0]
         has_trained = state.n_trained[available_ids] > 0
         n_chosen = min(ctx.cohort, len(available_ids))
         n_explored = min(int(ctx.rng.binomial(n_chosen, state.eps)), int((~has_trained).sum()))
@@ -107,9 +157,48 @@ class Pisces(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
-        utility, staleness, n_trained = (v.copy() for v in (state.utility, state.staleness, state.n_trained))
+        utility, staleness, n_trained, loss, version = (
+            v.copy() for v in (state.utility, state.staleness, state.n_trained, state.loss, state.version)
+        )
         utility[clients] = client_utilities(signals["loss_count"], signals["loss_squares"])
         staleness[clients] = np.roll(staleness[clients], -1, axis=1)
         staleness[clients, -1] = outcome.staleness
         n_trained[clients] += 1
-        return None, State(utility, staleness, n_trained, state.eps)
+        loss[clients] = utility[clients] / np.where(signals["loss_count"] > 0, signals["loss_count"], np.nan)
+        version[clients] = outcome.round - outcome.staleness
+        next_state = replace(
+            state, utility=utility, staleness=staleness, n_trained=n_trained, loss=loss, version=version
+        )
+        return None, self.charge_outliers(next_state, clients) if self.bar_outliers else next_state
+
+    def charge_outliers(self, state: State, clients: Ids) -> State:
+        """Return `state` with a credit less for each of `clients`, which have just reported, whose loss is an outlier.
+
+        The losses of one version are compared with those of the versions before it, as losses fall during training.
+        """
+        credits = state.credits.copy()
+        for version in np.unique(state.version[clients]):
+            is_recent = np.isfinite(state.loss) & (state.version > version - self.outlier_versions)
+            recent_ids = np.flatnonzero(is_recent)
+            if len(recent_ids) < state.min_records:
+                continue
+            min_neighbours = max(state.min_records // 2, 1)
+            outlier_ids = recent_ids[mark_outliers(state.loss[recent_ids], self.outlier_distance, min_neighbours)]
+            charged_ids = np.intersect1d(outlier_ids, clients[state.version[clients] == version])
+            credits[charged_ids] = np.maximum(credits[charged_ids] - 1, 0)
+        return replace(state, credits=credits)
+
+
+def mark_outliers(losses: Values, distance: float, min_neighbours: int) -> Bool[np.ndarray, "_n"]:
+    """Return whether each loss is noise by DBSCAN, bool [n].
+
+    Args:
+        losses: finite losses in nats, [n].
+        distance: largest distance of neighbours in nats.
+        min_neighbours: neighbours of a loss, itself included, that make it the core of a cluster. A loss that is
+            neither a core nor the neighbour of one is noise.
+    """
+    from sklearn.cluster import DBSCAN
+
+    labels = DBSCAN(eps=distance, min_samples=min_neighbours).fit(losses[:, None]).labels_
+    return np.asarray(labels == -1)
