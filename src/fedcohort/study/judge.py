@@ -116,7 +116,7 @@ def _judge_setting(
             verdict=result.verdict if difference.n else "",
             headroom_share=_estimate_closed_headroom(study, difference, headroom),
             rank=ranks.get(method, math.nan),
-            costs={name: float(np.mean([run.get(name) or 0.0 for run in rows])) for name in COST_NAMES},
+            costs={name: float(np.nan_to_num([run.get(name) or 0.0 for run in rows]).mean()) for name in COST_NAMES},
             target={cost: find_median_cost([target_cost(run, cost) for run in rows]).value for cost in TARGET_COSTS},
             n_reached_seeds=sum(math.isfinite(run["rounds_to_target"]) for run in rows),
             n_early_ends=sum(run["virtual_s"] < read_clock_limit(run["budget"]) for run in rows),
