@@ -297,9 +297,7 @@ def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     for (cell, method, _), row in results.rows.items():
-        row["joules"] = (
-            math.nan if cell == "equal" else 6.0 if method == "flash" else 4.0
-        )  # NaN: older file
+        row["joules"] = math.nan if cell == "equal" else 6.0 if method == "flash" else 4.0  # NaN: older file
     report.write_study_report(study, results)
     text = page_of(tmp_path)
     assert "**flash +10.0 [10.0, 10.0]** at 1.50 times the energy" in text
