@@ -3,6 +3,8 @@
 `PYTHONPATH=src:tests python -m whole.test_asynchronous_claims` prints the rows of the tables and the sentences.
 """
 
+import math
+
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -15,22 +17,33 @@ DOCS = claims.ROOT / "docs" / "asynchronous.md"
 METHODS = ("random", "over_commit", "oort", "pyramidfl", "refl_late", "fedbuff", "fedbuff_oort", "pisces", "fedasync")
 WITH_REFL = (*METHODS[:5], "refl", *METHODS[5:])  # ran with device=phones only
 ASYNCHRONOUS = ("fedbuff", "fedbuff_oort", "pisces", "fedasync")
-WIDE = "speeds_wide"
-SETTINGS = ("speeds_equal", "speeds_wide", "skew_wide", "phones_away")
-MEGABYTE, GIGA = 1e6, 1e9
+WIDE, SKEW = "speeds_wide", "skew_wide"
+SETTINGS = ("speeds_equal", WIDE, SKEW, "phones_away")
+TIME, SIZE = "virtual_s_to_target", "bytes_to_target"
+MEGABYTE, GIGA, TERA = 1e6, 1e9, 1e12
 
 
-def describe_cost(method: str, cell: str) -> str:
-    """Return the median minutes and MB to the target accuracy, or how many seeds reach it; a dash for no run."""
-    if method not in claims.read_runs(STUDY, cell, "virtual_s_to_target"):
+def describe_cost(method: str, cell: str, study: str = STUDY) -> str:
+    """Return the median minutes and MB to the target accuracy, or how many seeds reach it; a dash for no run.
+
+    In other studies than `STUDY` the client TFLOPs follow: those of the whole run times the share of its rounds.
+    """
+    if method not in claims.read_runs(study, cell, TIME):
         return "–"
-    minutes = np.array(list(claims.read_runs(STUDY, cell, "virtual_s_to_target")[method].values())) / 60
-    megabytes = np.array(list(claims.read_runs(STUDY, cell, "bytes_to_target")[method].values())) / MEGABYTE
+    values = {
+        column: np.array(list(claims.read_runs(study, cell, column)[method].values()))
+        for column in (TIME, SIZE, "client_flops", "rounds_to_target", "rounds")
+    }
+    minutes = values[TIME] / 60
     n_reached = int(np.isfinite(minutes).sum())
     if n_reached < len(minutes):
         return f"{n_reached} of {len(minutes)}"
     decimals = int(np.median(minutes) < 10)
-    return f"{np.median(minutes):.{decimals}f} min, {np.median(megabytes):.0f} MB"
+    text = f"{np.median(minutes):.{decimals}f} min, {np.median(values[SIZE]) / MEGABYTE:.0f} MB"
+    if study == STUDY:
+        return text
+    flops = values["client_flops"] * values["rounds_to_target"] / values["rounds"]
+    return f"{text}, {np.median(flops) / TERA:.2f}"
 
 
 def table_rows() -> list[str]:
@@ -51,27 +64,47 @@ def table_rows() -> list[str]:
     return [*to_target, *whole_runs]
 
 
-def describe_speed_up(method: str, baseline: str, cell: str, column: str) -> str:
-    """Return how many times as much `baseline` costs: the geometric mean over seeds with its 95 % interval."""
-    costs = claims.read_runs(STUDY, cell, column)
-    logs = np.log([costs[baseline][seed] / value for seed, value in costs[method].items()])
+def compare_costs(method: str, baseline: str, cell: str, column: str, study: str) -> np.ndarray:
+    """Return the logarithms of the baseline's cost to the target over the method's, one for each seed.
+
+    A pair in which a run never met the target counts with the smaller cost of its unmet runs, as on the study's page.
+    """
+    costs = claims.read_runs(study, cell, column)
+    ends = claims.read_runs(study, cell, column.removesuffix("_to_target"))
+    logs = []
+    for seed in costs[method]:
+        pair = [costs[m][seed] for m in (baseline, method)]
+        unmet_ends = [ends[m][seed] for m in (baseline, method) if math.isnan(costs[m][seed])]
+        limit = min(unmet_ends, default=math.inf)
+        baseline_cost, method_cost = (limit if math.isnan(cost) else min(cost, limit) for cost in pair)
+        logs.append(math.log(baseline_cost / method_cost))
+    return np.array(logs)
+
+
+def measure_speed_up(method: str, baseline: str, cell: str, column: str, study: str = STUDY) -> tuple[float, ...]:
+    """Return how many times as much `baseline` costs: lower end of the 95 % interval, geometric mean, upper end."""
+    logs = compare_costs(method, baseline, cell, column, study)
     half_width = stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
-    low, middle, high = np.exp(np.mean(logs) + half_width * np.array([-1, 0, 1]))
+    return tuple(np.exp(np.mean(logs) + half_width * np.array([-1, 0, 1])).tolist())
+
+
+def describe_speed_up(method: str, baseline: str, cell: str, column: str, study: str = STUDY) -> str:
+    """Return how many times as much `baseline` costs: the geometric mean over seeds with its 95 % interval."""
+    low, middle, high = measure_speed_up(method, baseline, cell, column, study)
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
 
 
 def sentences() -> list[str]:
-    time, size = "virtual_s_to_target", "bytes_to_target"
-    with_oort = [describe_speed_up("fedbuff_oort", "fedbuff", cell, time) for cell in SETTINGS]
+    with_oort = [describe_speed_up("fedbuff_oort", "fedbuff", cell, TIME) for cell in SETTINGS]
     return [
-        f"{describe_speed_up('fedbuff', 'over_commit', WIDE, time)} times as fast as over-commitment",
-        f"{describe_speed_up('over_commit', 'fedbuff', WIDE, size)} times its bytes",
-        f"{describe_speed_up('fedbuff', 'pyramidfl', WIDE, time)} times as fast as PyramidFL, which",
+        f"{describe_speed_up('fedbuff', 'over_commit', WIDE, TIME)} times as fast as over-commitment",
+        f"{describe_speed_up('over_commit', 'fedbuff', WIDE, SIZE)} times its bytes",
+        f"{describe_speed_up('fedbuff', 'pyramidfl', WIDE, TIME)} times as fast as PyramidFL, which",
         f"{with_oort[1]} times as fast as FedBuff alone with wide speeds, and {with_oort[2]} times with Dirichlet 0.1. "
         f"With equal speeds its speed is {with_oort[0]} times that of FedBuff alone, and with phones {with_oort[3]} "
         "times.",
-        f"{describe_speed_up('fedbuff', 'random', 'speeds_equal', time)} times as fast as random selection",
-        f"With phones it is {describe_speed_up('refl', 'refl_late', 'phones_away', time)} times as fast as uniform "
+        f"{describe_speed_up('fedbuff', 'random', 'speeds_equal', TIME)} times as fast as random selection",
+        f"With phones it is {describe_speed_up('refl', 'refl_late', 'phones_away', TIME)} times as fast as uniform "
         "selection with the same aggregation",
         *describe_phones(),
     ]
@@ -108,7 +141,7 @@ def test_the_docs_have_the_costs_and_speed_ups_of_the_study() -> None:
     assert {"clients=50", "cohort=10", "client.epochs=2", "rounds=2000"} <= set(definition["common"])
     numbers = pd.read_csv(claims.ROOT / "studies" / STUDY / "tables" / "numbers.csv", index_col=["cell", "selector"])
     ended = numbers["ended_by_rounds"].loc[lambda counts: counts > 0].to_dict()
-    assert ended == {(WIDE, "fedasync"): 2, ("skew_wide", "fedasync"): 3}
+    assert ended == {(WIDE, "fedasync"): 2, (SKEW, "fedasync"): 3}
     assert "2 of 5 with wide speeds and 3 of 5 with Dirichlet 0.1" in overrides
     assert (len(definition["seeds"]), definition["target"]) == (5, 0.8)
 
