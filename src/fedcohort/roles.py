@@ -86,6 +86,7 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "deadline.staleness_exponent": 0.5,
     "deadline.hinge_slope": 10.0,
     "deadline.hinge_start": 4,
+    "deadline.wait_for_stale": None,
     "device.class_share": 0,
     "device.watts": None,
     "device.joules_per_byte": 0,

@@ -31,6 +31,8 @@ def test_defaults_follow_the_cohort() -> None:
 def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="buffer must be at most concurrency=4"):
         make_typed(Buffered, "deadline", "buffered", buffer=5, concurrency=4)
+    with pytest.raises(OptionError, match="wait_for_stale must be null with max_staleness=3"):
+        make_typed(Buffered, "deadline", "buffered", max_staleness=3, wait_for_stale=5)
     with pytest.raises(IncompatibleConfig, match=r"raise deadline\.concurrency, or lower deadline\.buffer"):
         run_training(tmp_path, "deadline=buffered", "deadline.concurrency=3")
 

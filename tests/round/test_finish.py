@@ -56,6 +56,7 @@ def dispatcher(closes_s: float) -> Any:
         carries=False,
         arrival_limit=lambda state: None,
         staleness_limit=lambda: None,
+        awaited_staleness=lambda: None,
     )
     cost_model = SimpleNamespace(
         select_job_rates=lambda plain: SimpleNamespace(queried_signals={}),

@@ -83,6 +83,19 @@ def test_the_race_of_two_clients(
     assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
 
 
+def test_the_server_waits_for_an_update_of_the_bound(models: list[float], tmp_path: Path) -> None:
+    """With the bound 2, the third step lasts until client 1 arrives at 3, with the model of two steps before.
+
+    w = 8, 8 - 4, 4 - 2, then 2 + (-1 - 2)/2 = .5 from both. They start again: .5 - .25, .25 - .125, and the mean of
+    -.125/2 and -(.5 - 4)/2 = 1.75.
+    """
+    run = race(tmp_path, 2, "agg=fedbuff", "deadline.staleness=constant", "deadline.wait_for_stale=2", "rounds=6")
+    np.testing.assert_allclose(models, [4, 2, 0.5, 0.25, 0.125, 0.96875], rtol=1e-6)
+    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0], [0], [0, 1], [0], [0], [0, 1]]
+    assert [report.metrics["staleness/max"] for report in run.reports[1:]] == [0, 0, 2, 0, 0, 2]
+    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [1, 2, 3, 4, 5, 6]
+
+
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

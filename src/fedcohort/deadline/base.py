@@ -94,7 +94,7 @@ class Deadline(Component, Protocol[S]):
     def max_arrivals(self, cohort: int) -> int:
         """Return the largest number of clients that arrive in a round that requests `cohort`.
 
-        More may arrive if several clients finish at the same second as the last one.
+        More may arrive if several clients finish at the same second as the last one, or if the server waits for others.
         """
         return self.cohort_size(cohort)
 
@@ -104,6 +104,10 @@ class Deadline(Component, Protocol[S]):
 
     def staleness_limit(self) -> int | None:
         """Return the largest staleness of an update that is not dropped, in server steps; None without a limit."""
+        return None
+
+    def awaited_staleness(self) -> int | None:
+        """Return the staleness of updates for which the server waits before it steps; None if it waits for none."""
         return None
 
     def arrival_limit(self, state: S) -> int | None:
@@ -233,12 +237,7 @@ def _count_units_in_time(
     """Return the most units, of those requested, that each client completes by `close_s`, int64 [m].
 
     Bisection finds them: the completion time does not decrease with the units. A job may end 1e-9 units late.
-
-    Args:
-        timing: seconds of each phase of the clients' jobs.
-        units_asked: units requested, of each client or of all.
-        close_s: second after the broadcast at which the server closes the round.
-        wall_time: function from seconds of work to seconds with absences.
+    The arguments are those of `compute_outcome`.
     """
     feasible_units = np.zeros(len(timing.unit_s), dtype=np.int64)
     infeasible_units = feasible_units + units_asked + 1

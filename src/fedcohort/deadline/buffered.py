@@ -5,6 +5,10 @@ AISTATS 2022, arXiv 2106.06639, Algorithm 1.
 
     selected:  as many clients as are missing for `concurrency` clients at work
     close:  the `buffer`-th arrival of all jobs that are in flight
+    wait_for_stale = b:  not before the arrival of each job whose model is b server steps old
+
+No update is then older. The bound b is that of the released code of Pisces (`selector/pisces.py`). The server does not
+wait for clients that never return.
 
 With agg=fedbuff this is FedBuff, and with agg=fedasync deadline.buffer=1 it is FedAsync. A step of the server is a
 round of this program. If buffer = concurrency = cohort and refill=step, each step waits for all selected clients.
@@ -54,12 +58,14 @@ class Buffered(LateUpdates[int]):
         concurrency: clients that work at the same time; None for twice the buffer.
         refill: "arrival" if another client starts at each arrival, "step" if free places stay empty until the server
             steps.
+        wait_for_stale: staleness of updates for which the server waits before it steps; None if it waits for none.
         partial_work: always False, as late clients complete their work.
     """
 
     buffer: int | None
     concurrency: int | None
     refill: str
+    wait_for_stale: int | None
     partial_work: bool = field(default=False, init=False)
 
     announces: ClassVar[bool] = False
@@ -71,10 +77,17 @@ class Buffered(LateUpdates[int]):
         ranges.integer("buffer", self.buffer, "[1, inf)", allow_null=True)
         ranges.integer("concurrency", self.concurrency, "[1, inf)", allow_null=True)
         ranges.choice("refill", self.refill, "arrival", "step")
+        ranges.integer("wait_for_stale", self.wait_for_stale, "[1, inf)", allow_null=True)
         if self.buffer is not None and self.concurrency is not None and self.buffer > self.concurrency:
             raise OptionError(
                 f"buffer must be at most concurrency={self.concurrency}, the number of clients that work at the same "
                 f"time, got {self.buffer}"
+            )
+
+        if self.max_staleness is not None and self.wait_for_stale is not None:
+            raise OptionError(
+                f"wait_for_stale must be null with max_staleness={self.max_staleness}, which drops updates that are "
+                f"too old instead of waiting for them, got {self.wait_for_stale}"
             )
 
     @property
@@ -100,6 +113,9 @@ class Buffered(LateUpdates[int]):
     def init(self, population: Population) -> int:
         """Return the state, the number of arrivals that end a step; `population.cohort` is the run's cohort."""
         return self.max_arrivals(population.cohort)
+
+    def awaited_staleness(self) -> int | None:
+        return self.wait_for_stale
 
     def arrival_limit(self, state: int) -> int:
         """Return `state`, the number of arrivals that end a step; in the same second, lower ids arrive first."""

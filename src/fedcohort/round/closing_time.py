@@ -23,12 +23,14 @@ class RoundClosing:
         outcome: the units of local work that each client of the cohort has completed by then.
         has_ended: whether each job that was in flight ends in the round, bool [jobs in flight].
         is_update_usable: whether the update of each of these jobs is recent enough to be used, bool [jobs in flight].
+        is_awaited: whether the round does not end before each of these jobs, bool [jobs in flight].
     """
 
     close_s: float
     outcome: DeadlineOutcome
     has_ended: Bool[np.ndarray, "_m"]
     is_update_usable: Bool[np.ndarray, "_m"]
+    is_awaited: Bool[np.ndarray, "_m"]
 
 
 def mark_usable_jobs(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
@@ -40,6 +42,19 @@ def mark_usable_jobs(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[
         max_staleness: largest number of rounds since the client received its model; None for no limit.
     """
     return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
+
+
+def mark_awaited_jobs(jobs: Jobs, round: int, awaited_staleness: int | None) -> Bool[np.ndarray, "_m"]:
+    """Return whether the server waits for each job in flight before it ends this round, bool [len(jobs)].
+
+    Args:
+        jobs: the jobs in flight. Jobs that never end are not waited for.
+        round: number of the present round.
+        awaited_staleness: rounds since a client received its model after which the server waits for it; None if never.
+    """
+    if awaited_staleness is None:
+        return np.full(len(jobs), fill_value=False)
+    return np.asarray(np.isfinite(jobs.end_s) & (round - jobs.broadcast >= awaited_staleness))
 
 
 def find_round_closing(
@@ -69,10 +84,12 @@ def find_round_closing(
     if deadline.carries:
         job_end_s = job_end_s[np.isfinite(job_end_s)]
     close_s = deadline.close(deadline_state, job_end_s, deadline_s) if len(job_end_s) else 0.0
+    is_awaited = mark_awaited_jobs(jobs_in_flight, dispatch.round, deadline.awaited_staleness())
+    close_s = max(close_s, float(remaining_s[is_awaited].max(initial=0.0)))
     outcome = compute_outcome(jobs.timing, jobs.assigned, close_s, deadline.partial_work, deadline_s, wall_time)
     if deadline.carries:  # the round lasts until the deadline if any job is still in flight
         outcome = replace(outcome, train_s=min(close_s, float(job_end_s.max(initial=0.0))))
-    closing = RoundClosing(close_s, outcome, remaining_s <= outcome.train_s, is_update_usable)
+    closing = RoundClosing(close_s, outcome, remaining_s <= outcome.train_s, is_update_usable, is_awaited)
     arrival_limit = deadline.arrival_limit(deadline_state)
     if arrival_limit is None:
         return closing
@@ -84,6 +101,7 @@ def limit_arrivals(
 ) -> RoundClosing:
     """Return the end of the round with only its first arrivals, ordered by time and then by client id.
 
+    The last of them is arrival number `max_arrivals`, or the last awaited one if it is later.
     The other updates arrive in the same second as the last of these, and count in the next round.
 
     Args:
@@ -91,7 +109,7 @@ def limit_arrivals(
         clients: sorted ids of the cohort.
         in_flight_client_ids: sorted ids of the clients whose jobs were in flight.
         remaining_s: seconds until each of the jobs in flight ends.
-        max_arrivals: largest number of updates that arrive in the round.
+        max_arrivals: largest number of updates that arrive in the round if none is awaited.
     """
     outcome, has_ended = closing.outcome, closing.has_ended
     arrives_in_round = np.concatenate([outcome.is_in_time, has_ended & closing.is_update_usable])
@@ -101,7 +119,10 @@ def limit_arrivals(
     job_end_s = np.concatenate([outcome.finish_s, remaining_s])
     job_end_order = np.lexsort((client_ids, job_end_s))
     is_deferred = np.zeros(len(client_ids), dtype=bool)
-    is_deferred[job_end_order[arrives_in_round[job_end_order]][max_arrivals:]] = True
+    arrival_order = job_end_order[arrives_in_round[job_end_order]]
+    awaited_rows = len(clients) + np.flatnonzero(closing.is_awaited)
+    n_until_awaited = 1 + int(np.flatnonzero(np.isin(arrival_order, awaited_rows)).max(initial=-1))
+    is_deferred[arrival_order[max(max_arrivals, n_until_awaited) :]] = True
     is_job_in_time = outcome.is_in_time & ~is_deferred[: len(clients)]
     outcome = replace(outcome, is_in_time=is_job_in_time, units_done=np.where(is_job_in_time, outcome.units_done, 0))
     return replace(closing, outcome=outcome, has_ended=has_ended & ~is_deferred[len(clients) :])

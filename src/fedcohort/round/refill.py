@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.round.closing_time import mark_usable_jobs
+from fedcohort.round.closing_time import mark_awaited_jobs, mark_usable_jobs
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
@@ -33,7 +33,9 @@ def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Serv
         if not len(end_s) or not has_not_arrived.any():
             break
         next_job_row = int(np.argmin(np.where(has_not_arrived, remaining_s, np.inf)))
-        if remaining_s[next_job_row] >= deadline_component.close(server_state.deadline, end_s, dispatch.deadline_s):
+        is_awaited = mark_awaited_jobs(busy_jobs, dispatch.round, deadline_component.awaited_staleness())
+        close_s = deadline_component.close(server_state.deadline, end_s, dispatch.deadline_s)
+        if remaining_s[next_job_row] >= max(close_s, remaining_s[is_awaited].max(initial=0.0)):
             break
         arrived_ids.add(int(busy_jobs.client[next_job_row]))
         n_refill_jobs += 1

@@ -17,8 +17,8 @@ to its aggregation. The rule rests on the abstract and on the authors' code in P
 
 Departures from the paper:
 - A client without a past staleness has 0.
-- The server steps after `deadline.buffer` arrivals; Pisces also steps before the staleness of a client that works would
-  exceed a bound. With deadline.max_staleness such an update is dropped.
+- The bound of staleness, 10 in the code, is off by default; deadline.wait_for_stale=10 sets it. The server then waits
+  for updates that would be older, as in the code, which lets them be one step older.
 - With `bar_outliers`, off by default as in the code, a report costs at most one credit, when the server steps. The code
   takes a credit from all outliers among the records at each arrival, so that one report can cost all credits.
 - Only the latest loss of a client is kept. Records for an old version therefore include losses of later versions.
