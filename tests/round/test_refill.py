@@ -53,7 +53,7 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
 
 
 def test_no_update_is_staler_than_the_bound_and_a_bound_that_is_never_reached_has_no_effect(tmp_path: Path) -> None:
-    options = (*OPTIONS, "deadline.buffer=1", "deadline.concurrency=6", "rounds=16")
+    options = (*OPTIONS, "clients=80", "deadline.buffer=1", "deadline.concurrency=6", "rounds=16")
     unbounded, loose, bounded = (
         run_training(tmp_path / bound, *options, f"deadline.wait_for_stale={bound}") for bound in ("null", "99", "4")
     )
@@ -61,6 +61,7 @@ def test_no_update_is_staler_than_the_bound_and_a_bound_that_is_never_reached_ha
     stalest = [max(report.metrics["staleness/max"] for report in run.reports[1:]) for run in (unbounded, bounded)]
     assert stalest[0] > 4
     assert stalest[1] == 4
+    assert [report.metrics["round/in_flight"] for report in bounded.reports[1:]] == [5] * 16, "places were refilled"
 
 
 def test_a_resume_in_the_middle_has_equal_bits(tmp_path: Path) -> None:

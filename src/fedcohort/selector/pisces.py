@@ -22,6 +22,7 @@ Departures from the paper:
 - With `bar_outliers`, off by default as in the code, a report costs at most one credit, when the server steps. The code
   takes a credit from all outliers among the records at each arrival, so that one report can cost all credits.
 - Only the latest loss of a client is kept. Records for an old version therefore include losses of later versions.
+- Losses per sample are compared, so that a false number of samples, which raises U_k as well, is not found.
 - The code takes a moving average of batch losses instead of the mean square of the samples' losses.
 """
 
