@@ -69,7 +69,7 @@ class Command:
 
 
 def run_command(*overrides: str, home: Path = ROOT) -> FinishedCommand:
-    """Run `python train.py <words>` of the checkout in `home` to its end."""
+    """Run `python train.py <overrides>` of the checkout in `home` to its end."""
     return Command(*overrides, home=home).finish()
 
 

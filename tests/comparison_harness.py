@@ -30,8 +30,8 @@ def make_run(
 def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
     """Return one run of random and one of ucb per seed, with these accuracies."""
     return [
-        make_run(word, s, v)
-        for word, accuracies in (("random", first), ("ucb", second))
+        make_run(selector, s, v)
+        for selector, accuracies in (("random", first), ("ucb", second))
         for s, v in enumerate(accuracies)
     ]
 
@@ -49,6 +49,6 @@ def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **que
     return answer_question(comparison, matched, pd.DataFrame(rows))
 
 
-def notes_with(matched: Matching, overrides: str) -> list[str]:
-    """Return the notes that contain `words`."""
-    return [line for line in matched.notes if overrides in line]
+def notes_with(matched: Matching, text: str) -> list[str]:
+    """Return the notes that contain `text`."""
+    return [line for line in matched.notes if text in line]

@@ -54,14 +54,14 @@ def to_dict(config: DictConfig, resolve: bool = True) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
-def load_options(group: str, word: str) -> dict[str, Any]:
+def load_options(group: str, choice: str) -> dict[str, Any]:
     """Return the options of a component's yaml file; {} for aliases, presets and options that depend on the data."""
-    return copy.deepcopy(_load_options(group, word))
+    return copy.deepcopy(_load_options(group, choice))
 
 
 @cache
-def _load_options(group: str, word: str) -> dict[str, Any]:
-    loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
+def _load_options(group: str, choice: str) -> dict[str, Any]:
+    loaded = load_yaml(CONFIGS / group / f"{choice}.yaml")
     component_node = loaded if "_target_" in loaded else loaded.get(group)
     if (
         component_node is None
@@ -72,13 +72,13 @@ def _load_options(group: str, word: str) -> dict[str, Any]:
     root = OmegaConf.create({"clients": 12, "paths": {"logs": "logs"}, group: component_node})
     values = to_dict(root[group])
     values.pop("defaults", None)
-    values |= REQUIRED_OPTIONS.get((group, word), {})
-    return values | {name: load_options(*second) for name, second in nested_components(group, word).items()}
+    values |= REQUIRED_OPTIONS.get((group, choice), {})
+    return values | {name: load_options(*second) for name, second in nested_components(group, choice).items()}
 
 
-def nested_components(group: str, word: str) -> dict[str, tuple[str, str]]:
+def nested_components(group: str, choice: str) -> dict[str, tuple[str, str]]:
     """Return the nested components as (group, option) by parameter, such as `- /objective@base: ce`."""
-    loaded = load_yaml(CONFIGS / group / f"{word}.yaml")
+    loaded = load_yaml(CONFIGS / group / f"{choice}.yaml")
     entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
     entries_by_group = {
         str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")
@@ -104,9 +104,9 @@ def list_aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
     return aliases_of_group
 
 
-def make_component(group: str, word: str, **changes: Any) -> Any:
+def make_component(group: str, choice: str, /, **changes: Any) -> Any:
     """Return a component with the defaults of its yaml file, replaced by `changes`."""
-    base, changed = list_aliases(group).get(word, (word, {}))
+    base, changed = list_aliases(group).get(choice, (choice, {}))
     return construct({**load_options(group, base), **copy.deepcopy(changed), **changes})
 
 
@@ -121,8 +121,8 @@ def construct(value: Any) -> Any:
     return find_class(value["_target_"])(**options)
 
 
-def make_typed(kind: type[P], group: str, word: str, **changes: Any) -> P:
+def make_typed(kind: type[P], group: str, choice: str, /, **changes: Any) -> P:
     """Return `make(...)` with its class as the static type."""
-    part = make_component(group, word, **changes)
+    part = make_component(group, choice, **changes)
     assert isinstance(part, kind)
     return part

@@ -80,7 +80,7 @@ def make_cost_model(
     merge_last_batch: bool = False,
     **client: Any,
 ) -> CostModel:
-    chosen = {name: make_component(name, word) for name, word in OPTIONS.items()} | (components or {})
+    chosen = {name: make_component(name, choice) for name, choice in OPTIONS.items()} | (components or {})
     chosen["client"] = make_component("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make_component("agg", agg) if isinstance(agg, str) else agg
     parts = Components(selector=FakeSelector(frozenset(needs)), **{**chosen, "device": device or LinearDevice()})  # type: ignore[arg-type]

@@ -17,12 +17,12 @@ def covering_rows(sizes: list[int]) -> Iterator[list[int]]:
         for column in columns:
             if column not in row:
                 row[column] = max(
-                    range(sizes[column]), key=lambda word: len(_covered_pairs(row, column, word, missing))
+                    range(sizes[column]), key=lambda option: len(_covered_pairs(row, column, option, missing))
                 )
         missing -= {(a, row[a], b, row[b]) for a, b in itertools.combinations(columns, 2)}
         yield [row[column] for column in columns]
 
 
-def _covered_pairs(row: dict[int, int], column: int, word: int, missing: set[Pair]) -> list[Pair]:
-    covered = [(c, w, column, word) if c < column else (column, word, c, w) for c, w in row.items()]
+def _covered_pairs(row: dict[int, int], column: int, option: int, missing: set[Pair]) -> list[Pair]:
+    covered = [(c, w, column, option) if c < column else (column, option, c, w) for c, w in row.items()]
     return [pair for pair in covered if pair in missing]

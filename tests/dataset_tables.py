@@ -19,13 +19,15 @@ N = 24
 Tables = Mapping[str, Mapping[str, list[Any]]]  # columns by part
 
 
-def find_image_module(word: str) -> Any:
+def find_image_module(choice: str) -> Any:
     """Return the module of an image dataset; None for other datasets."""
-    module = importlib.import_module(load_options("dataset", word)["_target_"].rpartition(".")[0])
+    module = importlib.import_module(load_options("dataset", choice)["_target_"].rpartition(".")[0])
     return module if isinstance(getattr(module, "TABLE_SPEC", None), ImageTableSpec) else None
 
 
-IMAGE_MODULES = {word: module for word in list_options("dataset") if (module := find_image_module(word)) is not None}
+IMAGE_MODULES = {
+    choice: module for choice in list_options("dataset") if (module := find_image_module(choice)) is not None
+}
 
 
 def stored_shape(pictures: ImageTableSpec) -> tuple[int, int, int]:
@@ -33,15 +35,15 @@ def stored_shape(pictures: ImageTableSpec) -> tuple[int, int, int]:
     return (pictures.image_format.shape[0], 20, 24) if pictures.image_format.resize else pictures.image_format.shape
 
 
-def image_columns(word: str, **changes: Any) -> dict[str, Any]:
+def image_columns(choice: str, **changes: Any) -> dict[str, Any]:
     """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
-    module = IMAGE_MODULES[word]
+    module = IMAGE_MODULES[choice]
     pictures: ImageTableSpec = module.TABLE_SPEC
     columns: dict[str, Any] = {
         pictures.image_columns[0]: [encode_image(image) for image in random_images(N, stored_shape(pictures))],
         pictures.label_columns[0]: [i % 2 for i in range(N)],
     }
-    if client_columns := getattr(get_class(load_options("dataset", word)["_target_"]), "client_columns", ()):
+    if client_columns := getattr(get_class(load_options("dataset", choice)["_target_"]), "client_columns", ()):
         columns[client_columns[0]] = [f"f{i // 6:02}" for i in range(N)]
     if hasattr(module, "PLACES"):
         columns["place"] = [i // 2 % 2 for i in range(N)]

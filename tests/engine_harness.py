@@ -42,11 +42,11 @@ def make_network(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Se
 def make_trainer(
     federation: Any, network: nn.Module, objective: str = "ce", hooks: Sequence[ClientHook] = (), **client: Any
 ) -> Any:
-    word = client.pop("word", "sgd")
+    choice = client.pop("choice", "sgd")
     server, worker = FlatModel(copy.deepcopy(network)), FlatModel(copy.deepcopy(network))
     parts = (
         make_component("objective", objective),
-        make_component("client", word, **client),
+        make_component("client", choice, **client),
         make_component("codec", "none"),
     )
     return LocalTrainer(server, worker, federation, LocalMethod(*parts, hooks), SEED)

@@ -23,7 +23,7 @@ def make_flash(**changes: Any) -> Flash:
 def make_probe_results(robust_loss: Sequence[float], val_loss: Sequence[float]) -> Mapping[str, ProbeResult]:
     all_clients = np.arange(len(robust_loss))
     values = {"robust_loss": robust_loss, "val_loss": val_loss}
-    return {word: ProbeResult(all_clients, np.array(column, float)) for word, column in values.items()}
+    return {signal: ProbeResult(all_clients, np.array(column, float)) for signal, column in values.items()}
 
 
 def play_losses(

@@ -30,7 +30,7 @@ def aggregate_losses(
     if state is None:
         state = agg.init(make_population(n_clients or max(ids) + 1), len(moved[0]))
     losses = np.array(reported, dtype=np.float64)
-    signals = {word: np.full(len(ids), LR) if word == "lr" else losses for word in agg.needs}
+    signals = {signal: np.full(len(ids), LR) if signal == "lr" else losses for signal in agg.needs}
     direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction, after
 

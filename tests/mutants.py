@@ -79,8 +79,8 @@ def list_law_tests(module: str) -> list[str]:
     """Return the law tests of an option, as file::option (see `ChosenOptions`), and the tests of its yaml."""
     path = module.split(".")[1:]
     files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "whole" / "test_configs.py": "-".join(path)}
-    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and list_mirror_tests(module)
-    return [f"{file}::{word}" for file, word in files.items() if is_word and file.exists()]
+    is_option = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and list_mirror_tests(module)
+    return [f"{file}::{option}" for file, option in files.items() if is_option and file.exists()]
 
 
 def list_stages(module: str) -> list[list[str]]:
@@ -114,23 +114,23 @@ class ChosenOptions:
     """Plugin of pytest that keeps only the law tests, and the cases of `for_all`, of some options."""
 
     def __init__(self, tests: Sequence[str]) -> None:
-        self.words: dict[str, set[str]] = defaultdict(set)
-        for file, _, word in (test.partition("::") for test in tests):
-            self.words[file] |= {word} if word else set()
+        self.options: dict[str, set[str]] = defaultdict(set)
+        for file, _, option in (test.partition("::") for test in tests):
+            self.options[file] |= {option} if option else set()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if self._wanted(item)]
+        items[:] = [item for item in items if self._keep(item)]
 
-    def _wanted(self, item: Any) -> bool:
-        is_wanted = self._names(item.path, re.split(r"[\[\]-]", item.name))
+    def _keep(self, item: Any) -> bool:
+        is_wanted = self._is_tested(item.path, re.split(r"[\[\]-]", item.name))
         for cases in () if is_wanted else getattr(item.function, "cases", ()):
-            if chosen := [case for case in cases if self._names(item.path, re.findall(r"\w+", case[0]))]:
+            if chosen := [case for case in cases if self._is_tested(item.path, re.findall(r"\w+", case[0]))]:
                 cases[:], is_wanted = chosen, True
         return is_wanted
 
-    def _names(self, path: Path, selected_words: Iterable[str]) -> bool:
-        wanted_words = self.words.get(str(path))
-        return not wanted_words or any(set(word.split("-")) <= set(selected_words) for word in wanted_words)
+    def _is_tested(self, path: Path, names: Iterable[str]) -> bool:
+        options = self.options.get(str(path))
+        return not options or any(set(option.split("-")) <= set(names) for option in options)
 
 
 def run_tests(tests: Sequence[str], *options: str) -> int:

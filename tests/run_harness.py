@@ -88,8 +88,8 @@ def run_training(logs: Path, *overrides: str, small: bool = True) -> FinishedRun
 
 def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """Return the overrides of a small run whose reports `CollectReports` stores."""
-    named = {word.split("=")[0].lstrip("+~") for word in overrides}
-    base = [word for word in (*SMALL, small_checkpoints) if small and word.split("=")[0] not in named]
+    names = {override.split("=")[0].lstrip("+~") for override in overrides}
+    base = [override for override in (*SMALL, small_checkpoints) if small and override.split("=")[0] not in names]
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.CollectReports")
 
 

@@ -65,7 +65,7 @@ def make_outcome(
 ) -> RoundOutcome:
     """Return the outcome of a round in which `clients` arrived with `signals`, and `failed` did not arrive."""
     chosen = Selection(np.sort(np.array([*clients, *failed], np.int64)))
-    values = {word: np.array(column, float) for word, column in signals.items()}
+    values = {signal: np.array(column, float) for signal, column in signals.items()}
     return RoundOutcome(round, chosen, ids(*clients), ids(*failed), values, probes or {}, 1.0)
 
 
@@ -76,9 +76,9 @@ class RecordingSignals(Signals):
         super().__init__(values, declared, "it")
         self.read = read
 
-    def __getitem__(self, word: str) -> Any:
-        self.read.add(word)
-        return super().__getitem__(word)
+    def __getitem__(self, signal: str) -> Any:
+        self.read.add(signal)
+        return super().__getitem__(signal)
 
 
 @dataclass(frozen=True)
@@ -98,22 +98,22 @@ class World:
     seed: int = 0
     available: Callable[[int], Sequence[int]] | None = None
     lost: Callable[[int, Ids], Sequence[int] | Ids] = field(default=lambda round, cohort: ())
-    corrupt: ChangeSignal = field(default=lambda word, values: values)
-    facts: ChangeSignal = field(default=lambda word, values: values)
+    corrupt: ChangeSignal = field(default=lambda signal, values: values)
+    facts: ChangeSignal = field(default=lambda signal, values: values)
     read: set[str] = field(default_factory=set)
 
-    def values(self, word: str, round: int = rng.NO_ROUND) -> np.ndarray:
+    def values(self, signal: str, round: int = rng.NO_ROUND) -> np.ndarray:
         """Return the value of a signal for each client."""
-        made_up = _make_up(self.seed, word, round, self.n_clients).copy()
-        if isinstance(find_signal(word), Static):
-            return self.facts(word, made_up)
+        made_up = _make_up(self.seed, signal, round, self.n_clients).copy()
+        if isinstance(find_signal(signal), Static):
+            return self.facts(signal, made_up)
         if made_up.ndim == 1:
-            return self.corrupt(word, made_up)
-        return np.stack([self.corrupt(word, column) for column in made_up.T], axis=1)
+            return self.corrupt(signal, made_up)
+        return np.stack([self.corrupt(signal, column) for column in made_up.T], axis=1)
 
     def static(self, needs: frozenset[str], **server_signals: float) -> Signals:
         """Return the static signals in `needs` and the server's own; reading any other raises an error."""
-        facts = {word: self.values(word) for word in list_declared(needs, Static)}
+        facts = {signal: self.values(signal) for signal in list_declared(needs, Static)}
         return RecordingSignals({**facts, **server_signals}, needs, self.read)
 
     def population(self, needs: frozenset[str]) -> Population:
@@ -144,13 +144,13 @@ class World:
 @cache
 def list_declared(needs: frozenset[str], kind: Any) -> list[str]:
     """Return the signals in `needs` of this kind."""
-    return [word for word in sorted(needs) if isinstance(find_signal(word), kind)]
+    return [signal for signal in sorted(needs) if isinstance(find_signal(signal), kind)]
 
 
 @cache
-def _make_up(seed: int, word: str, round: int, n_clients: int) -> np.ndarray:
-    draws = rng.new_generator(seed, f"world/{word}", round).random(n_clients)
-    return SIGNAL_VALUES[word](draws) if word in SIGNAL_VALUES else 0.2 + draws
+def _make_up(seed: int, signal: str, round: int, n_clients: int) -> np.ndarray:
+    draws = rng.new_generator(seed, f"world/{signal}", round).random(n_clients)
+    return SIGNAL_VALUES[signal](draws) if signal in SIGNAL_VALUES else 0.2 + draws
 
 
 @dataclass(frozen=True)
@@ -175,25 +175,25 @@ class Step:
     failures: Backoff = NO_FAILURES
 
 
-def has_pairs(word: str) -> bool:
-    signal = find_signal(word)
+def has_pairs(name: str) -> bool:
+    signal = find_signal(name)
     return isinstance(signal, Derived) and signal.pairs
 
 
-def derive(word: str, updates: np.ndarray) -> Any:
+def derive(signal: str, updates: np.ndarray) -> Any:
     """Return a signal that the server derives from updates, without a model: a server loss is the sum of the update."""
-    if word == "server_loss":
+    if signal == "server_loss":
         with np.errstate(all="ignore"):  # as torch, which does not warn
             sums = updates.sum(axis=1)
         return lambda weights: math.fsum((weights * sums).tolist()) if np.isfinite(sums).all() else math.nan
-    if word == "server_accuracy":  # the accuracy is any number that rises and falls with the updates
+    if signal == "server_accuracy":  # the accuracy is any number that rises and falls with the updates
         server_loss = derive("server_loss", updates)
         return lambda weights: (server_loss(weights), server_loss(weights))
-    if word == "step_projection":
-        return find_derived(word).make(TwoLayers(), torch.from_numpy(updates))
-    if word == "output_layer":  # one weight and one bias for each of four classes
+    if signal == "step_projection":
+        return find_derived(signal).make(TwoLayers(), torch.from_numpy(updates))
+    if signal == "output_layer":  # one weight and one bias for each of four classes
         return np.hstack([updates, updates, updates[:, :2]])
-    return find_derived(word).make(UnimplementedAccess(), torch.from_numpy(updates))
+    return find_derived(signal).make(UnimplementedAccess(), torch.from_numpy(updates))
 
 
 class TwoLayers(UnimplementedAccess):
@@ -203,7 +203,7 @@ class TwoLayers(UnimplementedAccess):
         return torch.nn.ParameterList([torch.zeros(2), torch.zeros(1)])
 
 
-def reorder(word: str, values: Any, order: Ids) -> Any:
+def reorder(signal: str, values: Any, order: Ids) -> Any:
     """Return a signal of the clients that arrived, in another order; a function takes its weights in that order."""
     if callable(values):
 
@@ -212,7 +212,7 @@ def reorder(word: str, values: Any, order: Ids) -> Any:
             return result[order] if isinstance(result, np.ndarray) else result
 
         return reordered
-    turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(word) else values[order]
+    turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(signal) else values[order]
     return turned
 
 

@@ -13,31 +13,31 @@ from fedcohort.types import ClientUpdate, Ids, Values
 Kind = TypeVar("Kind", Measured, Computed, Derived, Reported)
 
 
-def find_measured(word: str) -> Measured:
-    return _find(Measured, word)
+def find_measured(name: str) -> Measured:
+    return _find(Measured, name)
 
 
-def find_computed(word: str) -> Computed:
-    return _find(Computed, word)
+def find_computed(name: str) -> Computed:
+    return _find(Computed, name)
 
 
-def find_derived(word: str) -> Derived:
-    return _find(Derived, word)
+def find_derived(name: str) -> Derived:
+    return _find(Derived, name)
 
 
-def find_reported(word: str) -> Reported:
-    return _find(Reported, word)
+def find_reported(name: str) -> Reported:
+    return _find(Reported, name)
 
 
-def _find(kind: type[Kind], word: str) -> Kind:
-    signal = find_signal(word)
+def _find(kind: type[Kind], name: str) -> Kind:
+    signal = find_signal(name)
     assert isinstance(signal, kind)
     return signal
 
 
-def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
+def count_passes(name: str, options: Mapping[str, Any], counts: np.ndarray) -> Values:
     """Return the passes of a signal whose work depends on options and label counts."""
-    passes = find_computed(word).passes
+    passes = find_computed(name).passes
     assert callable(passes)
     return passes(options, counts)
 

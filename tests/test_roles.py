@@ -25,7 +25,7 @@ from fedcohort.startup import options
 from run_harness import compose_overrides
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
-BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
+BENEATH = {"experiment", "heterogeneity"}  # they stand for choices of other groups
 
 
 def names(path: Path) -> list[str]:

@@ -28,5 +28,7 @@ def test_the_sum_is_divided_by_the_number_of_updates(
 
 
 def test_without_late_updates_it_is_fedavg() -> None:
-    results = [aggregate_once(make_component("agg", word, weighting="used"), UPDATES) for word in ("fedbuff", "fedavg")]
+    results = [
+        aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("fedbuff", "fedavg")
+    ]
     assert results[0].tolist() == results[1].tolist()

@@ -117,7 +117,7 @@ def _average(updates: Sequence[ClientUpdate]) -> float:
 
 def test_clients_report_their_normaliser_and_steps() -> None:
     # 8 bytes an update
-    assert sum(find_signal(word).bytes_up for word in make_component("agg", "fednova").needs) == 8
+    assert sum(find_signal(signal).bytes_up for signal in make_component("agg", "fednova").needs) == 8
     assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
@@ -145,8 +145,8 @@ def test_partial_work_is_normalised(tmp_path: Path) -> None:
     assert last["weight"][last["arrived"]] @ a == pytest.approx(p @ a)
 
 
-@pytest.mark.parametrize(("word", "expected"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
-def test_a_notice_says_where_steps_replace_the_normaliser(word: str, expected: int) -> None:
-    messages = startup_notices("agg=fednova", word)
+@pytest.mark.parametrize(("override", "expected"), [("client=sgd", 0), ("client.momentum=0.9", 0), ("client=adam", 1)])
+def test_a_notice_says_where_steps_replace_the_normaliser(override: str, expected: int) -> None:
+    messages = startup_notices("agg=fednova", override)
     assert len(messages) == expected
     assert all("is not defined for client=adam: the number of steps replaces it" in line for line in messages)

@@ -75,7 +75,7 @@ def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "word",
+    "override",
     [
         "client=adam",
         "client.momentum=0.9",
@@ -86,9 +86,9 @@ def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
         "regulariser=prox",
     ],
 )
-def test_options_that_contradict_fedsgd_are_rejected(word: str, tmp_path: Path) -> None:
+def test_options_that_contradict_fedsgd_are_rejected(override: str, tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was requested"):
-        run_training(tmp_path, "agg=fedsgd", word)
+        run_training(tmp_path, "agg=fedsgd", override)
     assert not list(tmp_path.iterdir())
 
 

@@ -85,28 +85,28 @@ def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, Finish
     return plain, run_training(tmp_path_factory.mktemp("all"), *overrides, "selector=full", "rounds=3")
 
 
-@pytest.mark.parametrize("word", FAIR)
+@pytest.mark.parametrize("choice", FAIR)
 class TestAll:
-    def test_without_steepness_the_direction_is_a_plain_mean(self, word: str) -> None:
-        agg = make_component("agg", word, **FLAT[word])
+    def test_without_steepness_the_direction_is_a_plain_mean(self, choice: str) -> None:
+        agg = make_component("agg", choice, **FLAT[choice])
         direction, state = aggregate_losses(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
         assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
         repeat, _ = aggregate_losses(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
         assert repeat.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
 
-    def test_a_higher_loss_weighs_more(self, word: str) -> None:
-        agg = make_component("agg", word, **STEEP[word])
+    def test_a_higher_loss_weighs_more(self, choice: str) -> None:
+        agg = make_component("agg", choice, **STEEP[choice])
         _, state = aggregate_losses(agg, [1.0, 2.0, 3.0])
         w = loss_weights(agg, [1.0, 2.0, 3.0], state=state)  # AFL ascends after it has aggregated
         assert w[0] < w[1] < w[2]
 
-    def test_equal_losses_weigh_the_same(self, word: str) -> None:
-        w = loss_weights(make_component("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
+    def test_equal_losses_weigh_the_same(self, choice: str) -> None:
+        w = loss_weights(make_component("agg", choice, **STEEP[choice]), [2.0, 2.0, 2.0], n_clients=5)
         np.testing.assert_allclose(w, np.full(3, w[0]), rtol=1e-12)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-    def test_a_loss_that_is_not_finite_drops_its_client(self, word: str, bad: float) -> None:
-        agg = make_component("agg", word, **STEEP[word])
+    def test_a_loss_that_is_not_finite_drops_its_client(self, choice: str, bad: float) -> None:
+        agg = make_component("agg", choice, **STEEP[choice])
         with_it, after = aggregate_losses(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
         without, state_without = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
         assert with_it.weights is not None
@@ -115,32 +115,32 @@ class TestAll:
         for name, value in vars(after).items() if after is not None else ():
             np.testing.assert_array_equal(value, getattr(state_without, name))
 
-    def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, word: str) -> None:
-        agg = make_component("agg", word, **STEEP[word])
+    def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, choice: str) -> None:
+        agg = make_component("agg", choice, **STEEP[choice])
         _, state = aggregate_losses(agg, [1.0, 3.0, 2.0])
         direction, after = aggregate_losses(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
         assert direction.displacement.tolist() == pytest.approx([3.0])
         assert after is state
 
-    def test_a_single_client_gets_all_the_weight(self, word: str) -> None:
-        direction, _ = aggregate_losses(make_component("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
+    def test_a_single_client_gets_all_the_weight(self, choice: str) -> None:
+        direction, _ = aggregate_losses(make_component("agg", choice), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
         along = direction.displacement.numpy() / np.array([4.0, -3.0])
         # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
-        expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if word == "qffl" else 1.0
+        expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if choice == "qffl" else 1.0
         np.testing.assert_allclose(along, expected, rtol=1e-9)
 
     @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
-    def test_huge_reported_losses_give_a_finite_direction(self, word: str, claim: float) -> None:
-        agg = make_component("agg", word, **STEEP[word])
+    def test_huge_reported_losses_give_a_finite_direction(self, choice: str, claim: float) -> None:
+        agg = make_component("agg", choice, **STEEP[choice])
         state = None
         for _ in range(3):
             direction, state = aggregate_losses(agg, [1.0, claim, 0.0], [[1.0], [2.0], [3.0]], state=state)
             assert torch.isfinite(direction.displacement).all()
             assert np.isfinite(not_none(direction.weights)).all()
 
-    def test_with_a_cap_the_size_of_a_false_loss_does_not_matter(self, word: str) -> None:
+    def test_with_a_cap_the_size_of_a_false_loss_does_not_matter(self, choice: str) -> None:
         # the honest 1, 2, 3, 2 and a liar: the median of five is 2 whatever a claim above it
-        agg = make_component("agg", word, **STEEP[word], loss_cap=1.5)
+        agg = make_component("agg", choice, **STEEP[choice], loss_cap=1.5)
         states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
         for _ in range(3):
             weights_by_claim = {}
@@ -151,18 +151,18 @@ class TestAll:
             np.testing.assert_allclose(weights_by_claim[1e50], weights_by_claim[3.0], rtol=1e-12)
 
     def test_a_run_without_steepness_equals_fedavg(
-        self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+        self, choice: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
     ) -> None:
-        option, value = next(iter(FLAT[word].items()))
-        fair = run_training(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
+        option, value = next(iter(FLAT[choice].items()))
+        fair = run_training(tmp_path, f"agg={choice}", f"agg.{option}={value}", "rounds=2")
         torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
 
     def test_a_run_with_steepness_differs_from_fedavg(
-        self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+        self, choice: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
     ) -> None:
-        options = [f"agg.{name}={value}" for name, value in STEEP[word].items()]
-        fair = run_training(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
-        before = -3 if word == "afl" else -2  # AFL's weights are of the losses before last
+        options = [f"agg.{name}={value}" for name, value in STEEP[choice].items()]
+        fair = run_training(tmp_path, f"agg={choice}", *options, "selector=full", "rounds=3")
+        before = -3 if choice == "afl" else -2  # AFL's weights are of the losses before last
         weight, loss = fair.last.clients["weight"], fair.reports[before].clients["loss"]
         assert torch.isfinite(fair.weights()).all()
         assert np.corrcoef(weight, loss)[0, 1] > 0.5

@@ -29,5 +29,7 @@ def test_without_a_fresh_update_only_the_staleness_counts() -> None:
 
 
 def test_without_late_updates_it_is_fedavg() -> None:
-    results = [aggregate_once(make_component("agg", word, weighting="used"), UPDATES) for word in ("refl", "fedavg")]
+    results = [
+        aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("refl", "fedavg")
+    ]
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-12)

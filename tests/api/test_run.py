@@ -67,12 +67,12 @@ def test_the_import_is_cheap() -> None:
 def test_a_run_has_the_bits_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(tmp_path / "python", selector="oort", **{"selector.penalty": 1.5})
     output = capsys.readouterr().out
-    words = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
-    done = run_command(*words, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
+    overrides = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
+    done = run_command(*overrides, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
     assert done.returncode == 0
-    (overrides,) = (tmp_path / "typed" / "runs").iterdir()
-    assert result.folder.name == overrides.name
-    assert result.fingerprint == read_summary(overrides)["fingerprint"]
+    (folder,) = (tmp_path / "typed" / "runs").iterdir()
+    assert result.folder.name == folder.name
+    assert result.fingerprint == read_summary(folder)["fingerprint"]
     assert [line.split()[1] for line in output.splitlines()] == ["0/4", "1/4", "2/4", "3/4", "4/4"], "progress alone"
 
 

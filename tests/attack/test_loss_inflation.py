@@ -56,21 +56,25 @@ def test_inflating_each_sample_inflates_the_sums() -> None:
     """Losses 1, 2 and 3 that are reported three times as high have the sum 18 and the sum of squares 9 * 14."""
     attack = make_component("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
-    for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
-        assert attack.falsify(word, np.array([true])).tolist() == [inflated]
+    for signal, true, inflated in (
+        ("loss_sum", x.sum(), 18),
+        ("loss_squares", x @ x, 9 * 14),
+        ("loss_high", x.max(), 9),
+    ):
+        assert attack.falsify(signal, np.array([true])).tolist() == [inflated]
 
 
 def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     """All loss signals can be falsified, by any reader; a standard deviation and a number of samples cannot."""
     reported_signals = {
-        word
-        for word in list_signals()
-        if "loss" in word and isinstance(find_signal(word), Measured | Computed | Reported)
+        signal
+        for signal in list_signals()
+        if "loss" in signal and isinstance(find_signal(signal), Measured | Computed | Reported)
     }
     assert set(LOSS_SIGNALS) == reported_signals - {"train_loss_std", "loss_count"}
-    for word in ("oort", "pyramidfl"):
+    for selector in ("oort", "pyramidfl"):
         assert (
-            make_components(f"selector={word}").selector.needs
+            make_components(f"selector={selector}").selector.needs
             & make_component("attack", "loss_inflation").falsified_signals
         )
 

@@ -179,9 +179,9 @@ def test_both_tables_of_the_phones_agree() -> None:
         pytest.skip("no ../shared/data/device_traces beside the repository: the real data are shared, not committed")
     grid = ("start=time_index", "step_s=1800", "state=available")
     schedules = []
-    for table, words in (("intervals", ()), ("grid", grid)):
+    for table, column_options in (("intervals", ()), ("grid", grid)):
         path = folder / f"availability_{table}.parquet"
-        overrides = [f"availability.{word}" for word in (f"path={path}", *words)]
+        overrides = [f"availability.{option}" for option in (f"path={path}", *column_options)]
         options = dict(compose_overrides("availability=phones", *overrides).config["availability"])
         options.pop("_target_")
         schedules.append(Trace(**options).schedule(Draws(0, 400)))

@@ -47,12 +47,12 @@ def test_every_coordinate_is_equally_likely() -> None:
     assert np.abs(counts - 1000).max() < 5 * 27
 
 
-@pytest.mark.parametrize(("word", "client"), [("sgd", {"momentum": 0.9}), ("adam", {})])
-def test_only_masked_coordinates_are_trained(word: str, client: dict[str, float]) -> None:
+@pytest.mark.parametrize(("choice", "client"), [("sgd", {"momentum": 0.9}), ("adam", {})])
+def test_only_masked_coordinates_are_trained(choice: str, client: dict[str, float]) -> None:
     layout, codec = make_layout((6, 4), (3,)), make_component("codec", "mask", rho=0.5)
     w, target = draw_normal(27, 1), draw_normal(27, 2)
     y = w.clone().requires_grad_()
-    optimizer, correction = make_component("client", word, **client).optimizer(y, 0.1), begin_round(codec, w, layout)
+    optimizer, correction = make_component("client", choice, **client).optimizer(y, 0.1), begin_round(codec, w, layout)
     for _ in range(5):
         y.grad = (y - target).detach()
         correction.correct(y.grad, y.detach())

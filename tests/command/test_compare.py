@@ -26,15 +26,17 @@ def fill(logs: Logs) -> None:
     """The logs of two selectors, two seeds and three rounds, and of one run of another sweep."""
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
-    for i, (word, seed, sweep) in enumerate(
+    for i, (selector, seed, sweep) in enumerate(
         [("a", 0, "s"), ("a", 1, "s"), ("b", 0, "s"), ("b", 1, "s"), ("b", 2, "t")]
     ):
         run_id = client.create_run(experiment, start_time=i).info.run_id
-        params = [Param("selector", word), Param("seed", str(seed)), Param("dataset", "digits")]
+        params = [Param("selector", selector), Param("seed", str(seed)), Param("dataset", "digits")]
         cost = {"time/virtual_s": 7.0, "comm/down_bytes": 1e6, "comm/up_bytes": 2e6}
         metrics = [Metric(name, value * step, 0, step) for name, value in cost.items() for step in range(4)]
         metrics += [Metric("clients/acc_worst5", 0.05 * step + 0.01 * seed, 0, step) for step in range(4)]
-        metrics += [Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (word == "b") * step, 0, step) for step in range(4)]
+        metrics += [
+            Metric(ACC, 0.1 * step + 0.01 * seed + 0.05 * (selector == "b") * step, 0, step) for step in range(4)
+        ]
         client.log_batch(run_id, metrics, params, [RunTag("status", "finished"), RunTag("sweep_id", sweep)])
 
 
@@ -190,7 +192,7 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "line"),
+    ("argument", "line"),
     [
         ("rows", "can't read 'rows': type name=value"),
         ("row=agg", "there is no option 'row'"),
@@ -208,10 +210,10 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
         ("curves=1", "curves must be one of true, false"),
     ],
 )
-def test_wrong_arguments_are_reported(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_arguments_are_reported(argument: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FedcohortError):
-        parse_options([word])
-    assert run_with_one_line_errors(lambda: main([word]), [word], Path(CONFIGS)) == 2
+        parse_options([argument])
+    assert run_with_one_line_errors(lambda: main([argument]), [argument], Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith(line)
     assert text.count("\n") == 1
@@ -222,11 +224,11 @@ def test_a_pipe_gets_markdown_and_a_terminal_gets_tables(
 ) -> None:
     fill(logs)
     text, (page, *figures) = compare_runs(make_options(logs, sweep="s", baseline="a"))
-    words = ["sweep=s", "baseline=a", f"tracking_uri={logs.uri}", f"out={logs.path / 'out'}"]
-    assert main(words) == 0
+    arguments = ["sweep=s", "baseline=a", f"tracking_uri={logs.uri}", f"out={logs.path / 'out'}"]
+    assert main(arguments) == 0
     assert capsys.readouterr().out == "\n".join([str(page), "", text, *map(str, figures), ""])
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert main(words) == 0
+    assert main(arguments) == 0
     terminal_text = capsys.readouterr().out
     assert "|" not in terminal_text
     assert "────" in terminal_text

@@ -22,16 +22,16 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def show(tmp_path: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
-    assert line.main(["data", *words, f"paths.logs={tmp_path}"]) == 0
+def show(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert line.main(["data", *arguments, f"paths.logs={tmp_path}"]) == 0
     return capsys.readouterr().out.splitlines()
 
 
 def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,438 training digits, of which 5 % are the server's: 72."""
-    words = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
-    lines = show(tmp_path, capsys, "digits", *words)
-    run = run_training(tmp_path / "run", *words, "cohort=2", "rounds=1")
+    overrides = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
+    lines = show(tmp_path, capsys, "digits", *overrides)
+    run = run_training(tmp_path / "run", *overrides, "cohort=2", "rounds=1")
     n, class_sizes = run.info.n_train, run.info.class_counts.sum(1)
     assert f"(checksum {run.info.tags['data']}, seed 3)" in lines[0]
     assert (
@@ -61,16 +61,16 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 
     A hash of the clients' samples distinguishes seeds, and not changed labels; it has no path of this machine.
     """
-    words = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
+    arguments = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
     home = tmp_path / "page"
-    assert show(tmp_path, capsys, *words, f"out={home}")[-1] == str(home / "README.md")
+    assert show(tmp_path, capsys, *arguments, f"out={home}")[-1] == str(home / "README.md")
     page = (home / "README.md").read_text()
     assert page.startswith(
         "# dataset=digits heterogeneity=noniid30_noise15 clients=8\n\nFLASH's \"30% non-IIDness and 15%"
     )
     assert "\nfedcohort data digits heterogeneity=noniid30_noise15 clients=8 paths.logs=FOLDER\n" in page
     assert str(tmp_path) not in page
-    run = run_training(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
+    run = run_training(tmp_path / "run", *arguments[1:], "cohort=2", "rounds=1")
     imbalances = {key: run.info.skew[f"{key}_ci"] for key in ("global", "client")}
     assert f"| class imbalance | {imbalances['global']:.4f} | {imbalances['client']:.4f} |" in page
     assert "spurious" not in page
@@ -78,7 +78,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert (home / "partition.png").stat().st_size > 10_000
 
     def client_map(*overrides: str) -> str:
-        show(tmp_path, capsys, *words, *overrides, f"out={tmp_path / 'other'}")
+        show(tmp_path, capsys, *arguments, *overrides, f"out={tmp_path / 'other'}")
         return not_none(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
 
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
@@ -86,8 +86,8 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = f"dataset.path={write_spawrious(tmp_path, 100)}"
-    words = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", raw)
-    show(tmp_path, capsys, *words, f"out={tmp_path / 'page'}")
+    arguments = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", raw)
+    show(tmp_path, capsys, *arguments, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
     assert "FedDiverse's Spawrious_GCI, for dataset=spawrious: 24 clients" in page.splitlines()[2]
     rows = [
@@ -105,10 +105,10 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
     if not (DATA_FOLDER / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
     committed = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
-    words = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace(
+    arguments = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace(
         "FOLDER", str(DATA_FOLDER / "mnist")
     )
-    show(tmp_path, capsys, *words.split(), f"out={tmp_path / 'page'}")
+    show(tmp_path, capsys, *arguments.split(), f"out={tmp_path / 'page'}")
     generated = (tmp_path / "page" / "README.md").read_text()
     described = re.compile(
         r"^\| (?:client map|class imbalance|attribute imbalance|spurious correlation|\d+) \|.*$", re.MULTILINE
@@ -118,7 +118,7 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         ([], "name a dataset, a file or a folder: fedcohort data digits"),
         (["clients=3"], "name a dataset, a file or a folder: fedcohort data digits"),
@@ -132,8 +132,8 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )
-def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str], message: str) -> None:
-    assert line.main(["data", *words]) == 2
+def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+    assert line.main(["data", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -152,18 +152,18 @@ def test_an_unknown_name_is_compared_with_datasets_and_files(
 
 
 @pytest.mark.parametrize(
-    ("word", "expected"),
+    ("argument", "expected"),
     [("digits", False), ("mnist", False), ("../model/mlp", False), ("a/b", True), ("t.csv", True), ("~/t", True)],
 )
-def test_paths_are_distinguished_from_dataset_names(word: str, expected: bool) -> None:
-    assert data.is_data_path(word) is expected
+def test_paths_are_distinguished_from_dataset_names(argument: str, expected: bool) -> None:
+    assert data.is_data_path(argument) is expected
 
 
 def test_commands_are_quoted_for_a_shell() -> None:
-    words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
-    command = data.spell_training_command(words)
+    overrides = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
+    command = data.spell_training_command(overrides)
     assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
-    assert shlex.split(command)[2:] == words
+    assert shlex.split(command)[2:] == overrides
 
 
 def test_the_printed_command_runs(
@@ -179,8 +179,8 @@ def test_the_printed_command_runs(
     assert any(text.startswith("inputs      3: the age, sex (left out: site)") for text in lines)
     command = shlex.split(lines[-1])
     assert command[:4] == ["python", "train.py", "dataset=folder", f"dataset.path='{tmp_path}/my table.csv'"]
-    words = [word for word in command[2:] if not word.startswith("paths.logs")]
-    run = run_training(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
+    overrides = [override for override in command[2:] if not override.startswith("paths.logs")]
+    run = run_training(tmp_path / "logs", *overrides, "rounds=1", "callback=none", "logger=none", small=False)
     assert len(run.info.n_train) == 4
     assert run.info.tags["categories"] == '{"sex": ["f", "m"]}'
 

@@ -68,10 +68,10 @@ def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
     ]
 
 
-@pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
-def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
-    with pytest.raises(OptionError, match=f"leave out '{word}': fedcohort demo makes single runs"):
-        demo.list_demo_runs([word])
+@pytest.mark.parametrize("argument", ["-m", "paths.logs=elsewhere"])
+def test_the_demo_rejects_another_folder_for_its_logs(argument: str) -> None:
+    with pytest.raises(OptionError, match=f"leave out '{argument}': fedcohort demo makes single runs"):
+        demo.list_demo_runs([argument])
 
 
 def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:

@@ -23,11 +23,11 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run_tests(*overrides: str) -> "subprocess.CompletedProcess[str]":
-    """Run pytest on the checkout that this process is in, with `words`."""
+def run_tests(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run pytest on the checkout that this process is in, with `arguments`."""
     program = "import sys; sys.path.insert(0, 'src'); import pytest; raise SystemExit(pytest.main(sys.argv[1:]))"
     options = ["-q", "--import-mode=importlib", "-p", "no:cacheprovider", "-o", "pythonpath=tests", "--rootdir=."]
-    return subprocess.run([sys.executable, "-c", program, *options, *overrides], capture_output=True, text=True)
+    return subprocess.run([sys.executable, "-c", program, *options, *arguments], capture_output=True, text=True)
 
 
 FAULTS = {  # one in each kind's formula, which its own test notices, so that a reader sees how

@@ -9,21 +9,21 @@ from raw_dataset_files import save_image
 from raw_dataset_files import write_leaf as raw_leaf
 
 
-def overrides(*words: str) -> int:
-    return line.main(["prepare", *words])
+def prepare(*arguments: str) -> int:
+    return line.main(["prepare", *arguments])
 
 
 def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i in range(4):
         save_image(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
     for _ in range(2):
-        assert overrides("imagefolder", str(tmp_path / "raw"), str(tmp_path / "made"), "size=5") == 0
+        assert prepare("imagefolder", str(tmp_path / "raw"), str(tmp_path / "made"), "size=5") == 0
         assert capsys.readouterr().out == f"{tmp_path / 'made'}: 4 rows in train.parquet\n"
     assert (tmp_path / "made" / "train.parquet").exists()
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (["imagefolder", "{raw}"], "type fedcohort prepare KIND SRC DST, where KIND is one of imagefolder, leaf"),
         (["cifar", "{raw}", "{made}"], "the kind must be one of imagefolder, leaf, celeba"),
@@ -35,10 +35,10 @@ def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.Captur
     ],
 )
 def test_errors_are_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (tmp_path / "raw").mkdir()
-    assert overrides(*(word.format(raw=tmp_path / "raw", made=tmp_path / "made") for word in words)) == 2
+    assert prepare(*(argument.format(raw=tmp_path / "raw", made=tmp_path / "made") for argument in arguments)) == 2
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
@@ -48,5 +48,5 @@ def test_errors_are_one_line(
 def test_leaf_rejects_a_user_in_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("a.json", "b.json"):
         raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
-    assert overrides("leaf", str(tmp_path / "raw"), str(tmp_path / "made")) == 2
+    assert prepare("leaf", str(tmp_path / "raw"), str(tmp_path / "made")) == 2
     assert "client 'mac' has samples in two files of the source" in capsys.readouterr().err

@@ -25,7 +25,7 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_is_split_into_stages(processes: int) -> None:
-    overrides = [word for word in SMALL if not word.startswith(("callback", "logger"))]
+    overrides = [override for override in SMALL if not override.startswith(("callback", "logger"))]
     times = measure_run(
         [*overrides, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
     )

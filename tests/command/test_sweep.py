@@ -15,7 +15,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
 from jobs.test_status import trained_run
 
-WORDS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
+JOBS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
 
 
 def print_sweep(tmp_path: Path, command_name: str, capsys: pytest.CaptureFixture[str], *options: str) -> list[str]:
@@ -26,10 +26,10 @@ def print_sweep(tmp_path: Path, command_name: str, capsys: pytest.CaptureFixture
 def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
-    sweep_folder.save_plan(folder, Plan([*WORDS, *([job] for job in "abc")], refused))
+    sweep_folder.save_plan(folder, Plan([*JOBS, *([job] for job in "abc")], refused))
     assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (rejected); no process works on it"]
-    SweepJob(folder, 0, tuple(WORDS[0]), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
-    SweepJob(folder, 1, tuple(WORDS[1])).write_record("failed", reason="why")
+    SweepJob(folder, 0, tuple(JOBS[0]), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
+    SweepJob(folder, 1, tuple(JOBS[1])).write_record("failed", reason="why")
     lock = try_to_lock(folder / sweep_folder.SWEEP_LOCK_FILE)
     first, *other_lines = print_sweep(tmp_path, "status", capsys)
     counts, best = "1 done, 1 failed, 3 left, 1 left out (rejected)", "62.5 % (selector=random seed=0 cohort=4)"
@@ -42,7 +42,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
 
 
 def test_arguments_are_checked(tmp_path: Path) -> None:
-    for overrides, reason in [
+    for arguments, reason in [
         ([], "type fedcohort sweep status ID"),
         (["stop", "s"], "type fedcohort sweep status ID"),
         (["status", "s", "log=x"], "there is no option 'log'; there are logs"),
@@ -50,7 +50,7 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         (["status", "s", f"logs={tmp_path}"], r"ID must be last, or one of those in .*sweeps: there are none, got 's'"),
     ]:
         with pytest.raises(OptionError, match=reason):
-            sweep.main(overrides)
+            sweep.main(arguments)
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
@@ -65,7 +65,7 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
-    sweep_folder.save_plan(folder, Plan(WORDS, launcher="hydra_plugins.fedcohort.Slurm"))
+    sweep_folder.save_plan(folder, Plan(JOBS, launcher="hydra_plugins.fedcohort.Slurm"))
     for name in ("12", "12_0", "12_1", "9_0"):
         (folder / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "queue").write_text("12_1\n7\n")
@@ -74,7 +74,7 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    SweepJob(folder, 0, tuple(WORDS[0]), trained_run(tmp_path / "run", 32, 0.5, 0.625)).write_record("running")
+    SweepJob(folder, 0, tuple(JOBS[0]), trained_run(tmp_path / "run", 32, 0.5, 0.625)).write_record("running")
     assert print_sweep(tmp_path, "status", capsys)[0].startswith("sweep s: 1 running, 1 left"), "the cluster has it"
     waiting, first, *lines = print_sweep(tmp_path, "cancel", capsys, "wait_s=0")
     assert waiting == "waiting for the jobs to finish their round, at most 0 s"

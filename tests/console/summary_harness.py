@@ -16,8 +16,8 @@ def make_observers() -> list[Observer]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
+    def refuse(constant: str) -> None:
+        raise ValueError(f"{constant} is no JSON")
 
     return dict(json.loads((folder / "summary.json").read_text(), parse_constant=refuse))
 

@@ -134,7 +134,7 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
             load(small)
 
 
-def words(made_folder: Path, *extra: str) -> tuple[str, ...]:
+def list_overrides(made_folder: Path, *extra: str) -> tuple[str, ...]:
     run = ("dataset=reddit", f"dataset.path={made_folder}", "model=word_lstm", "model.hidden=8", "model.embedding=8")
     return (*run, "clients=null", "cohort=2", "rounds=2", "client.epochs=1", "client.clip=5", *extra)
 
@@ -154,7 +154,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("case", FULL_TABLE)
 def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    overrides = words(saved, *FULL_TABLE[case])
+    overrides = list_overrides(saved, *FULL_TABLE[case])
     full_run = run_training(tmp_path / "a", *overrides)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
     assert 0 < full_run.last.metrics["test/loss"] < 3
@@ -164,7 +164,7 @@ def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> No
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
 def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    overrides = words(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
+    overrides = list_overrides(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
     full_run = run_training(tmp_path / "a", *overrides)
     ranks = run_training(tmp_path / "c", *overrides, "trainer.devices=2", "engine.slices=3")
     torch.testing.assert_close(ranks.weights(), full_run.weights(), rtol=0, atol=1e-6)
@@ -185,7 +185,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     trained_run = run_training(
-        tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20")
+        tmp_path / "logs", *list_overrides(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20")
     )
     assert trained_run.last.metrics["test/acc"] == pytest.approx(0.8)
     assert trained_run.last.metrics["clients/acc_mean"] == pytest.approx(0.8)
@@ -226,10 +226,18 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
 def test_what_goes_by_classes_is_refused_by_name(
     tmp_path: Path, saved: Path, overrides: tuple[str, ...], refusal: str
 ) -> None:
-    typed_names = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in overrides}]
-    typed_names = [word for word in typed_names if not word.startswith("model.") or "model" not in "".join(overrides)]
+    other_overrides = [
+        override
+        for override in list_overrides(saved)
+        if override.split("=")[0] not in {t.split("=")[0] for t in overrides}
+    ]
+    other_overrides = [
+        override
+        for override in other_overrides
+        if not override.startswith("model.") or "model" not in "".join(overrides)
+    ]
     with pytest.raises(FedcohortError, match=refusal):
-        run_training(tmp_path / "logs", *typed_names, *overrides)
+        run_training(tmp_path / "logs", *other_overrides, *overrides)
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
 
 
@@ -245,6 +253,6 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
 
 def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved: Path) -> None:
     trained_run = run_training(
-        tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
+        tmp_path / "logs", *list_overrides(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
     )
     assert len(trained_run.info.n_train) == 3

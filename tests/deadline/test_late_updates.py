@@ -20,10 +20,10 @@ STALENESS = np.arange(7)
         ({"staleness": "hinge"}, [1, 1, 1, 1, 1, 0.09090909, 0.04761905]),
     ],
 )
-@pytest.mark.parametrize("word", ["buffered", "fixed"])
-def test_the_weight_falls_with_the_staleness(word: str, options: dict[str, Any], expected: list[float]) -> None:
+@pytest.mark.parametrize("choice", ["buffered", "fixed"])
+def test_the_weight_falls_with_the_staleness(choice: str, options: dict[str, Any], expected: list[float]) -> None:
     """(1 + tau)^-.5 by default; the hinge is 1 / (10 (tau - 4) + 1) above 4."""
-    np.testing.assert_allclose(make_component("deadline", word, **options).discount(STALENESS), expected, rtol=1e-7)
+    np.testing.assert_allclose(make_component("deadline", choice, **options).discount(STALENESS), expected, rtol=1e-7)
 
 
 def test_partial_work_and_work_after_the_deadline_exclude_each_other() -> None:

@@ -27,18 +27,18 @@ DOGS = np.full((2, 2), 6336 - 633)  # a tenth of the smallest pair is the test p
 BIRDS = np.array([[3498, 184], [56, 1057]])
 
 
-def dataset(word: str) -> str:
-    return "waterbirds" if word == "waterbirds_dist" else "spawrious"
+def dataset(choice: str) -> str:
+    return "waterbirds" if choice == "waterbirds_dist" else "spawrious"
 
 
-def composed(word: str, *words: str) -> Any:
-    return compose_overrides(f"dataset={dataset(word)}", f"heterogeneity={word}", *words)
+def composed(choice: str, *overrides: str) -> Any:
+    return compose_overrides(f"dataset={dataset(choice)}", f"heterogeneity={choice}", *overrides)
 
 
 @cache
-def federation(word: str) -> np.ndarray:
+def federation(choice: str) -> np.ndarray:
     """The samples that each client would have of the original data, [K, C, A], if the server kept none of them."""
-    composition = composed(word)
+    composition = composed(choice)
     partition = components.make_component(composition, "partition")
     assert isinstance(partition, Attribute)
     breeds = len(composition.config["dataset"].get("breeds", ()))
@@ -49,21 +49,21 @@ def federation(word: str) -> np.ndarray:
     return np.stack([np.bincount(pair[part], minlength=pools.size).reshape(pools.shape) for part in parts])
 
 
-@pytest.mark.parametrize("word", FEDDIVERSE)
-def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
-    counts = federation(word)
-    assert len(counts) == sum(FEDDIVERSE[word]) == CLIENTS.get(word, 24)
-    assert tuple(np.bincount(skew.skew_triplets(counts).argmax(1), minlength=3)) == FEDDIVERSE[word]
+@pytest.mark.parametrize("choice", FEDDIVERSE)
+def test_a_preset_has_the_papers_clients_of_each_kind(choice: str) -> None:
+    counts = federation(choice)
+    assert len(counts) == sum(FEDDIVERSE[choice]) == CLIENTS.get(choice, 24)
+    assert tuple(np.bincount(skew.skew_triplets(counts).argmax(1), minlength=3)) == FEDDIVERSE[choice]
     sizes = counts.sum((1, 2))
     assert sizes.max() - sizes.min() <= 1
     assert 100 < sizes.min() <= sizes.max() < 1200
 
 
-@pytest.mark.parametrize("word", GLOBAL)
-def test_the_pooled_data_have_only_one_kind_of_skew(word: str) -> None:
-    metrics = skew.skew_metrics(federation(word))
+@pytest.mark.parametrize("choice", GLOBAL)
+def test_the_pooled_data_have_only_one_kind_of_skew(choice: str) -> None:
+    metrics = skew.skew_metrics(federation(choice))
     for name in skew.SKEW_NAMES:
-        if name == GLOBAL[word]:
+        if name == GLOBAL[choice]:
             assert metrics[f"global_{name}"] > 0.1
         else:
             assert metrics[f"global_{name}"] < 1e-3
@@ -81,11 +81,11 @@ def test_the_metrics_by_hand() -> None:
     classes, a client's SC is 2 (ln 2 - H(.9, .1)) / (ln 4 + ln 2) = .354 and its CI 1 - H(.9, 1/30, 1/30, 1/30) / ln 4.
     """
     ci = 1 - entropy(0.9, 0.1) / np.log(2)
-    for word, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
-        K, metrics = CLIENTS.get(word, 24), skew.skew_metrics(federation(word))
+    for choice, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
+        K, metrics = CLIENTS.get(choice, 24), skew.skew_metrics(federation(choice))
         p = 0.5 + 0.4 * m / K
-        assert metrics[f"global_{GLOBAL[word]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
-        for name, kind in zip(skew.SKEW_NAMES, FEDDIVERSE[word], strict=True):
+        assert metrics[f"global_{GLOBAL[choice]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
+        for name, kind in zip(skew.SKEW_NAMES, FEDDIVERSE[choice], strict=True):
             assert metrics[f"client_{name}"] == pytest.approx(kind / K * ci, abs=6e-3)
     four = skew.skew_metrics(federation("spawrious4"))
     assert four["client_sc"] == pytest.approx(17 / 25 * ci / 1.5, abs=6e-3)
@@ -124,21 +124,27 @@ def test_a_user_can_change_the_presets_options() -> None:
     assert composed("spawrious_gsc", "partition=iid").config["partition"].keys() == {"_target_"}
 
 
-@pytest.mark.parametrize("word", ["spawrious_gsc", "waterbirds_dist"])
-def test_the_partition_does_not_depend_on_the_selector(word: str, tmp_path: Path) -> None:
-    path = write_waterbirds(tmp_path) if word == "waterbirds_dist" else write_spawrious(tmp_path, 100)
-    words = (f"dataset={dataset(word)}", f"heterogeneity={word}", f"dataset.path={path}", "dataset.size=8", "rounds=1")
-    clients = f"clients={CLIENTS.get(word, 24)}"
+@pytest.mark.parametrize("choice", ["spawrious_gsc", "waterbirds_dist"])
+def test_the_partition_does_not_depend_on_the_selector(choice: str, tmp_path: Path) -> None:
+    path = write_waterbirds(tmp_path) if choice == "waterbirds_dist" else write_spawrious(tmp_path, 100)
+    overrides = (
+        f"dataset={dataset(choice)}",
+        f"heterogeneity={choice}",
+        f"dataset.path={path}",
+        "dataset.size=8",
+        "rounds=1",
+    )
+    clients = f"clients={CLIENTS.get(choice, 24)}"
     rans = [
-        run_training(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
+        run_training(tmp_path / name, *overrides, clients, "client.epochs=1", f"selector={name}")
         for name in ("random", "round_robin")
     ]
     first, second = (run.info for run in rans)
     np.testing.assert_array_equal(first.class_counts, second.class_counts)
     assert first.skew == second.skew
-    assert first.choices["heterogeneity"] == word
+    assert first.choices["heterogeneity"] == choice
     assert first.tags["data"] == second.tags["data"]
-    if word == "spawrious_gsc":
+    if choice == "spawrious_gsc":
         assert first.skew["global_sc"] > 0.1 > 0.05 > max(first.skew["global_ci"], first.skew["global_ai"])
         assert "training samples are not assigned to any client" in first.tags["inputs"]
     else:

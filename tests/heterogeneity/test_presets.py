@@ -93,7 +93,7 @@ def test_the_users_options_override_the_preset(composed: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed_overrides", "word"),
+    ("overrides", "choice"),
     [
         ((), "noniid30_noise15"),
         (("partition=dominant_class", "label_noise.a=15"), "noniid30_noise15"),
@@ -110,10 +110,12 @@ def test_the_users_options_override_the_preset(composed: Any) -> None:
         (("dataset=folder", "heterogeneity=noniid30"), "noniid30"),
     ],
 )
-def test_a_run_has_the_presets_name_only_if_it_is_unchanged(typed_overrides: tuple[str, ...], word: str | None) -> None:
-    composition = compose_overrides(*typed_overrides)
-    assert composition.choices.get("heterogeneity") == word
-    assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
+def test_a_run_has_the_presets_name_only_if_it_is_unchanged(overrides: tuple[str, ...], choice: str | None) -> None:
+    composition = compose_overrides(*overrides)
+    assert composition.choices.get("heterogeneity") == choice
+    assert "heterogeneity" not in composition.config, (
+        "the preset's name changes no result: two ways to one run have one hash"
+    )
 
 
 def test_presets_have_no_options() -> None:
@@ -138,19 +140,19 @@ def test_synthetic_data_with_a_heterogeneity_named_by_the_user(composed: Any) ->
 def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     """The composed config, and so the hash, equals that of the preset's choices typed one by one."""
     data = ("dataset=folder", f"dataset.client={client}")
-    word, clients = ("iid", 50) if client == "null" else ("natural", None)
-    default_options, typed_overrides = (
+    choice, clients = ("iid", 50) if client == "null" else ("natural", None)
+    default_options, explicit_options = (
         compose_overrides(*data),
-        compose_overrides(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
+        compose_overrides(*data, f"heterogeneity={choice}", f"clients={'null' if clients is None else 50}"),
     )
-    assert (default_options.config, default_options.choices) == (typed_overrides.config, typed_overrides.choices)
+    assert (default_options.config, default_options.choices) == (explicit_options.config, explicit_options.choices)
     assert default_options.config["partition"] == (IID if client == "null" else NATURAL)
     assert (default_options.config["label_noise"], default_options.config["clients"]) == (CLEAN, clients)
-    assert default_options.choices["partition"] == word
+    assert default_options.choices["partition"] == choice
 
 
 @pytest.mark.parametrize(
-    ("typed_overrides", "partition", "label_noise", "clients"),
+    ("overrides", "partition", "label_noise", "clients"),
     [
         (("heterogeneity=noniid30_noise15",), SKEWED, NOISY, 50),
         (("partition=dominant_class",), SKEWED, CLEAN, 50),
@@ -162,9 +164,9 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     ],
 )
 def test_explicit_options_override_the_defaults_of_user_data(
-    typed_overrides: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
+    overrides: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
 ) -> None:
-    config = compose_overrides("dataset=folder", *typed_overrides).config
+    config = compose_overrides("dataset=folder", *overrides).config
     assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
 
 
@@ -175,8 +177,8 @@ def test_an_experiments_options_override_the_defaults_of_user_data() -> None:
 
 
 def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
-    for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
-        composition = compose_overrides("dataset=folder", "dataset.client=site", *words)
+    for overrides in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
+        composition = compose_overrides("dataset=folder", "dataset.client=site", *overrides)
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site has no effect with partition=\w+, which makes"
         ):

@@ -14,18 +14,18 @@ from fedcohort.record import history
 from process_kills import run_in_child
 from run_harness import FinishedRun, run_training
 
-WORDS = ("agg=scaffold", "callback=default", "callback.figures=null", "split.limit=240", "rounds=3")
+OVERRIDES = ("agg=scaffold", "callback=default", "callback.figures=null", "split.limit=240", "rounds=3")
 STORED = ("client_store.limit_gb=0",)
 
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
+    return run_training(tmp_path_factory.mktemp("whole"), *OVERRIDES)
 
 
 def goes_on(finished_run: FinishedRun, logs: Path, *overrides: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
-    ended = run_training(logs, *WORDS, *overrides, "resume=true")
+    ended = run_training(logs, *OVERRIDES, *overrides, "resume=true")
     assert history.read_history(ended.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
     assert bool((ended.weights() == finished_run.weights()).all())
     assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
@@ -53,7 +53,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            run_training(tmp_path, *WORDS, *overrides)
+            run_training(tmp_path, *OVERRIDES, *overrides)
         except FedcohortError as error:
             os.write(2, f"{error}\n".encode())
             raise SystemExit(2) from error
@@ -96,7 +96,7 @@ def test_a_full_disk_ends_the_run_without_damage(
     with monkeypatch.context() as patched:
         patched.setattr(path, full)
         with pytest.raises(FedcohortError, match=r"could not be written.*No space left.*resume=true") as caught:
-            run_training(tmp_path, *WORDS)
+            run_training(tmp_path, *OVERRIDES)
     assert "\n" not in str(caught.value)
     goes_on(finished_run, tmp_path)
 

@@ -11,17 +11,17 @@ from fedcohort.host.processes import check_process_counts, list_hardware_notices
 
 
 @pytest.mark.parametrize(
-    ("accelerator", "devices", "num_nodes", "named"),
+    ("accelerator", "devices", "num_nodes", "phrases"),
     [
         *(("cpu", 1, 1, []), ("cpu", 4, 1, []), ("gpu", 1, 1, [])),
         *(("gpu", 2, 1, ["several GPUs (trainer.devices=2)"]), ("cpu", 1, 2, ["machines"])),
         ("gpu", 4, 2, ["GPUs", "machines"]),
     ],
 )
-def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, named: list[str]) -> None:
+def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, phrases: list[str]) -> None:
     lines = list_hardware_notices(accelerator, devices, num_nodes)
-    assert len(lines) == bool(named)
-    assert all(word in lines[0] for word in named)
+    assert len(lines) == bool(phrases)
+    assert all(phrase in lines[0] for phrase in phrases)
 
 
 def test_starting_several_machines_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,14 +12,14 @@ from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
 from run_harness import run_training
 
-WORD = "hunter2"
+PASSWORD = "hunter2"
 WITH = [
-    f"http://me:{WORD}@127.0.0.1:9",
-    f"https://{WORD}@mlflow.example/tracking",
-    f"http://me:a/{WORD}@127.0.0.1:9",
-    f"https://mlflow.example?token={WORD}",
-    f"postgresql://me:{WORD}@127.0.0.1/mlflow",
-    f"mysql+pymysql://me@127.0.0.1/mlflow?Password={WORD}",
+    f"http://me:{PASSWORD}@127.0.0.1:9",
+    f"https://{PASSWORD}@mlflow.example/tracking",
+    f"http://me:a/{PASSWORD}@127.0.0.1:9",
+    f"https://mlflow.example?token={PASSWORD}",
+    f"postgresql://me:{PASSWORD}@127.0.0.1/mlflow",
+    f"mysql+pymysql://me@127.0.0.1/mlflow?Password={PASSWORD}",
 ]
 WITHOUT = [
     "http://127.0.0.1:9",
@@ -35,7 +35,7 @@ WITHOUT = [
 def test_an_address_with_a_password_is_rejected_without_repeating_it(address: str) -> None:
     with pytest.raises(OptionError, match="MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
         server.locate_server(address, "x", Path("logs"))
-    assert WORD not in str(caught.value)
+    assert PASSWORD not in str(caught.value)
     assert str(caught.value).startswith("tracking_uri must be an address without a password, got ")
 
 
@@ -53,10 +53,10 @@ def test_a_typed_password_is_rejected_before_hydra_sees_it(
     def hydra() -> None:
         raise AssertionError("Hydra would print it, and write it into multirun.yaml")
 
-    for word in (f"logger.tracking_uri={address}", f"logger={{tracking_uri:'{address}'}}"):
-        assert run_with_one_line_errors(hydra, [*mode, word], CONFIGS) == 2
+    for override in (f"logger.tracking_uri={address}", f"logger={{tracking_uri:'{address}'}}"):
+        assert run_with_one_line_errors(hydra, [*mode, override], CONFIGS) == 2
     output = capsys.readouterr()
-    assert WORD not in output.out + output.err
+    assert PASSWORD not in output.out + output.err
     assert "MLFLOW_TRACKING_PASSWORD" in output.err
 
 
@@ -81,11 +81,11 @@ def test_a_password_in_the_environment_is_never_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
-    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", WORD)
+    monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", PASSWORD)
     monkeypatch.setattr(MlflowTracker, "_follower", None)
     run_training(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
     MlflowTracker._follower = None
-    leaking_files = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
+    leaking_files = [path for path in tmp_path.rglob("*") if path.is_file() and PASSWORD.encode() in path.read_bytes()]
     assert leaking_files == []
     output = capfd.readouterr()
-    assert WORD not in output.out + output.err
+    assert PASSWORD not in output.out + output.err

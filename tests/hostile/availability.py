@@ -15,8 +15,10 @@ UNIX = 1.7e9
 
 
 def availability_tables() -> list[Case]:
-    def case(name: str, columns: Columns, *expected: str, words: Sequence[str] = (), accepted: bool = False) -> Case:
-        return table_case("availability", name, {**READY, **columns}, *expected, words=words, accepted=accepted)
+    def case(
+        name: str, columns: Columns, *expected: str, overrides: Sequence[str] = (), accepted: bool = False
+    ) -> Case:
+        return table_case("availability", name, {**READY, **columns}, *expected, overrides=overrides, accepted=accepted)
 
     start, end, state, own_periods = (
         "availability.start",
@@ -29,33 +31,37 @@ def availability_tables() -> list[Case]:
     twice = {"client": [0, 0, 1, 2], "start_s": [0, 10, 0, 0], "end_s": [20, 30, 30, 30]}
     unix = {"start_s": [UNIX, UNIX, UNIX], "end_s": [UNIX + 900, UNIX + 900, UNIX + 900]}
     return [
-        case("a state of 2", {"state": [1, 2, 0]}, *state[0].split("=")[:1], "row 1 holds 2", words=state),
+        case("a state of 2", {"state": [1, 2, 0]}, *state[0].split("=")[:1], "row 1 holds 2", overrides=state),
         case(
             "a state of yes",
             {"state": ["yes", "no", "no"]},
             "availability.state",
             "must hold numbers",
-            words=state,
+            overrides=state,
         ),
-        case("a missing state", {"state": [1, None, 1]}, "availability.state", "row 1 is empty", words=state),
-        case("no client ever ready", {"state": [0, 0, -1]}, "availability.path", "ever available", words=state),
+        case("a missing state", {"state": [1, None, 1]}, "availability.state", "row 1 is empty", overrides=state),
+        case("no client ever ready", {"state": [0, 0, -1]}, "availability.path", "ever available", overrides=state),
         case(
             "own periods and one for all",
             {"period": [900.0] * 3},
             own_periods,
             "period_s",
-            words=[*period, f"{own_periods}_s=900"],
+            overrides=[*period, f"{own_periods}_s=900"],
         ),
-        case("a period of 1e308", {}, "period_s", "1e+308", words=[f"{own_periods}_s=1e308"]),
-        case("a period of NaN", {}, "period_s", "nan", words=[f"{own_periods}_s=nan"]),
-        case("a period that ends before a row", {}, "period_s", "row 0 ends at 900", words=[f"{own_periods}_s=800"]),
-        case("an own period of 1e308", {"period": [900, 900, 1e308]}, own_periods, "row 2 holds 1e+308", words=period),
-        case("an own period of nothing", {"period": [900, 0, 900]}, own_periods, "row 1 holds 0", words=period),
+        case("a period of 1e308", {}, "period_s", "1e+308", overrides=[f"{own_periods}_s=1e308"]),
+        case("a period of NaN", {}, "period_s", "nan", overrides=[f"{own_periods}_s=nan"]),
+        case(
+            "a period that ends before a row", {}, "period_s", "row 0 ends at 900", overrides=[f"{own_periods}_s=800"]
+        ),
+        case(
+            "an own period of 1e308", {"period": [900, 900, 1e308]}, own_periods, "row 2 holds 1e+308", overrides=period
+        ),
+        case("an own period of nothing", {"period": [900, 0, 900]}, own_periods, "row 1 holds 0", overrides=period),
         case(
             "two periods of a client",
             {**twice, "end_s": [9, 30, 30, 30], "period": [30, 40, 30, 30]},
             own_periods,
-            words=period,
+            overrides=period,
         ),
         case("an empty interval", {"end_s": [900, 0, 900]}, start, "row 1", "at least a microsecond"),
         case("an end before its start", {"start_s": [0, 500, 0], "end_s": [900, 400, 900]}, start, "row 1"),
@@ -79,7 +85,7 @@ def availability_tables() -> list[Case]:
             "UNIX seconds in steps",
             {"step": [int(UNIX) // 60] * 3},
             *("begin", "UNIX"),
-            words=[*grid, "availability.end=none"],
+            overrides=[*grid, "availability.end=none"],
             accepted=True,
         ),
         case(
@@ -92,41 +98,45 @@ def availability_tables() -> list[Case]:
             {"start_s": [0, 0, UNIX], "end_s": [900, 900, UNIX + 900]},
             *(end, "row 2", "1e9"),
         ),
-        case("half a step", {"step": [0.5, 1.0, 1.0]}, start, "row 0 holds 0.5", "integer", words=grid),
-        case("a negative step", {"step": [-1, 1, 1]}, start, "row 0 holds -1", words=grid),
-        case("a step twice", {**twice, "step": [1, 1, 1, 1]}, start, "row 1", words=grid),
+        case("half a step", {"step": [0.5, 1.0, 1.0]}, start, "row 0 holds 0.5", "integer", overrides=grid),
+        case("a negative step", {"step": [-1, 1, 1]}, start, "row 0 holds -1", overrides=grid),
+        case("a step twice", {**twice, "step": [1, 1, 1, 1]}, start, "row 1", overrides=grid),
         case(
             "steps of 1e308 seconds",
             {"step": [0, 1, 1]},
             "step_s",
             "1e+308",
-            words=[*grid, "availability.step_s=1e308"],
+            overrides=[*grid, "availability.step_s=1e308"],
         ),
-        case("steps and ends", {"step": [0, 0, 0]}, "availability.step_s", "'end_s'", words=grid, accepted=True),
-        case("starts as ends", {}, "availability.end and start", "'start_s'", words=[f"{end}=start_s"]),
-        case("names as starts", {}, "availability.start and client", "'client'", words=[f"{start}=client"]),
-        case("states as periods", {"state": [1, 1, 1]}, "'state'", words=[*state, f"{own_periods}=state"]),
-        case("a missing column", {}, own_periods, "no column 'own'", words=[f"{own_periods}=own"]),
+        case("steps and ends", {"step": [0, 0, 0]}, "availability.step_s", "'end_s'", overrides=grid, accepted=True),
+        case("starts as ends", {}, "availability.end and start", "'start_s'", overrides=[f"{end}=start_s"]),
+        case("names as starts", {}, "availability.start and client", "'client'", overrides=[f"{start}=client"]),
+        case("states as periods", {"state": [1, 1, 1]}, "'state'", overrides=[*state, f"{own_periods}=state"]),
+        case("a missing column", {}, own_periods, "no column 'own'", overrides=[f"{own_periods}=own"]),
         case("spaces around a name", {"client": ["a", " b", "c"]}, "availability.client", "row 1", "' b'"),
         case("a gap in the names", {"client": [0, 1, 5]}, "add client 2", "availability.assign=drawn"),
         case(
-            "too few clients", {}, "3 devices, too few for 4 clients", "availability.assign=drawn", words=["clients=4"]
+            "too few clients",
+            {},
+            "3 devices, too few for 4 clients",
+            "availability.assign=drawn",
+            overrides=["clients=4"],
         ),
         case(
             "idle clients by id",
             {},
             *("availability.idle=false", "no effect"),
-            words=["availability.idle=false"],
+            overrides=["availability.idle=false"],
             accepted=True,
         ),
     ]
 
 
 def availability_options() -> list[Case]:
-    def case(name: str, words: Sequence[str], *expected: str) -> Case:
-        return option_case(f"availability: {name}", words, *expected)
+    def case(name: str, overrides: Sequence[str], *expected: str) -> Case:
+        return option_case(f"availability: {name}", overrides, *expected)
 
-    trace, diurnal, bernoulli = (f"availability={word}" for word in ("trace", "diurnal", "bernoulli"))
+    trace, diurnal, bernoulli = (f"availability={choice}" for choice in ("trace", "diurnal", "bernoulli"))
     return [
         case("an assignment at random", [trace, "availability.assign=random"], "assign", "by_id", "'random'"),
         case("a flag of maybe", [trace, "availability.idle=maybe"], "idle", "'maybe'"),

@@ -183,6 +183,9 @@ SWEEPS = [
 def cases() -> list[Case]:
     """List the cases: those that are rejected, then those that run with a notice."""
     rejected = (*NAMES, *SYNTAX, *COMPONENTS, *COMBINATIONS, *PATHS, *SWEEPS)
-    results = [train(words, text) for words, text in rejected]
+    results = [train(command_line, text) for command_line, text in rejected]
     results += [train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
-    return [*results, *(replace(train(words, text), accepted=True, check=lambda folder: "") for words, text in NOTICED)]
+    return [
+        *results,
+        *(replace(train(command_line, text), accepted=True, check=lambda folder: "") for command_line, text in NOTICED),
+    ]

@@ -41,16 +41,16 @@ class Group:
     Attributes:
         module: of the class that it inherits.
         base: the name of the class.
-        word: the option whose values it gets.
-        words: other options of the run, so that the part is used.
+        choice: the option whose values it gets.
+        overrides: other options of the run, so that the part is used.
         methods: the methods that the run calls.
         body: what an own class has besides the misuse.
     """
 
     module: str
     base: str
-    word: str
-    words: tuple[str, ...] = ()
+    choice: str
+    overrides: tuple[str, ...] = ()
     methods: tuple[str, ...] = ()
     body: str = ""
 
@@ -106,7 +106,7 @@ class Misuse:
     source: str
     expected: tuple[str, ...]
     accepted: bool = False
-    words: tuple[str, ...] = ()
+    overrides: tuple[str, ...] = ()
 
 
 def cases() -> list[Case]:
@@ -115,7 +115,7 @@ def cases() -> list[Case]:
 
 
 def written() -> list[Misuse]:
-    """Read `components.txt`: a line `## group: name`, lines `words:`, `expect:`, `accept:`, `class:`, and a body."""
+    """Read `components.txt`: a line `## group: name`, lines `overrides:`, `expect:`, `accept:`, `class:`, a body."""
     results = []
     for block in SOURCE.read_text().split("\n## ")[1:]:
         title, *lines = block.split("\n")
@@ -126,14 +126,14 @@ def written() -> list[Misuse]:
         unnamed = group in ("signal", "dataset") or options.keys() & {"accept", "class"}
         client_ids = () if unnamed else ("mine.Mine",)
         results.append(
-            Misuse(group, name, source, (*client_ids, *expected), "accept" in options, options.get("words", ()))
+            Misuse(group, name, source, (*client_ids, *expected), "accept" in options, options.get("overrides", ()))
         )
     return results
 
 
 def _option(line: str) -> tuple[str, str]:
     key, colon, remainder = line.partition(": ")
-    return (key, remainder) if colon and key in ("words", "expect", "accept", "class") else ("", "")
+    return (key, remainder) if colon and key in ("overrides", "expect", "accept", "class") else ("", "")
 
 
 def generated() -> list[Misuse]:
@@ -178,12 +178,12 @@ class Reader(Random):
 """
 
 
-def words_of(misuse: Misuse) -> list[str]:
+def list_overrides(misuse: Misuse) -> list[str]:
     """Return the options of the run."""
     spec = GROUPS[misuse.group]
     if misuse.group == "signal":
-        return ["selector._target_=mine.Reader", *misuse.words]
-    return [f"{misuse.group}={spec.word}", f"{misuse.group}._target_=mine.Mine", *spec.words, *misuse.words]
+        return ["selector._target_=mine.Reader", *misuse.overrides]
+    return [f"{misuse.group}={spec.choice}", f"{misuse.group}._target_=mine.Mine", *spec.overrides, *misuse.overrides]
 
 
 def write(misuse: Misuse, folder: Path) -> None:
@@ -206,11 +206,11 @@ def train(misuse: Misuse, folder: Path) -> Answer:
     import run_harness  # noqa: F401, PLC0415
 
     write(misuse, folder)
-    words = [*RUN, *words_of(misuse), f"paths.logs={folder / 'logs'}"]
-    return fork(lambda: _run(words, folder), LIMIT_S)
+    overrides = [*RUN, *list_overrides(misuse), f"paths.logs={folder / 'logs'}"]
+    return fork(lambda: _run(overrides, folder), LIMIT_S)
 
 
-def _run(words: Sequence[str], folder: Path) -> None:
+def _run(overrides: Sequence[str], folder: Path) -> None:
     """Do what `train.py` does from the composed config on."""
     from fedcohort.host import messages  # noqa: PLC0415
     from fedcohort.startup.run import run  # noqa: PLC0415
@@ -218,4 +218,4 @@ def _run(words: Sequence[str], folder: Path) -> None:
 
     sys.path.insert(0, str(folder))
     messages.log_to_terminal()
-    run(compose_overrides(*words))
+    run(compose_overrides(*overrides))

@@ -36,48 +36,48 @@ def import_everything() -> None:
         run_composition(compose_overrides(*RUN, f"paths.logs={logs}"))
 
 
-def train(folder: Path, *words: str) -> Answer:
-    """Run what `python train.py <words>` runs, in a fork of this process, with a time limit."""
+def train(folder: Path, *overrides: str) -> Answer:
+    """Run what `python train.py <overrides>` runs, in a fork of this process, with a time limit."""
     import_everything()
 
     def action() -> None:
-        run_composition(compose_overrides(*RUN, *words, f"paths.logs={folder / 'logs'}"))
+        run_composition(compose_overrides(*RUN, *overrides, f"paths.logs={folder / 'logs'}"))
 
     answer = fork(action, LIMIT_S)
     logs = (folder / "logs").glob("runs/*/run.log")  # without Hydra's console, notices of a run are there
     return Answer(answer.code, answer.text + "".join(path.read_text(errors="replace") for path in logs))
 
 
-def option_case(name: str, words: Sequence[str], *expected: str, accepted: bool = False) -> Case:
-    return Case(name, lambda folder: train(folder, *words), expected, accepted)
+def option_case(name: str, overrides: Sequence[str], *expected: str, accepted: bool = False) -> Case:
+    return Case(name, lambda folder: train(folder, *overrides), expected, accepted)
 
 
-def file_case(name: str, group: str, file: str, feed: Feed, words: Sequence[str], expected: Sequence[str]) -> Case:
+def file_case(name: str, group: str, file: str, feed: Feed, overrides: Sequence[str], expected: Sequence[str]) -> Case:
     """A case whose table `feed` writes under the name `file`."""
 
     def run(folder: Path) -> Answer:
         feed(folder / file)
-        return train(folder, f"{group}=trace", f"{group}.path={folder / file}", *words)
+        return train(folder, f"{group}=trace", f"{group}.path={folder / file}", *overrides)
 
     return Case(name, run, tuple(expected))
 
 
 def table_case(
-    group: str, name: str, columns: Columns, *expected: str, words: Sequence[str] = (), accepted: bool = False
+    group: str, name: str, columns: Columns, *expected: str, overrides: Sequence[str] = (), accepted: bool = False
 ) -> Case:
     """Return a case with a Parquet table of the group's columns."""
 
     def run(folder: Path) -> Answer:
         path = folder / f"{group}.parquet"
         pq.write_table(pa.table(dict(columns)), path)
-        return train(folder, f"{group}=trace", f"{group}.path={path}", *words)
+        return train(folder, f"{group}=trace", f"{group}.path={path}", *overrides)
 
     return Case(f"{group}: {name}", run, expected, accepted)
 
 
 def device_tables() -> list[Case]:
-    def case(name: str, columns: Columns, *expected: str, words: Sequence[str] = ()) -> Case:
-        return table_case("device", name, {**DEVICES, **columns}, *expected, words=words)
+    def case(name: str, columns: Columns, *expected: str, overrides: Sequence[str] = ()) -> Case:
+        return table_case("device", name, {**DEVICES, **columns}, *expected, overrides=overrides)
 
     seconds, cv = "device.seconds", ("device.seconds_cv=cv",)
     return [
@@ -104,31 +104,33 @@ def device_tables() -> list[Case]:
         case("a link that is subnormal", {"up": [3.0, 5e-324, 3.0]}, "device.up", "row 1 holds 5e-324", "1e-6"),
         case("a link of nothing", {"up": [3.0, 0.0, 3.0]}, "device.up", "row 1 holds 0.0"),
         case("a negative link", {"down": [9.0, 9.0, -9.0]}, "device.down", "row 2 holds -9.0"),
-        case("a deviation of 1e308", {"cv": [0.1, 1e308, 0.1]}, "device.seconds_cv", "row 1 holds 1e+308", words=cv),
-        case("a negative deviation", {"cv": [0.1, -0.1, 0.1]}, "device.seconds_cv", "row 1 holds -0.1", words=cv),
+        case(
+            "a deviation of 1e308", {"cv": [0.1, 1e308, 0.1]}, "device.seconds_cv", "row 1 holds 1e+308", overrides=cv
+        ),
+        case("a negative deviation", {"cv": [0.1, -0.1, 0.1]}, "device.seconds_cv", "row 1 holds -0.1", overrides=cv),
         case(
             "a deviation of NaN",
             {"cv": [0.1, NAN, 0.1]},
             "device.seconds_cv",
             "row 1 has a value that is NaN",
-            words=cv,
+            overrides=cv,
         ),
-        case("an option for a missing column", {}, "device.up_cv", "no column 'sd'", words=["device.up_cv=sd"]),
-        case("names as seconds", {}, "device.seconds and client", "'client'", words=["device.seconds=client"]),
-        case("seconds as a link", {}, "device.down and seconds", "'seconds'", words=["device.down=seconds"]),
-        case("means as deviations", {}, "device.up_cv and up", words=["device.up_cv=up"]),
+        case("an option for a missing column", {}, "device.up_cv", "no column 'sd'", overrides=["device.up_cv=sd"]),
+        case("names as seconds", {}, "device.seconds and client", "'client'", overrides=["device.seconds=client"]),
+        case("seconds as a link", {}, "device.down and seconds", "'seconds'", overrides=["device.down=seconds"]),
+        case("means as deviations", {}, "device.up_cv and up", overrides=["device.up_cv=up"]),
         case("a name twice", {"client": [0, 1, 1]}, "device.client", "row 2 has the name of row 1"),
         case("names with fractions", {"client": [0.5, 1.0, 2.0]}, "device.client", "row 0 has name 0.5"),
         case("a missing name", {"client": [0, None, 2]}, "device.client", "row 1 is empty"),
         case("flags as names", {"client": [True, False, True]}, "device.client", "has the name of row"),
         case("spaces around a name", {"client": ["a", "b ", "c"]}, "device.client", "row 1", "'b '"),
         case("a gap in the names", {"client": [0, 1, 3]}, "device.client", "add client 2", "device.draw=true"),
-        case("too few rows", {}, "has 3 rows, too few for 4", "device.draw=true", words=["clients=4"]),
+        case("too few rows", {}, "has 3 rows, too few for 4", "device.draw=true", overrides=["clients=4"]),
         case(
             "seconds times epochs overflow",
             {"seconds": [1e8] * 3},
             *("1e-9 to 1e12 are allowed", "client.epochs", "device"),
-            words=["client.epochs=1000000"],
+            overrides=["client.epochs=1000000"],
         ),
     ]
 
@@ -172,8 +174,8 @@ def device_files() -> list[Case]:
 
 
 def device_options() -> list[Case]:
-    def case(name: str, words: Sequence[str], *expected: str, device: str = "trace") -> Case:
-        return option_case(f"device={device}: {name}", [f"device={device}", *words], *expected)
+    def case(name: str, overrides: Sequence[str], *expected: str, device: str = "trace") -> Case:
+        return option_case(f"device={device}: {name}", [f"device={device}", *overrides], *expected)
 
     shifted, phones = "shifted_exponential", "phones"
     return [

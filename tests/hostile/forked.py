@@ -103,14 +103,14 @@ def _wait(child: int, limit_s: float) -> int | None:
     return None
 
 
-def train(folder: Path, words: Sequence[str], limit_s: float = 120) -> Answer:
-    """Answer `python train.py <words>` in `folder`."""
-    return _command(folder, ["train.py", *words], lambda: _run_script(ROOT / "train.py"), limit_s)
+def train(folder: Path, overrides: Sequence[str], limit_s: float = 120) -> Answer:
+    """Answer `python train.py <overrides>` in `folder`."""
+    return _command(folder, ["train.py", *overrides], lambda: _run_script(ROOT / "train.py"), limit_s)
 
 
-def fedcohort(folder: Path, words: Sequence[str], limit_s: float = 120) -> Answer:
-    """Answer `fedcohort <words>` in `folder`."""
-    return _command(folder, ["fedcohort", *words], import_module("fedcohort.command.line").console, limit_s)
+def fedcohort(folder: Path, arguments: Sequence[str], limit_s: float = 120) -> Answer:
+    """Answer `fedcohort <arguments>` in `folder`."""
+    return _command(folder, ["fedcohort", *arguments], import_module("fedcohort.command.line").console, limit_s)
 
 
 def _run_script(path: Path) -> None:

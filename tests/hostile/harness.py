@@ -67,10 +67,10 @@ def judge(case: Case, answer: Answer, folder: Path) -> str:
     return "accepted" if case.accepted else "rejected"
 
 
-def call(*words: str, cwd: Path = ROOT, limit_s: float = 120, env: Mapping[str, str] | None = None) -> Answer:
+def call(*command: str, cwd: Path = ROOT, limit_s: float = 120, env: Mapping[str, str] | None = None) -> Answer:
     """Run a command with its children to its end, or kill the process group after `limit_s` seconds."""
     process = subprocess.Popen(
-        words,
+        command,
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **(env or {})},
         stdin=subprocess.DEVNULL,
@@ -90,14 +90,14 @@ def call(*words: str, cwd: Path = ROOT, limit_s: float = 120, env: Mapping[str, 
     return Answer(process.returncode, text)
 
 
-def train(*words: str, cwd: Path = ROOT, limit_s: float = 120) -> Answer:
-    """Run `python train.py <words>`."""
-    return call(sys.executable, str(ROOT / "train.py"), *words, cwd=cwd, limit_s=limit_s)
+def train(*overrides: str, cwd: Path = ROOT, limit_s: float = 120) -> Answer:
+    """Run `python train.py <overrides>`."""
+    return call(sys.executable, str(ROOT / "train.py"), *overrides, cwd=cwd, limit_s=limit_s)
 
 
-def fedcohort(*words: str, cwd: Path = ROOT, limit_s: float = 120) -> Answer:
-    """Run `fedcohort <words>`."""
-    return call(sys.executable, "-m", "fedcohort", *words, cwd=cwd, limit_s=limit_s)
+def fedcohort(*arguments: str, cwd: Path = ROOT, limit_s: float = 120) -> Answer:
+    """Run `fedcohort <arguments>`."""
+    return call(sys.executable, "-m", "fedcohort", *arguments, cwd=cwd, limit_s=limit_s)
 
 
 def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:

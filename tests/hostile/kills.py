@@ -25,7 +25,7 @@ from hostile.harness import Answer, Case
 from process_kills import run_in_child
 from run_harness import run_training
 
-WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
+OVERRIDES = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
@@ -90,7 +90,7 @@ def _uninterrupted() -> tuple[Path, dict[str, int]]:
                 return _original(*args, **kwargs)
 
             setattr(owner, name, counted)
-        run_training(home, *WORDS, *QUIET)
+        run_training(home, *OVERRIDES, *QUIET)
         (home / "counts.json").write_text(json.dumps(counts))
 
     if run_in_child(_quietly(count_all, home / "log")):
@@ -117,12 +117,12 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
 
     def broken() -> None:
         _counted(*POINTS[point], call, lambda: os.kill(os.getpid(), number), before=before)
-        run_training(home, *WORDS, *QUIET)
+        run_training(home, *OVERRIDES, *QUIET)
 
     status = run_in_child(_quietly(broken, log))
     if status == 0 and number == signal.SIGKILL:
         return Answer(1, "the point was never reached")
-    status = run_in_child(_quietly(lambda: run_training(home, *WORDS, *QUIET, "resume=true"), log))
+    status = run_in_child(_quietly(lambda: run_training(home, *OVERRIDES, *QUIET, "resume=true"), log))
     return Answer(os.waitstatus_to_exitcode(status), f"{log.read_text()[-3000:]}\nends whole")
 
 

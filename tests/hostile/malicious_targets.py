@@ -63,13 +63,13 @@ def _malicious() -> Iterator[Case]:
     """Yield a program as the class of every group, inside other components and as a callback."""
     for place in (*GROUPS, *INSIDE, "callback.x"):
         for target in TARGETS if place in ("selector", "objective.base", "callback.x", "logger") else TARGETS[:1]:
-            words = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
-            run = partial(_run_train, [*BASE, *words])
-            yield Case(f"train.py {' '.join(words)}", run, (f"{place}._target_",), check=find_damage)
+            overrides = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
+            run = partial(_run_train, [*BASE, *overrides])
+            yield Case(f"train.py {' '.join(overrides)}", run, (f"{place}._target_",), check=find_damage)
 
 
-def _run_train(words: list[str], folder: Path) -> Answer:
-    return forked.train(prepare(folder), words)
+def _run_train(overrides: list[str], folder: Path) -> Answer:
+    return forked.train(prepare(folder), overrides)
 
 
 def _foreign() -> Iterator[Case]:
@@ -89,8 +89,8 @@ def _foreign() -> Iterator[Case]:
 
 def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
     """Train a small run, put `node` into its folder, and replay it."""
-    words = [*BASE[:-1], "rounds=2", "callback.figures=null", "callback.progress=null", "callback.summary=null"]
-    trained = forked.train(prepare(folder), words)
+    overrides = [*BASE[:-1], "rounds=2", "callback.figures=null", "callback.progress=null", "callback.summary=null"]
+    trained = forked.train(prepare(folder), overrides)
     if trained.code:
         raise RuntimeError(trained.text)
     (run,) = (folder / "logs" / "runs").iterdir()
@@ -108,4 +108,4 @@ def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
 
 def cases() -> list[Case]:
     """List the cases: other calls, a program in every place, then in received folders."""
-    return [*(train(words, text) for words, text in CALLS), *_malicious(), *_foreign()]
+    return [*(train(command_line, text) for command_line, text in CALLS), *_malicious(), *_foreign()]

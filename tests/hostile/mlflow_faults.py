@@ -35,7 +35,7 @@ from record.example_run import make_run_info, replay_run
 from run_harness import run_training
 from tracking.databases import database_template
 
-WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
+OVERRIDES = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
 
 
 def _track(home: Path, wait_s: int, uri: str | None) -> None:
@@ -64,7 +64,9 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool =
         code = 70
         try:
             if is_complete:
-                run_training(home / "logs", *WORDS, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}")
+                run_training(
+                    home / "logs", *OVERRIDES, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}"
+                )
             else:
                 _track(home, wait_s, uri)
             code = 0

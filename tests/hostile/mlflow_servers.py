@@ -80,8 +80,8 @@ def listening(talk: Talk, *, greets: bool = False) -> Iterator[int]:
 def secure(home: Path) -> Iterator[int]:
     """Run a server with a certificate that no client trusts, and yield its port."""
     key, certificate = home / "key.pem", home / "certificate.pem"
-    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=elsewhere"]
-    subprocess.run([*words, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=elsewhere"]
+    subprocess.run([*command, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
 

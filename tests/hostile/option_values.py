@@ -42,7 +42,7 @@ RANGES = {
     "paths.logs": ("''", "/proc/x", "file", "file/x", "null", "3"),
 }
 
-# Ranges of components: words, and a text of the answer.
+# Ranges of components: overrides, and a text of the answer.
 COMPONENTS = [
     ("selector=flash selector.lam=0", "selector.lam"),
     ("selector=flash selector.context=nope", "selector.context"),

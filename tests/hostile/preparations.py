@@ -25,8 +25,14 @@ def prepare(kind: str, folder: Path, build: Build, *options: str, source: str = 
     (folder / "raw").mkdir()
     build(folder / "raw")
     (folder / ".before").write_text(json.dumps(snapshot(folder)))
-    words = ["prepare", kind, str(folder / source) if source else "", str(folder / target) if target else "", *options]
-    return fork(lambda: line.main(words), LIMIT_S)
+    arguments = [
+        "prepare",
+        kind,
+        str(folder / source) if source else "",
+        str(folder / target) if target else "",
+        *options,
+    ]
+    return fork(lambda: line.main(arguments), LIMIT_S)
 
 
 def snapshot(folder: Path) -> dict[str, str]:
@@ -51,11 +57,11 @@ def damage(folder: Path, accepted: bool) -> str:
     return f"{changed[0]} was changed" if changed else f"{tables[0]} was written" if tables else ""
 
 
-def case(name: str, kind: str, build: Build, *expected: str, accepted: bool = False, **words: Any) -> Case:
-    options = words.pop("options", ())
+def case(name: str, kind: str, build: Build, *expected: str, accepted: bool = False, **extra: Any) -> Case:
+    options = extra.pop("options", ())
     return Case(
         f"{kind}: {name}",
-        lambda folder: prepare(kind, folder, build, *options, **words),
+        lambda folder: prepare(kind, folder, build, *options, **extra),
         expected,
         accepted,
         lambda folder: damage(folder, accepted),

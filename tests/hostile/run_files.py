@@ -22,14 +22,14 @@ from hostile.harness import Answer, Case
 from process_kills import kill_self, run_in_child
 from run_harness import collecting_overrides, compose_overrides
 
-WORDS: tuple[str, ...] = (
+OVERRIDES: tuple[str, ...] = (
     "callback=default",
     "callback.figures=null",
     "callback.progress=null",
     "rounds=5",
     "split.limit=240",
 )
-WORDS += ("checkpoint.every=2", "selector=oort", "engine=sequential", "eval.average=ema")
+OVERRIDES += ("checkpoint.every=2", "selector=oort", "engine=sequential", "eval.average=ema")
 KILLED_AT = 4  # the step whose line is the last: the checkpoint is of round 4, the one before it of round 2
 AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
 
@@ -53,8 +53,10 @@ def at_work() -> Path:
     return templates() / "at_work"
 
 
-def words_of(logs: Path, seed: int = 0) -> tuple[str, ...]:
-    return tuple(word for word in collecting_overrides(logs, *WORDS, f"seed={seed}") if "collect" not in word)
+def list_overrides(logs: Path, seed: int = 0) -> tuple[str, ...]:
+    return tuple(
+        override for override in collecting_overrides(logs, *OVERRIDES, f"seed={seed}") if "collect" not in override
+    )
 
 
 def _train(logs: Path, seed: int, killed_at: int) -> None:
@@ -67,7 +69,7 @@ def _train(logs: Path, seed: int, killed_at: int) -> None:
         return original(file, report, *arguments)  # type: ignore[arg-type]
 
     journal.commit_step = commit  # type: ignore[assignment]
-    run.run(compose_overrides(*words_of(logs, seed)))
+    run.run(compose_overrides(*list_overrides(logs, seed)))
 
 
 def run_of(logs: Path) -> Path:
@@ -81,7 +83,7 @@ def _talk() -> None:
 
 @cache
 def composed_to_resume() -> Composition:
-    return compose_overrides(*words_of(at_work()), "resume=true")
+    return compose_overrides(*list_overrides(at_work()), "resume=true")
 
 
 def resume(logs: Path) -> Answer:
@@ -94,10 +96,10 @@ def resume(logs: Path) -> Answer:
     return fork(work)
 
 
-def verb(main: Callable[..., int], *words: str) -> Answer:
+def verb(main: Callable[..., int], *arguments: str) -> Answer:
     def work() -> int:
         _talk()
-        return command_line.run_with_one_line_errors(lambda: main(words), words, CONFIGS)
+        return command_line.run_with_one_line_errors(lambda: main(arguments), arguments, CONFIGS)
 
     return fork(work)
 

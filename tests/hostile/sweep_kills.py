@@ -92,10 +92,10 @@ def _is_worker(pid: int) -> bool:
         return False
 
 
-def _start(words: Iterable[str], home: Path, log: Path) -> Process:
+def _start(command: Iterable[str], home: Path, log: Path) -> Process:
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     with log.open("ab") as file:
-        return subprocess.Popen(list(words), cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
+        return subprocess.Popen(list(command), cwd=home, env=env, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
 
 
 def _journal_lengths(home: Path, pattern: str) -> list[int]:
@@ -177,8 +177,8 @@ def _study(home: Path, log: Path, n_jobs: int) -> Process:
         (home / "studies" / "kills").mkdir(parents=True)
         (home / "studies" / "kills" / "study.yaml").write_text(yaml.safe_dump(STUDY))
         (home / "configs").symlink_to(ROOT / "configs")
-    words = [sys.executable, "-m", "fedcohort", "study", "run", "kills", f"n_jobs={n_jobs}"]
-    return _start(words, home, log)
+    command = [sys.executable, "-m", "fedcohort", "study", "run", "kills", f"n_jobs={n_jobs}"]
+    return _start(command, home, log)
 
 
 def _kill_study(kill: Kill, n_jobs: int, home: Path) -> Answer:

@@ -15,7 +15,9 @@ def client_tables() -> list[Case]:
     client_options = "dataset.client=who clients=null"
 
     def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
-        return table(name, {"who": values}, *expected, test=test, words=extra.pop("words", client_options), **extra)
+        return table(
+            name, {"who": values}, *expected, test=test, overrides=extra.pop("overrides", client_options), **extra
+        )
 
     return [
         clients("no client column", None, "has no column 'who'"),
@@ -40,12 +42,12 @@ def client_tables() -> list[Case]:
         clients("test has no clients", names, "1: x", test={"who": None}, accepted=True),
         clients("test has texts, train numbers", [k // 10 for k in range(N)], "who", test={"who": names}),
         clients("test has other clients, too", names, "1: x", test={"who": with_value(names, 0, "z")}, accepted=True),
-        clients("clients= of owners", names, "clients", words="dataset.client=who clients=100"),
+        clients("clients= of owners", names, "clients", overrides="dataset.client=who clients=100"),
         clients(
             "client column with another partition",
             names,
             "dataset.client=who",
-            words="dataset.client=who heterogeneity=noniid30",
+            overrides="dataset.client=who heterogeneity=noniid30",
         ),
         clients("huge ids", [2**62 + k // 10 for k in range(N)], "1: x", accepted=True),
         clients("negative ids", [-(k // 10) for k in range(N)], "1: x", accepted=True),
@@ -54,7 +56,7 @@ def client_tables() -> list[Case]:
             "the client column is an input",
             names,
             "must be two columns",
-            words="dataset.client=who dataset.features=who",
+            overrides="dataset.client=who dataset.features=who",
         ),
     ]
 

@@ -14,8 +14,10 @@ from image_tables import encode_image, random_images
 IMAGES = [encode_image(image) for image in random_images(N, (1, 8, 8))]
 
 
-def images(name: str, values: Any, *expected: str, words: str = "", **extra: Any) -> Case:
-    return table(name, {"x": None, "image": values}, *expected, words=f"dataset.features=image {words}", **extra)
+def images(name: str, values: Any, *expected: str, overrides: str = "", **extra: Any) -> Case:
+    return table(
+        name, {"x": None, "image": values}, *expected, overrides=f"dataset.features=image {overrides}", **extra
+    )
 
 
 def bitmap(width: int, height: int) -> dict[str, bytes]:
@@ -75,9 +77,11 @@ def image_tables() -> list[Case]:
             ),
             "row 5 can't be read as an image",
         ),
-        images("images standardised", IMAGES, "pixels must be", words="dataset.pixels=uint8 dataset.standardise=train"),
-        images("images with a shape of another size", IMAGES, "has 9 values, but", words="dataset.shape=[1,3,3]"),
-        images("images, and leave_out", IMAGES, "leave_out must be", words="dataset.leave_out=[x]"),
+        images(
+            "images standardised", IMAGES, "pixels must be", overrides="dataset.pixels=uint8 dataset.standardise=train"
+        ),
+        images("images with a shape of another size", IMAGES, "has 9 values, but", overrides="dataset.shape=[1,3,3]"),
+        images("images, and leave_out", IMAGES, "leave_out must be", overrides="dataset.leave_out=[x]"),
         images("lists of two lengths", with_value(LISTS, 5, [1.0]), "row 5 has a list of another length"),
         images("an empty list", with_value(LISTS, 0, []), "row 0"),
         images("all lists empty", [[]] * N, "row 0"),
@@ -122,7 +126,7 @@ def image_tables() -> list[Case]:
             with_value(LISTS, 5, [1.0, None]),
             "cells filled",
             accepted=True,
-            words="dataset.missing=mean",
+            overrides="dataset.missing=mean",
         ),
     ]
 

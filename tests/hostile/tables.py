@@ -36,25 +36,30 @@ SMALL = ("clients=4", "cohort=2", "rounds=1", "model=logreg")
 
 
 def load(
-    folder: Path, build: Callable[[Path], object], words: Sequence[str], memory_bytes: int | None = None
+    folder: Path, build: Callable[[Path], object], overrides: Sequence[str], memory_bytes: int | None = None
 ) -> Answer:
-    """Build the tables in `folder`/data, load them with the options `words`, and train for a round."""
+    """Build the tables in `folder`/data, load them with the options `overrides`, and train for a round."""
     data = folder / "data"
     data.mkdir()
     build(data)
     warm_up()
-    chosen = {word.split("=")[0] for word in words}
-    path = () if "dataset.path" in chosen else (f"dataset.path={data}",)
-    base = (*(word for word in SMALL if word.split("=")[0] not in chosen), "dataset=folder", *path, *words)
+    option_names = {override.split("=")[0] for override in overrides}
+    path = () if "dataset.path" in option_names else (f"dataset.path={data}",)
+    base = (
+        *(override for override in SMALL if override.split("=")[0] not in option_names),
+        "dataset=folder",
+        *path,
+        *overrides,
+    )
     act = partial(run, folder / "logs", base)
     return fork(lambda: run_with_one_line_errors(act, base, CONFIGS), LIMIT_S, memory_bytes)
 
 
-def run(logs: Path, words: Sequence[str]) -> None:
+def run(logs: Path, overrides: Sequence[str]) -> None:
     """Load and deal the data, print what the start-up table says of them, and train."""
-    federation, info = describe_split(compose_overrides(*words, f"paths.logs={logs}"), words)
+    federation, info = describe_split(compose_overrides(*overrides, f"paths.logs={logs}"), overrides)
     print(info.tags["inputs"], *federation.notices(), sep="\n", flush=True)
-    run_training(logs, *words)
+    run_training(logs, *overrides)
 
 
 @cache
@@ -71,10 +76,10 @@ def case(
     build: Callable[[Path], object],
     *expected: str,
     accepted: bool = False,
-    words: str = "",
+    overrides: str = "",
     memory_bytes: int | None = None,
 ) -> Case:
-    return Case(name, lambda folder: load(folder, build, words.split(), memory_bytes), expected, accepted)
+    return Case(name, lambda folder: load(folder, build, overrides.split(), memory_bytes), expected, accepted)
 
 
 def columns(folder: Path, changes: Columns, test: Columns | None = None) -> Path:
@@ -91,7 +96,7 @@ def table(name: str, changes: Columns, *expected: str, test: Columns | None = No
 
 def label_tables() -> list[Case]:
     big, texts = [2**62 + k for k in range(N)], ["cat", "dog", "eel"]
-    words = [texts[k] for k in LABELS]
+    text_labels = [texts[k] for k in LABELS]
     dates = pa.array([k * 86_400 for k in range(N)], pa.timestamp("s"))
     return [
         table("no label column", {"label": None}, "has no column 'label'"),
@@ -114,7 +119,7 @@ def label_tables() -> list[Case]:
         table("a NaN label", {"label": with_value([float(k) for k in LABELS], 4, float("nan"))}, "row 4 is empty"),
         table("an empty label", {"label": with_value(LABELS, 5, None)}, "row 5 is empty"),
         table("all labels empty", {"label": [None] * N}, "row 0 is empty"),
-        table("a text of spaces as a label", {"label": with_value(words, 6, "  ")}, "row 6 is empty"),
+        table("a text of spaces as a label", {"label": with_value(text_labels, 6, "  ")}, "row 6 is empty"),
         table(
             "a text among numbers", {"label": with_value([str(k) for k in LABELS], 2, "unknown")}, "among whole numbers"
         ),
@@ -131,14 +136,14 @@ def label_tables() -> list[Case]:
         ),
         table(
             "test has a new text",
-            {"label": words},
+            {"label": text_labels},
             "that no training row has: fox",
-            test={"label": with_value(words, 0, "fox")},
+            test={"label": with_value(text_labels, 0, "fox")},
         ),
         table(
             "train lacks a class that test has", {"label": [k % 2 for k in range(N)]}, "no training row has: 2", test={}
         ),
-        table("test has texts", {}, "mixes texts and numbers with that of", test={"label": words}),
+        table("test has texts", {}, "mixes texts and numbers with that of", test={"label": text_labels}),
         table("labels are lists", {"label": [[k] for k in LABELS]}, "labels are texts, or whole numbers"),
         table("labels are structs", {"label": [{"a": k} for k in LABELS]}, "labels are texts, or whole numbers"),
         table("labels are dates", {"label": dates}, "labels are texts, or whole numbers"),
@@ -149,13 +154,18 @@ def label_tables() -> list[Case]:
             "labels are texts, or whole numbers",
         ),
         table("labels are times", {"label": pa.array(range(N), pa.time32("s"))}, "labels are texts, or whole numbers"),
-        table("n_classes too small", {}, "at most 1", words="dataset.n_classes=2"),
-        table("n_classes too small for texts", {"label": words}, "3 different labels", words="dataset.n_classes=2"),
-        table("n_classes beyond the limit", {}, "n_classes must be", words="dataset.n_classes=100001"),
-        table("n_classes a text", {}, "n_classes must be", words="dataset.n_classes=many"),
-        table("the label is the feature", {}, "must be two columns", words="dataset.features=label"),
-        table("the label is the client", {}, "must be two columns", words="dataset.client=label"),
-        table("the label left out", {}, "leave_out and label must be", words="dataset.leave_out=[label]"),
+        table("n_classes too small", {}, "at most 1", overrides="dataset.n_classes=2"),
+        table(
+            "n_classes too small for texts",
+            {"label": text_labels},
+            "3 different labels",
+            overrides="dataset.n_classes=2",
+        ),
+        table("n_classes beyond the limit", {}, "n_classes must be", overrides="dataset.n_classes=100001"),
+        table("n_classes a text", {}, "n_classes must be", overrides="dataset.n_classes=many"),
+        table("the label is the feature", {}, "must be two columns", overrides="dataset.features=label"),
+        table("the label is the client", {}, "must be two columns", overrides="dataset.client=label"),
+        table("the label left out", {}, "leave_out and label must be", overrides="dataset.leave_out=[label]"),
     ]
 
 
@@ -196,32 +206,43 @@ def feature_tables() -> list[Case]:
         table("test lacks the label", {}, "test.parquet has no column 'label'", test={"label": None}),
         table("test has texts for numbers", {}, "must hold numbers", test={"x": texts}),
         table("test has lists for numbers", {}, "must hold numbers", test={"x": LISTS}),
-        table("an unknown column of features", {}, "has no column 'y'", words="dataset.features=y"),
-        table("features= names scalars", {}, "must hold lists of numbers or images", words="dataset.features=x"),
+        table("an unknown column of features", {}, "has no column 'y'", overrides="dataset.features=y"),
+        table("features= names scalars", {}, "must hold lists of numbers or images", overrides="dataset.features=x"),
         table(
-            "features= names texts", {"x": texts}, "must hold lists of numbers or images", words="dataset.features=x"
+            "features= names texts",
+            {"x": texts},
+            "must hold lists of numbers or images",
+            overrides="dataset.features=x",
         ),
-        table("features= names bytes", {"x": [b"ab"] * N}, "must hold lists of numbers or", words="dataset.features=x"),
-        table("an unknown column left out", {}, "has no column 'id'", words="dataset.leave_out=[id]"),
-        table("all left out", {}, "has no column of numbers", words="dataset.leave_out=[x]"),
-        table("a scale of 0", {}, "scale must be", words="dataset.scale=0"),
-        table("a scale that ends in 0", {}, "dataset.scale=1e-45 makes values of", words="dataset.scale=1e-45"),
-        table("a scale beyond float32", {}, "dataset.scale=1e+300 makes values of", words="dataset.scale=1e300"),
-        table("a shape of another size", {}, "dataset.shape=[3] has 3 values", words="dataset.shape=[3]"),
-        table("a shape of 0", {}, "shape", words="dataset.shape=[0]"),
+        table(
+            "features= names bytes", {"x": [b"ab"] * N}, "must hold lists of numbers or", overrides="dataset.features=x"
+        ),
+        table("an unknown column left out", {}, "has no column 'id'", overrides="dataset.leave_out=[id]"),
+        table("all left out", {}, "has no column of numbers", overrides="dataset.leave_out=[x]"),
+        table("a scale of 0", {}, "scale must be", overrides="dataset.scale=0"),
+        table("a scale that ends in 0", {}, "dataset.scale=1e-45 makes values of", overrides="dataset.scale=1e-45"),
+        table("a scale beyond float32", {}, "dataset.scale=1e+300 makes values of", overrides="dataset.scale=1e300"),
+        table("a shape of another size", {}, "dataset.shape=[3] has 3 values", overrides="dataset.shape=[3]"),
+        table("a shape of 0", {}, "shape", overrides="dataset.shape=[0]"),
         table(
             "a shape beyond int64",
             {},
             f"has {9000000000**3} values, but",
-            words="dataset.shape=[9000000000,9000000000,9000000000]",
+            overrides="dataset.shape=[9000000000,9000000000,9000000000]",
         ),
-        table("bytes for numbers", {}, "pixels must be", words="dataset.pixels=uint8"),
-        table("scaled and standardised", {}, "scale must be", words="dataset.scale=2 dataset.standardise=train"),
+        table("bytes for numbers", {}, "pixels must be", overrides="dataset.pixels=uint8"),
+        table("scaled and standardised", {}, "scale must be", overrides="dataset.scale=2 dataset.standardise=train"),
         table(
-            "mean of nothing", {"y": [float("nan")] * N}, "no number in any training row", words="dataset.missing=mean"
+            "mean of nothing",
+            {"y": [float("nan")] * N},
+            "no number in any training row",
+            overrides="dataset.missing=mean",
         ),
         table(
-            "all rows dropped", {"y": [float("nan")] * N}, "has no row without a missing", words="dataset.missing=drop"
+            "all rows dropped",
+            {"y": [float("nan")] * N},
+            "has no row without a missing",
+            overrides="dataset.missing=drop",
         ),
         case("columns called alike", twice, "has 2 columns called 'x'"),
         table("a column without a name", {"": X}, "1: x (left out: '')", accepted=True),
@@ -239,14 +260,14 @@ def feature_tables() -> list[Case]:
             "numbers as texts with bad cells dropped",
             {"x": with_value([str(v) for v in X], 3, "?")},
             "1 of 40 rows of train.parquet dropped",
-            words="dataset.missing=drop",
+            overrides="dataset.missing=drop",
             accepted=True,
         ),
         table(
             "empty cells filled",
             {"x": with_value(X, 3, None)},
             "1 training and 1 test cells filled",
-            words="dataset.missing=mean",
+            overrides="dataset.missing=mean",
             accepted=True,
         ),
         table("names in Unicode", {"größe 📏": X}, "2: x, größe 📏", accepted=True),

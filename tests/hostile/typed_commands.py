@@ -10,18 +10,23 @@ BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "ca
 FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "file", "plain", "sweeps", "out")
 
 
-def train(words: str, text: str, *extra: str) -> Case:
-    sweep = words.startswith("-m")
-    split = [words] if " = " in words or "'a b'" in words else words.split(" ")
-    overrides = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
+def train(command_line: str, text: str, *extra: str) -> Case:
+    sweep = command_line.startswith("-m")
+    split = [command_line] if " = " in command_line or "'a b'" in command_line else command_line.split(" ")
+    arguments = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
     return Case(
-        f"train.py {words!r}", lambda folder: forked.train(prepare(folder), overrides), (text,), check=find_damage
+        f"train.py {command_line!r}",
+        lambda folder: forked.train(prepare(folder), arguments),
+        (text,),
+        check=find_damage,
     )
 
 
-def verb(words: str, text: str) -> Case:
-    overrides = words.split(" ") if words else []
-    return Case(f"fedcohort {words}", lambda f: forked.fedcohort(prepare(f), overrides), (text,), check=find_damage)
+def verb(command_line: str, text: str) -> Case:
+    arguments = command_line.split(" ") if command_line else []
+    return Case(
+        f"fedcohort {command_line}", lambda f: forked.fedcohort(prepare(f), arguments), (text,), check=find_damage
+    )
 
 
 def prepare(folder: Path) -> Path:

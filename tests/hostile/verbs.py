@@ -184,4 +184,4 @@ def _run_study(changes: dict[str, object], folder: Path) -> Answer:
 
 def cases() -> list[Case]:
     """List the cases: command lines, then studies."""
-    return [*(verb(words, text) for words, text in VERBS), *_studies()]
+    return [*(verb(command_line, text) for command_line, text in VERBS), *_studies()]

@@ -36,12 +36,12 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
         yield launched_jobs
 
 
-def gridded(logs: Path, *words: str) -> Grid:
-    """Return the sweeper that `python train.py -m <words>` creates."""
+def make_sweeper(logs: Path, *overrides: str) -> Grid:
+    """Return the sweeper that `python train.py -m <overrides>` creates."""
     hydra = GlobalHydra.instance().hydra
     assert hydra is not None
-    overrides = [*words, *COMMON, f"paths.logs={logs}"]
-    config = hydra.compose_config("train", overrides, RunMode.MULTIRUN)
+    all_overrides = [*overrides, *COMMON, f"paths.logs={logs}"]
+    config = hydra.compose_config("train", all_overrides, RunMode.MULTIRUN)
     grid.register_plugins()
     context = HydraContext(config_loader=hydra.config_loader, callbacks=None)  # type: ignore[arg-type]
     sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)
@@ -51,22 +51,22 @@ def gridded(logs: Path, *words: str) -> Grid:
 
 def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
-    sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
+    sweeper = make_sweeper(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_into_jobs(sweeper.typed)
     reasons = {item.job_number: item.reason.split(",")[0] for item in sweeper.list_rejections(jobs)}
     assert [item.words for item in sweeper.list_rejections(jobs)] == [jobs[number] for number in reasons]
-    word, seed, cohort = (
+    selector, seed, cohort = (
         "selector must be one of active_fl",
         "seed must be an integer in [0",
         "cohort=13 exceeds clients=12: lower cohort",
     )
-    assert reasons == {1: cohort, 2: seed, 3: seed, 4: word, 5: word, 6: word, 7: word}
-    for words, reason in [
+    assert reasons == {1: cohort, 2: seed, 3: seed, 4: selector, 5: selector, 6: selector, 7: selector}
+    for overrides, reason in [
         (["agg=fedavgm", "server=momentum,adam"], "agg=fedavgm stands for server=momentum, but server=adam"),
         (["agg=fedavg,feddf", "until.virtual_s=5"], "agg=feddf"),
         (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
     ]:
-        sweeper = gridded(tmp_path, *words)
+        sweeper = make_sweeper(tmp_path, *overrides)
         (result,) = sweeper.list_rejections(split_into_jobs(sweeper.typed))
         assert result.job_number == 1
         assert result.reason.startswith(reason)
@@ -75,7 +75,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
 
 def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: list[list[str]]) -> None:
     with pytest.raises(IncompatibleConfig) as caught:
-        gridded(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
+        make_sweeper(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
     assert str(caught.value).splitlines() == [
         "2 of 4 jobs would be rejected, and none was started; the others run with sweep.skip_refused=true:",
         "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12: lower cohort",
@@ -86,39 +86,39 @@ def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: l
 
 
 def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list[str]]) -> None:
-    words = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
-    gridded(tmp_path, *words).sweep([])
+    overrides = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
+    make_sweeper(tmp_path, *overrides).sweep([])
     assert [job[:2] for job in launched] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
     plan = read_plan(sweep.CURRENT_SWEEP.folder or tmp_path)
     assert isinstance(plan, Plan)
     assert plan.jobs == launched
-    assert [(words[:2], why) for words, why in plan.refused] == [
+    assert [(overrides[:2], why) for overrides, why in plan.refused] == [
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12: lower cohort")
         for name in ("random", "flash")
     ]
     sweep.CURRENT_SWEEP.folder = None
     with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be rejected, and none was started:\n  job 1 "):
-        gridded(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
+        make_sweeper(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
 
 
 def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[str]]) -> None:
     with pytest.raises(OptionError, match="skip_refused must be true or false, got 'perhaps'"):
-        gridded(tmp_path, "sweep.skip_refused=perhaps").sweep([])
+        make_sweeper(tmp_path, "sweep.skip_refused=perhaps").sweep([])
     with pytest.raises(OptionError, match=r"sweep\.wait=false needs hydra/launcher=slurm"):
-        gridded(tmp_path, "sweep.wait=false").sweep([])
+        make_sweeper(tmp_path, "sweep.wait=false").sweep([])
     with pytest.raises(Exception, match=r"max_batch_size must be an integer in \[1, inf\) or null, got 0"):
-        gridded(tmp_path, "hydra.sweeper.max_batch_size=0")
+        make_sweeper(tmp_path, "hydra.sweeper.max_batch_size=0")
     assert launched == []
 
 
 def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str]]) -> None:
     with pytest.raises(OptionError, match=r"the sweep has no jobs, as a range such as range"):
-        gridded(tmp_path, "seed=range(0)").sweep([])
+        make_sweeper(tmp_path, "seed=range(0)").sweep([])
     assert launched == []
 
 
 def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        gridded(tmp_path, "seed=0,1").sweep([])
+        make_sweeper(tmp_path, "seed=0,1").sweep([])
     assert launched == []

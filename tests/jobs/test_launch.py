@@ -10,7 +10,7 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.record import sweep_folder
 
-WORDS = (
+OVERRIDES = (
     "clients=12",
     "cohort=4",
     "rounds=1",
@@ -26,7 +26,7 @@ def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
     if importlib.util.find_spec("hydra_plugins") is None:
         pytest.skip("hydra-joblib-launcher is not installed: the extra sweep brings it")
     logs = f"paths.logs={tmp_path}"
-    jobs = {0: (*WORDS, logs, "seed=0"), 1: (*WORDS, logs, "cohort=40", "seed=1")}
+    jobs = {0: (*OVERRIDES, logs, "seed=0"), 1: (*OVERRIDES, logs, "cohort=40", "seed=1")}
     assert sorted(LaunchOptions("joblib", 2).run(tmp_path / "sweep", jobs, CONFIGS)) == [0, 1]
     records = sweep_folder.read_job_records(tmp_path / "sweep")
     assert [record.how for record in records.values()] == ["done", "failed"]

@@ -23,8 +23,8 @@ from run_harness import SMALL, compose_by_hydra
 from tracking.databases import captured_log  # noqa: F401
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
-WORDS = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")
-JOURNAL = (*WORDS, "callback.summary=null", "objective_metric=server_val/acc")
+OVERRIDES = (*SMALL, "rounds=1", "callback=default", "callback.figures=null", "callback.progress=null")
+JOURNAL = (*OVERRIDES, "callback.summary=null", "objective_metric=server_val/acc")
 
 
 @pytest.fixture
@@ -34,11 +34,15 @@ def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "logs"
 
 
-def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) -> float | None:
+def start(logs: Path, *overrides: str, sweeper: str | None = None, number: int = 0) -> float | None:
     """What Hydra's launchers do, after composing the job; sweeper: None for Hydra's own."""
-    typed_names = {word.split("=")[0] for word in words}
-    overrides = [*(word for word in WORDS if word.split("=")[0] not in typed_names), *words, f"paths.logs={logs}"]
-    cfg = copy.deepcopy(compose_by_hydra(tuple(overrides)))
+    names = {override.split("=")[0] for override in overrides}
+    all_overrides = [
+        *(override for override in OVERRIDES if override.split("=")[0] not in names),
+        *overrides,
+        f"paths.logs={logs}",
+    ]
+    cfg = copy.deepcopy(compose_by_hydra(tuple(all_overrides)))
     with open_dict(cfg):
         cfg.hydra.mode, cfg.hydra.job.num = RunMode.MULTIRUN, number
         cfg.hydra.sweep.dir = str(logs / "sweeps" / "s")
@@ -54,8 +58,8 @@ def record(logs: Path, number: int = 0) -> sweep_folder.JobRecord:
 
 def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`train.py` sets HYDRA_FULL_ERROR itself; only a user who has set it is shown the traceback."""
-    words = (*WORDS, "model=module", "model.path=user_networks.InPlace", f"paths.logs={logs}")
-    cfg = copy.deepcopy(compose_by_hydra(words))
+    overrides = (*OVERRIDES, "model=module", "model.path=user_networks.InPlace", f"paths.logs={logs}")
+    cfg = copy.deepcopy(compose_by_hydra(overrides))
     with open_dict(cfg):
         HydraConfig.instance().set_config(cfg)
         del cfg["hydra"]

@@ -22,8 +22,8 @@ TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
 
 
 def train(logs: Path, *overrides: str) -> FinishedCommand:
-    typed_names = {word.split("=")[0] for word in overrides}
-    base = [word for word in SMALL if word.split("=")[0] not in typed_names]
+    names = {override.split("=")[0] for override in overrides}
+    base = [override for override in SMALL if override.split("=")[0] not in names]
     return run_command(*overrides, *base, f"paths.logs={logs}")
 
 

@@ -35,13 +35,13 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def trained_run(
-    folder: Path, *words: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str
+    folder: Path, *overrides: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str
 ) -> Path:
-    """Return the folder of a finished run whose options Hydra composes from `words`."""
+    """Return the folder of a finished run whose options Hydra composes from `overrides`."""
     config: dict[str, Any] = {}
     choices = {}
-    for word in words:
-        key, _, value = word.lstrip("+").partition("=")
+    for override in overrides:
+        key, _, value = override.lstrip("+").partition("=")
         if key in GROUPS:
             choices[key] = value
             continue
@@ -57,16 +57,16 @@ def trained_run(
     return folder
 
 
-def job(sweep: Sweep, number: int, how: str, *words: str, folder: Path | None = None, reason: str = "") -> None:
+def job(sweep: Sweep, number: int, how: str, *overrides: str, folder: Path | None = None, reason: str = "") -> None:
     assert sweep.folder is not None
-    SweepJob(sweep.folder, number, words).write_record(how, folder, reason)
+    SweepJob(sweep.folder, number, overrides).write_record(how, folder, reason)
 
 
-def swept(*words: Sequence[str], **how: Any) -> str:
+def swept(*jobs: Sequence[str], **how: Any) -> str:
     """The overview of a sweep whose jobs are all done."""
     sweep = Sweep(Path("sweeps/s").absolute())
-    for number, job_words in enumerate(words):
-        job(sweep, number, "done", *job_words, folder=trained_run(Path(f"runs/{number}").absolute(), *job_words, **how))
+    for number, overrides in enumerate(jobs):
+        job(sweep, number, "done", *overrides, folder=trained_run(Path(f"runs/{number}").absolute(), *overrides, **how))
     return sweep.describe_results(sweep.read_records())
 
 
@@ -83,29 +83,29 @@ COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("words", "how"), COMPARED)
-def test_what_was_swept_is_what_is_compared(words: Sequence[tuple[str, ...]], how: str) -> None:
-    assert swept(*words) == f"sweep s: {len(words)} done. Compare them: fedcohort compare sweep=s{how}"
+@pytest.mark.parametrize(("jobs", "how"), COMPARED)
+def test_what_was_swept_is_what_is_compared(jobs: Sequence[tuple[str, ...]], how: str) -> None:
+    assert swept(*jobs) == f"sweep s: {len(jobs)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
 def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
     """The filter is in MLflow's language, and a shell hands it over as it is."""
     client = logs.client()
     experiment = client.create_experiment("fedcohort")
-    words = [
+    jobs = [
         (f"selector={a}", f"agg={b}", f"client.lr={c}", f"rounds={d}")
         for a, b, c, d in [("random", "fedavg", 0.1, 3), ("flash", "qffl", 0.1, 3), ("flash", "fedavg", 0.2, 20)]
     ]
-    for job_words in words:
-        pairs = [word.split("=") for word in job_words] + [["seed", "0"]]
+    for overrides in jobs:
+        pairs = [override.split("=") for override in overrides] + [["seed", "0"]]
         tags = [RunTag("sweep_id", "s"), RunTag("status", "finished"), RunTag("rounds", dict(pairs)["rounds"])]
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
-    summary, _, line = swept(*words).partition(": fedcohort ")
+    summary, _, line = swept(*jobs).partition(": fedcohort ")
     assert summary == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
-    overrides = shlex.split(line)[1:]
-    assert overrides[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
-    text, _ = compare_runs(parse_options([*overrides, "curves=false"]))
+    arguments = shlex.split(line)[1:]
+    assert arguments[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
+    text, _ = compare_runs(parse_options([*arguments, "curves=false"]))
     assert "| qffl | flash | 1 | 50.0 |" in text
     assert "| fedavg | random | 1 | 50.0 |" in text
 
@@ -131,9 +131,9 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     experiment = client.create_experiment("fedcohort")
     sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
-        words = (f"selector={selector}", "seed=0")
-        folder = trained_run(logs.path / "runs" / selector, *words, place=place, sweep_id=tag)
-        pairs = dict(word.split("=") for word in words)
+        overrides = (f"selector={selector}", "seed=0")
+        folder = trained_run(logs.path / "runs" / selector, *overrides, place=place, sweep_id=tag)
+        pairs = dict(override.split("=") for override in overrides)
         run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished", "rounds": "3"}).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs.items()])
         (folder / identity.TRACKED_FILE).write_text(
@@ -141,7 +141,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
         )
         if how == "skipped":
             sweeps.add_sweep_to_run(folder, "new")
-        job(sweep, number, how, *words, folder=folder)
+        job(sweep, number, how, *overrides, folder=folder)
     job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
     job(sweep, 4, "stopped", "seed=4")
@@ -155,8 +155,8 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     assert messages == "sweep new: 1 done, 1 skipped (finished before), 3 failed, 1 stopped."
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
-        overrides = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
-        text, _ = compare_runs(parse_options([*overrides, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
+        arguments = [argument for argument in shlex.split(line) if not argument.startswith(("sweep=", "baseline="))]
+        text, _ = compare_runs(parse_options([*arguments, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
         assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
 
 
@@ -167,8 +167,8 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
         run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished"}).info.run_id
         params = [Param("seed", str(number)), Param("selector", f"s{number}")]
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], params)
-    words = [f"tracking_uri={logs.uri}", "sweep=a", "curves=false", f"out={logs.path / 'out'}"]
-    text, _ = compare_runs(parse_options(words))
+    arguments = [f"tracking_uri={logs.uri}", "sweep=a", "curves=false", f"out={logs.path / 'out'}"]
+    text, _ = compare_runs(parse_options(arguments))
     assert [f"| s{n} |" in text for n in range(4)] == [True, False, True, False]
 
 

@@ -29,18 +29,18 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[s
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     runs: list[sweeps.SweptRun] = []
-    for word in ("random", "flash"):
+    for choice in ("random", "flash"):
         for seed in range(3):
-            folder = logs.path / "runs" / f"{word}-{seed}"
+            folder = logs.path / "runs" / f"{choice}-{seed}"
             folder.mkdir(parents=True)
-            metadata.save_info(make_run_info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
+            metadata.save_info(make_run_info(folder, choices={"selector": choice}, config={}, tags={"sweep_id": "s"}))
             if tracked:
                 identity.register_place(folder, place)
             id = client.create_run(experiment).info.run_id
-            acc = 0.5 + (0.1 + 0.01 * seed) * (word == "flash")
+            acc = 0.5 + (0.1 + 0.01 * seed) * (choice == "flash")
             tags = [RunTag("status", "finished"), RunTag("sweep_id", "s")]
-            client.log_batch(id, [Metric(ACC, acc, 0, 1)], [Param("selector", word), Param("seed", str(seed))], tags)
-            runs.append((metadata.load_info(folder), (f"selector={word}", f"seed={seed}")))
+            client.log_batch(id, [Metric(ACC, acc, 0, 1)], [Param("selector", choice), Param("seed", str(seed))], tags)
+            runs.append((metadata.load_info(folder), (f"selector={choice}", f"seed={seed}")))
     return runs
 
 

@@ -52,9 +52,9 @@ def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
         assert (labels != np.array([0, 1, 2, 3])).sum() == wrong
 
 
-@pytest.mark.parametrize("word", ["none", "beta", "bimodal"])
-def test_the_rates_come_from_another_label_noise_option(word: str) -> None:
-    base = make_component("label_noise", word)
+@pytest.mark.parametrize("choice", ["none", "beta", "bimodal"])
+def test_the_rates_come_from_another_label_noise_option(choice: str) -> None:
+    base = make_component("label_noise", choice)
     rates = Asymmetric(base, []).rates(Draws(4, 30))
     np.testing.assert_array_equal(rates, base.rates(Draws(4, 30)))
 

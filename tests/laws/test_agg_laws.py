@@ -17,7 +17,7 @@ from fedcohort.round.arrivals import Arrivals, reweight_updates
 from fedcohort.state import pack_state
 from state_saving import save_and_restore
 
-WORDS = list_options("agg")
+AGGREGATORS = list_options("agg")
 P = 5
 
 
@@ -42,7 +42,7 @@ def close(agg: Any, state: Any, collected: Arrivals, apart: float = 0.0) -> tupl
     return direction.displacement, after
 
 
-@pytest.fixture(params=WORDS)
+@pytest.fixture(params=AGGREGATORS)
 def agg(request: pytest.FixtureRequest) -> Any:
     return make_component("agg", request.param)
 
@@ -136,7 +136,7 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
 @failure_hint("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
 def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: float) -> None:
-    if not any(word.endswith("loss") for word in agg.needs):
+    if not any(signal.endswith("loss") for signal in agg.needs):
         pytest.skip("it reads no loss")
     rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for single in (False, True):  # a client's report has an effect on its own weight only

@@ -66,9 +66,9 @@ def test_every_attack_runs_with_aggregators_and_selectors(choice: str, tmp_path:
     for agg, selector in zip(
         AGGREGATORS, itertools.islice(itertools.cycle(SELECTORS), ATTACKS.index(choice), None), strict=False
     ):
-        words = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
-        run = run_training(tmp_path / agg, *TINY, *words, *LIGHT.get(selector, ()))
-        assert np.isfinite(run.last.metrics["test/loss"]), words
+        overrides = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
+        run = run_training(tmp_path / agg, *TINY, *overrides, *LIGHT.get(selector, ()))
+        assert np.isfinite(run.last.metrics["test/loss"]), overrides
         attackers.add(tuple(np.flatnonzero(run.reports[0].clients["attacker"]).tolist()))
         assert 0 <= run.last.metrics["attack/weight"] <= 1 + 1e-9
     assert len(attackers) == 1

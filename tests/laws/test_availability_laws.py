@@ -26,9 +26,9 @@ MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
 
 @pytest.fixture(params=list_options("availability"))
 def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    word = request.param
+    choice = request.param
     return make_component(
-        "availability", word, **(given_table(tmp_path) if "path" in load_options("availability", word) else {})
+        "availability", choice, **(given_table(tmp_path) if "path" in load_options("availability", choice) else {})
     )
 
 
@@ -153,10 +153,10 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
             assert (outcome.finish_s[outcome.is_in_time] <= 30_000 + 1e-3).all()
 
 
-@pytest.mark.parametrize("word", list_options("availability"))
-def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(word: str, tmp_path: Path) -> None:
-    table = given_table(tmp_path) if "path" in load_options("availability", word) else {}
-    overrides = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
+@pytest.mark.parametrize("choice", list_options("availability"))
+def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(choice: str, tmp_path: Path) -> None:
+    table = given_table(tmp_path) if "path" in load_options("availability", choice) else {}
+    overrides = [f"availability={choice}", *(f"availability.{name}={value}" for name, value in table.items())]
     overrides += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
     uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=4")
     clock = [report.metrics["time/virtual_s"] for report in uninterrupted.reports]

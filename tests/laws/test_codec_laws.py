@@ -32,7 +32,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("quant", {"bits": 16, "rotate": True}),
     ("quant", {"bits": 5, "rotate": True, "rho": 0.3}),
 ]
-CASES: list[tuple[str, dict[str, Any]]] = [(word, {}) for word in list_options("codec")] + [
+CASES: list[tuple[str, dict[str, Any]]] = [(choice, {}) for choice in list_options("codec")] + [
     case for case in VARIANTS if case[0] in list_options("codec")
 ]
 SHAPES = ((64, 32), (64,), (40, 3, 3, 3), (40,), (1,), (), (3, 5), (1, 1), (2, 1, 1))
@@ -51,15 +51,15 @@ def called(case: tuple[str, dict[str, Any]]) -> str:
 
 @pytest.fixture(params=CASES, ids=called)
 def codec(request: pytest.FixtureRequest) -> Any:
-    word, changes = request.param
-    return make_component("codec", word, **changes)
+    choice, changes = request.param
+    return make_component("codec", choice, **changes)
 
 
 @pytest.fixture(params=[case for case in CASES if make_component("codec", case[0], **case[1]).hooks], ids=called)
 def confining(request: pytest.FixtureRequest) -> Any:
     """Yield each codec that restricts the gradient during training."""
-    word, changes = request.param
-    return make_component("codec", word, **changes)
+    choice, changes = request.param
+    return make_component("codec", choice, **changes)
 
 
 every_layout = for_all("layout", LAYOUTS.values(), LAYOUTS)
@@ -224,7 +224,9 @@ def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
     only_codec, task = trainer_of(confining), replace(make_task(0), uses_only_codec_hooks=True)
     weighers = [
-        agg.hooks for agg in (make_component("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)
+        agg.hooks
+        for agg in (make_component("agg", choice) for choice in list_options("agg"))
+        if find_weigher(agg.hooks)
     ]
     with_weigher = trainer_of(confining, other_hooks=weighers[0])
     assert with_weigher.weighs_samples
@@ -233,13 +235,13 @@ def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     )
 
 
-@pytest.mark.parametrize("word", list_options("codec"))
-def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> None:
-    options = ("codec.k=4", "codec.min_size=1") if word == "lowrank" else ()
+@pytest.mark.parametrize("choice", list_options("codec"))
+def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, choice: str) -> None:
+    options = ("codec.k=4", "codec.min_size=1") if choice == "lowrank" else ()
     codec_options = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
-    update_bytes = make_component("codec", word, **codec_options).bytes_up(make_layout((10, 64), (10,)))
+    update_bytes = make_component("codec", choice, **codec_options).bytes_up(make_layout((10, 64), (10,)))
     device = ("device=instant", "device._target_=codec_harness.Uplink")
-    run = run_training(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
+    run = run_training(tmp_path, f"codec={choice}", *options, *device, "rounds=2", "engine=sequential")
     assert run.last.metrics["comm/up_bytes"] == 2 * 4 * update_bytes
     assert run.last.metrics["time/virtual_s"] == pytest.approx(2 * update_bytes / BYTES_PER_S)
     assert run.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650

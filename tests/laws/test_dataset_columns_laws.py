@@ -63,11 +63,11 @@ def assert_equal_data(first: Raw, second: Raw) -> None:
 
 def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> None:
     """dataset=folder is excluded, because it has one option for each column."""
-    nodes = {word: load_options("dataset", word) for word in list_options("dataset")}
-    reading = {word for word, options in nodes.items() if "path" in options and "label" not in options}
-    assert reading == {word for word, options in nodes.items() if "columns" in options}
+    nodes = {choice: load_options("dataset", choice) for choice in list_options("dataset")}
+    reading = {choice for choice, options in nodes.items() if "path" in options and "label" not in options}
+    assert reading == {choice for choice, options in nodes.items() if "columns" in options}
     assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}
-    assert all(nodes[word]["columns"] is None for word in reading)
+    assert all(nodes[choice]["columns"] is None for choice in reading)
 
 
 @pytest.mark.parametrize("renaming", [otherwise, in_turn])
@@ -125,9 +125,9 @@ def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path:
 
 @failure_hint("Call `check_column_renames` in `__post_init__` with the names that each column goes by.")
 def test_invalid_column_names_are_rejected(layout: str) -> None:
-    word = layout.partition(" ")[0]
-    dataset_class = get_class(load_options("dataset", word)["_target_"])
-    options = {name: value for name, value in load_options("dataset", word).items() if name != "_target_"}
+    choice = layout.partition(" ")[0]
+    dataset_class = get_class(load_options("dataset", choice)["_target_"])
+    options = {name: value for name, value in load_options("dataset", choice).items() if name != "_target_"}
     name, second_name, *_ = names_of(make_tables(layout)[0])
     cases: list[tuple[object, str]] = [
         ({"unknown": "a"}, rf"columns must be null, or a mapping of .*\b{name}\b.*, got \{{'unknown': 'a'\}}"),

@@ -115,7 +115,7 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
     no_clients = np.empty(0, dtype=np.int64)
-    signals = {word: np.empty(0) for word in deadline.needs}
+    signals = {signal: np.empty(0) for signal in deadline.needs}
     outcome = RoundOutcome(1, Selection(ctx.selected_ids), no_clients, ctx.selected_ids, signals, {}, 9.0)
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
@@ -169,7 +169,7 @@ def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
 @failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
-    signals = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
+    signals = {signal: np.linspace(1.0, 2.0, COHORT) for signal in deadline.needs}
     no_clients = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(1, Selection(ctx.selected_ids), ctx.selected_ids, no_clients, signals, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)

@@ -22,16 +22,16 @@ PHASES = ("down_s", "infer_s", "unit_s", "up_s")
 
 @pytest.fixture(params=list_options("device"))
 def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    word = request.param
+    choice = request.param
     return make_component(
-        "device", word, **(given_table(word, tmp_path) if "path" in load_options("device", word) else {})
+        "device", choice, **(given_table(choice, tmp_path) if "path" in load_options("device", choice) else {})
     )
 
 
-def given_table(word: str, folder: Path) -> dict[str, Any]:
+def given_table(choice: str, folder: Path) -> dict[str, Any]:
     """Write the table of a user with every column, K rows and client names in the column `client`."""
     columns = [
-        option for option, name in load_options("device", word).items() if name == option or option.endswith("_cv")
+        option for option, name in load_options("device", choice).items() if name == option or option.endswith("_cv")
     ]
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.05, 0.5, K) for name in columns}

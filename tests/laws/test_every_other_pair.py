@@ -48,9 +48,10 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def typed_overrides(row: list[str], tables: Path) -> list[str]:
-    files = [f"{word.split('=')[0]}.path={tables / word.split('=')[0]}.csv" for word in row if word.endswith("=trace")]
-    return [*TINY, *row, *files, *(override for word in row for override in LIGHT.get(word, ()))]
+def list_overrides(row: list[str], tables: Path) -> list[str]:
+    groups = [override.removesuffix("=trace") for override in row if override.endswith("=trace")]
+    files = [f"{group}.path={tables / group}.csv" for group in groups]
+    return [*TINY, *row, *files, *(option for override in row for option in LIGHT.get(override, ()))]
 
 
 def run(logs: Path, *overrides: str) -> FinishedRun:
@@ -100,14 +101,14 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 )
 def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
-        words_of_row = typed_overrides(row, tables)
+        overrides = list_overrides(row, tables)
         try:
-            uninterrupted = run(tmp_path / f"{number}", *words_of_row, "rounds=3")
+            uninterrupted = run(tmp_path / f"{number}", *overrides, "rounds=3")
         except IncompatibleConfig:
             continue
         check_sums(uninterrupted)
         if number % 3 == 0:
-            run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=1", "client_store.limit_gb=0")
-            resumed = run(tmp_path / f"{number}-stopped", *words_of_row, "rounds=3", "resume=true")
+            run(tmp_path / f"{number}-stopped", *overrides, "rounds=1", "client_store.limit_gb=0")
+            resumed = run(tmp_path / f"{number}-stopped", *overrides, "rounds=3", "resume=true")
             assert same_bits(uninterrupted, resumed), row
             assert dict(uninterrupted.last.metrics) == dict(resumed.last.metrics), row

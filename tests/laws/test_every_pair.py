@@ -48,13 +48,13 @@ def aliases(group: str) -> list[str]:
 
 
 @cache
-def chosen(logs: Path, word: str) -> Composition:
-    return compose_overrides(*collecting_overrides(logs, *TINY, word, *LIGHT.get(word, ())))
+def chosen(logs: Path, override: str) -> Composition:
+    return compose_overrides(*collecting_overrides(logs, *TINY, override, *LIGHT.get(override, ())))
 
 
 def composed(logs: Path, row: list[str]) -> Composition:
     """Return the config of a row; an alias of `agg` sets the options of groups that the row does not name."""
-    parts = {word.split("=")[0]: chosen(logs, word) for word in row}
+    parts = {override.split("=")[0]: chosen(logs, override) for override in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():
         config[group], choices[group] = part.config[group], part.choices[group]
@@ -70,7 +70,7 @@ def other_settings() -> Iterator[list[str]]:
             partners = {
                 other_group: list_options(other_group)[i % len(list_options(other_group))] for other_group in GROUPS
             }
-            yield [f"{other_group}={word}" for other_group, word in {**partners, group: alias}.items()]
+            yield [f"{other_group}={choice}" for other_group, choice in {**partners, group: alias}.items()]
 
 
 PARTS = [

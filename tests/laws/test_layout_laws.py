@@ -22,39 +22,41 @@ from process_kills import run_in_child
 THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
 
 
-def thinnest(word: str) -> dict[str, Any]:
+def thinnest(choice: str) -> dict[str, Any]:
     """Return the options of the smallest model: one unit, channel and group."""
-    options = {name: value for name, value in load_options("model", word).items() if name != "_target_"}
+    options = {name: value for name, value in load_options("model", choice).items() if name != "_target_"}
     for name, value in options.items():
         if isinstance(value, list):
             options[name] = [1] * len(value)
         elif isinstance(value, int):
             options[name] = 1
-    return options | {name: by_word[word] for name, by_word in THINNEST.items() if word in by_word}
+    return options | {name: by_choice[choice] for name, by_choice in THINNEST.items() if choice in by_choice}
 
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
     """Return the relative distance of each layout's step from the default layout's, by model and layout."""
     path = tmp_path_factory.mktemp("steps") / "distances.json"
-    status = run_in_child(lambda: path.write_text(json.dumps({word: compare(word) for word in list_options("model")})))
+    status = run_in_child(
+        lambda: path.write_text(json.dumps({choice: compare(choice) for choice in list_options("model")}))
+    )
     assert status == 0, "the process of the steps has ended"
     distances: dict[str, dict[str, float]] = json.loads(path.read_text())
     return distances
 
 
-@pytest.mark.parametrize("word", list_options("model"))
+@pytest.mark.parametrize("choice", list_options("model"))
 @failure_hint(
     "Use shapes, not strides: call `flatten` or `reshape`, never `view`, on tensors that may be channels-last."
 )
-def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str, float]]) -> None:
-    assert steps[word], "each model has a layout to compare with the default one"
-    assert all(distance < 1e-5 for distance in steps[word].values()), steps[word]
+def test_a_step_is_the_same_in_every_layout(choice: str, steps: dict[str, dict[str, float]]) -> None:
+    assert steps[choice], "each model has a layout to compare with the default one"
+    assert all(distance < 1e-5 for distance in steps[choice].values()), steps[choice]
 
 
-def compare(word: str) -> dict[str, float]:
+def compare(choice: str) -> dict[str, float]:
     """Return the distances for one model; of `auto` where that is another layout than the default."""
-    model = make_component("model", word, **thinnest(word))
+    model = make_component("model", choice, **thinnest(choice))
     plain, network = take_step(model, False)
     distances = {}
     for layout in ("auto", "yes"):

@@ -70,9 +70,9 @@ def test_the_outer_function_is_increasing(objective: Any) -> None:
     assert float(outer[0]) == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("word", list_options("server"))
-def test_a_server_moves_along_the_direction(word: str) -> None:
-    server, g = make_component("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
+@pytest.mark.parametrize("choice", list_options("server"))
+def test_a_server_moves_along_the_direction(choice: str) -> None:
+    server, g = make_component("server", choice), torch.tensor([1.0, -2.0], dtype=torch.float64)
     moved, _ = server.step(server.init(2), g)
     assert float(moved @ g) > 0
     still, _ = server.step(server.init(2), torch.zeros(2, dtype=torch.float64))

@@ -18,9 +18,9 @@ N, C, A, K = 1200, 10, 2, 12
 
 OVER = "quantity over "
 SIZED = [
-    OVER + word
-    for word in list_options("partition")
-    if getattr(make_component("partition", word), "takes_sizes", False)
+    OVER + choice
+    for choice in list_options("partition")
+    if getattr(make_component("partition", choice), "takes_sizes", False)
 ]
 
 

@@ -17,7 +17,7 @@ SMALL = (
     *("client.epochs=1", "deadline=fixed", "device.lam=3", "proxy=noise", "eval.every=9", "eval.clients_every=0"),
 )
 OPTIONS = {"agg=fedbio": ("agg.variant=second_order",), "agg=fedmaba": ("agg.loss=loss_post",)}
-CASES = [f"{group}={word}" for group in ("agg", "regulariser", "server") for word in list_options(group)]
+CASES = [f"{group}={choice}" for group in ("agg", "regulariser", "server") for choice in list_options(group)]
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s", "round/arrived")
 
 

@@ -50,17 +50,17 @@ PASSES: dict[str, Passes] = {
 }
 
 
-def queries(group: str, word: str) -> frozenset[str]:
+def queries(group: str, choice: str) -> frozenset[str]:
     """Return the signals that a selector or an aggregator queries."""
     kind = QueriedSignal if group == "selector" else Measured
-    part = make_component(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
+    part = make_component(group, choice, **(OPTIONS.get(choice, {}) if group == "selector" else {}))
     return frozenset(name for name in part.needs if isinstance(find_signal(name), kind))
 
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:
     """Return the options of a group that make a query, with their signals."""
     choices = [*list_options(group), *list_aliases(group)]
-    return {word: signals for word in choices if (signals := queries(group, word))}
+    return {choice: signals for choice in choices if (signals := queries(group, choice))}
 
 
 SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
@@ -93,8 +93,8 @@ class Closed:
         n = self.run.info.n_train
         n_val = self.run.info.class_counts.sum(1) - n
         queried, selected = (rows.client[rows[flag]].to_numpy() for flag in ("queried", "selected"))
-        passes = sum(PASSES[word](n[queried], n_val[queried]) for word in self.signals)
-        answers = sum(len(self._answered(word, rows)) for word in self.signals)
+        passes = sum(PASSES[signal](n[queried], n_val[queried]) for signal in self.signals)
+        answers = sum(len(self._answered(signal, rows)) for signal in self.signals)
         query_s = float(np.max(passes, initial=0.0)) / (3 * EPOCHS) if self.by_selector else 0.0
         metrics = self.run.reports[step].metrics
         closed_s = metrics["round/closed_s"]
@@ -106,9 +106,9 @@ class Closed:
             metrics["round/waited_s"] + busy_s,
         ]
 
-    def _answered(self, word: str, rows: pd.DataFrame) -> pd.DataFrame:
+    def _answered(self, signal: str, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of clients that answered. All clients answer an aggregator, without a column in the table."""
-        return rows[rows[f"signal_{word}"].notna() if self.by_selector else rows.queried]
+        return rows[rows[f"signal_{signal}"].notna() if self.by_selector else rows.queried]
 
 
 def check(closed: Closed) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def test_deterministic_without_global_generators(samples: Any) -> None:
 
 @failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(samples: Any) -> None:
-    signals = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
+    signals = {signal: np.linspace(1.0, 2.0, 3) for signal in samples.needs}
     clients, no_clients = np.arange(3), np.empty(0, dtype=np.int64)
     state = samples.observe(
         samples.init(population()), RoundOutcome(1, Selection(clients), clients, no_clients, signals, {}, 9.0)
@@ -99,15 +99,15 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
 def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Each signal of a loss list is a finite number, or the run is rejected."""
     facts = Facts(replace(make_components(), samples=samples), {})
-    resting = [word for word in list_signals() if find_signal(word).requirement is LOSS_LISTS]
+    resting = [signal for signal in list_signals() if find_signal(signal).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
     sample_request = request(30, 40.0)
     report = samples.report_losses(samples.init(population()), sample_request, sample_request.losses)
-    for word in resting:
+    for signal in resting:
         if LOSS_LISTS.holds(facts):
-            assert np.isfinite(find_reported(word).read(make_update(0, [0.0], loss_report=report)))
+            assert np.isfinite(find_reported(signal).read(make_update(0, [0.0], loss_report=report)))
         else:
-            assert word not in report
+            assert signal not in report
 
 
 @failure_hint("Set `is_foreseeable` and `keeps_losses` to what `choose` depends on.")

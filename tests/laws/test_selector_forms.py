@@ -41,15 +41,15 @@ def alternatives(text: str) -> list[Any]:
     return [*listed, None] if text.strip().endswith(" or null") and None not in listed else listed
 
 
-def forms(word: str) -> Iterator[dict[str, Any]]:
+def forms(choice: str) -> Iterator[dict[str, Any]]:
     """Return changes of one option each to the defaults of the yaml file."""
-    default = load_options("selector", word)
-    for option in OPTION.finditer((CONFIGS / "selector" / f"{word}.yaml").read_text()):
+    default = load_options("selector", choice)
+    for option in OPTION.finditer((CONFIGS / "selector" / f"{choice}.yaml").read_text()):
         alternatives_of = [value for value in alternatives(option["range"]) if value != default[option["name"]]]
         yield from ({option["name"]: value} for value in alternatives_of)
 
 
-FORMS = [(word, change) for word in list_options("selector") for change in forms(word)]
+FORMS = [(choice, change) for choice in list_options("selector") for change in forms(choice)]
 
 
 def test_there_are_forms() -> None:
@@ -58,10 +58,10 @@ def test_there_are_forms() -> None:
     assert ("pyramidfl", {"pacer": "none"}) in FORMS
 
 
-@pytest.mark.parametrize(("word", "change"), FORMS, ids=str)
+@pytest.mark.parametrize(("choice", "change"), FORMS, ids=str)
 @failure_hint("Choose with `top` or `draw` in every branch of the options, and fill the cohort from `ctx.available`.")
-def test_a_cohort_is_available_distinct_and_complete(word: str, change: dict[str, Any]) -> None:
-    selector = make_component("selector", word, **change)
+def test_a_cohort_is_available_distinct_and_complete(choice: str, change: dict[str, Any]) -> None:
+    selector = make_component("selector", choice, **change)
     for world in WORLDS:
         for step in play_rounds(selector, world, ROUNDS):
             check_selection(selector, step.selection, step.ctx.available, world.cohort)

@@ -115,8 +115,8 @@ def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> N
 def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
     # partition, noise, w_0 and, for the same (round, client), latency are common: the difference is the selector
     runs = [
-        run_training(tmp_path / word, f"selector={word}", "cohort=8", "split.limit=240", "rounds=2")
-        for word in SELECTORS
+        run_training(tmp_path / choice, f"selector={choice}", "cohort=8", "split.limit=240", "rounds=2")
+        for choice in SELECTORS
     ]
     first = runs[0]
     for other_run in runs[1:]:
@@ -179,7 +179,7 @@ def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector
     reference: FinishedRun, tmp_path: Path
 ) -> None:
     run, other_run = (
-        run_training(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd")
+        run_training(tmp_path / choice, f"selector={choice}", "eval.clients_sample=5") for choice in ("random", "powd")
     )
     scored = np.flatnonzero(~np.isnan(run.reports[0].clients["loss"]))
     assert len(scored) == 5

@@ -22,13 +22,13 @@ from fedcohort.training.local import LocalTrainer
 from run_harness import CollectReports, FinishedRun, run_training, same_bits
 
 BEGINS = f"{describe_full_first_round('flash')}\n"  # said at the start
-WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
+OVERRIDES = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
+    return run_training(tmp_path_factory.mktemp("whole"), *OVERRIDES)
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def captured_log(caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPat
 
 
 def child(tmp_path: Path, *overrides: str) -> tuple[int, str]:
-    """Run `words` in a forked child; return its exit code and its output."""
+    """Train with `overrides` in a forked child; return its exit code and its output."""
     pid = os.fork()
     if pid == 0:
         signal.signal(INT, signal.default_int_handler)  # a test run in the background ignores it
@@ -100,7 +100,7 @@ def test_before_the_first_round_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
 ) -> None:
     signals(monkeypatch, owner, name, number)
-    code, output = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *OVERRIDES)
     assert code == 128 + number
     assert output.removeprefix(BEGINS) in ("", "stopped before a round was trained\n")
     assert not list((tmp_path / "logs" / "runs").iterdir())
@@ -108,7 +108,7 @@ def test_before_the_first_round_nothing_is_left(
 
 def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, LocalTrainer, "begin_hooks", TERM, INT, call=3)
-    code, output = child(tmp_path, *WORDS, "callback=default", "callback.figures=null")
+    code, output = child(tmp_path, *OVERRIDES, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
     assert output.endswith("stopped before a round was trained\n")
     assert not list((tmp_path / "logs" / "runs").iterdir())
@@ -118,15 +118,15 @@ def test_a_folder_that_was_there_before_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL)
-    assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
+    assert child(tmp_path, *OVERRIDES)[0] == -signal.SIGKILL
     monkeypatch.undo()
     signals(monkeypatch, CollectReports, "observe", TERM)
-    code, output = child(tmp_path, *WORDS, "resume=true")
+    code, output = child(tmp_path, *OVERRIDES, "resume=true")
     path, status = only(tmp_path / "logs")
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 0)
     assert f"resuming {path} from the start: no round was saved" in output
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
     only(tmp_path / "logs")
 
 
@@ -134,26 +134,26 @@ def test_in_a_round_it_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", TERM, call=3)
-    code, output = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *OVERRIDES)
     status = only(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
     assert "SIGTERM: finishing the round; a further signal drops it\n" in output
     assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", output)
     assert output.endswith(" resume=true\n")
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
 
 
 def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL, call=4)
-    child(tmp_path, *WORDS)
+    child(tmp_path, *OVERRIDES)
     assert only(tmp_path / "logs")[1]["rounds_done"] == 2
     assert only(tmp_path / "logs")[1]["status"] == "running"
 
 
 def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "finish", INT)
-    code, output = child(tmp_path, *WORDS)
+    code, output = child(tmp_path, *OVERRIDES)
     assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
     assert output.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
 
@@ -163,7 +163,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, CollectReports, "finish", INT, number)
-    code, _ = child(tmp_path, *WORDS)
+    code, _ = child(tmp_path, *OVERRIDES)
     path, status = only(tmp_path / "logs")
     expected = (130, "interrupted") if number == TERM else (-signal.SIGKILL, "running")
     assert (code, status["status"]) == expected
@@ -171,7 +171,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     monkeypatch.undo()
     manifest.remove_manifest(path)
     (path / "weights.pt").unlink()
-    resumed = run_training(tmp_path / "logs", *WORDS, "resume=true")
+    resumed = run_training(tmp_path / "logs", *OVERRIDES, "resume=true")
     assert (resumed.reports, resumed.info.start, CollectReports.latest[-1].status) == ([], 4, "finished")
     assert (resumed.weights() == uninterrupted.weights()).all()
     status = only(tmp_path / "logs")[1]
@@ -215,9 +215,9 @@ def test_messages_of_a_resumed_run(tmp_path: Path, captured_log: pytest.LogCaptu
 
 def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "observe", TERM, call=4)
-    assert child(tmp_path, *WORDS)[0] == 143
+    assert child(tmp_path, *OVERRIDES)[0] == 143
     monkeypatch.undo()
-    fewer = (*WORDS[:-1], "rounds=2", "resume=true")
+    fewer = (*OVERRIDES[:-1], "rounds=2", "resume=true")
     shorter = run_training(tmp_path / "logs", *fewer)
     assert [report.step for report in shorter.reports] == [0, 1, 2]
     first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))

@@ -57,7 +57,7 @@ def test_it_reads_the_whole_sequence_for_any_integer_type() -> None:
 def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
     write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
-    for words, refusal in (
+    for overrides, refusal in (
         (("model=char_lstm",), "model=char_lstm reads tokens, and the inputs of dataset=digits are numbers"),
         (
             (*plays, "model=mlp"),
@@ -68,7 +68,7 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
         ((*plays, "model=char_lstm", "agg=feddf", "proxy=dataset"), r"samples have the shape \[1, 8, 8\]"),
     ):
         with pytest.raises(Exception, match=refusal) as caught:
-            run_training(tmp_path / "logs", *words, "rounds=1")
+            run_training(tmp_path / "logs", *overrides, "rounds=1")
         assert type(caught.value).__module__ == "fedcohort.errors"
     with pytest.raises(
         IncompatibleConfig, match=r"model=char_lstm needs sequences \[length\], but the inputs are \[3, 4\]"

@@ -17,7 +17,7 @@ from user_networks import NETWORKS
 RUN = ("dataset=digits", "model=module", "client.epochs=1", "client.lr=0.05")
 
 
-def words(name: str, *overrides: str) -> tuple[str, ...]:
+def list_overrides(name: str, *overrides: str) -> tuple[str, ...]:
     network = NETWORKS.get(name, {"path": f"user_networks.{name}", "head": None})
     head = [] if network["head"] is None else [f"model.head={network['head']}"]
     return (*RUN, f"model.path={network['path']}", *head, *overrides)
@@ -26,9 +26,9 @@ def words(name: str, *overrides: str) -> tuple[str, ...]:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_a_resumed_run_equals_the_uninterrupted_one(name: str, tmp_path: Path) -> None:
     """Dropout is drawn from the seed in each round; buffers, statistics of batch norm and tied weights are saved."""
-    uninterrupted = run_training(tmp_path / "whole", *words(name, "rounds=2"))
-    run_training(tmp_path / "parts", *words(name, "rounds=1"))
-    resumed = run_training(tmp_path / "parts", *words(name, "rounds=2", "resume=true"))
+    uninterrupted = run_training(tmp_path / "whole", *list_overrides(name, "rounds=2"))
+    run_training(tmp_path / "parts", *list_overrides(name, "rounds=1"))
+    resumed = run_training(tmp_path / "parts", *list_overrides(name, "rounds=2", "resume=true"))
     assert torch.equal(uninterrupted.weights(), resumed.weights())
     assert [report.metrics for report in uninterrupted.reports[-1:]] == [
         report.metrics for report in resumed.reports[-1:]

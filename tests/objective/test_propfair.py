@@ -46,9 +46,9 @@ def test_each_client_has_its_own_transform() -> None:
     assert objective.transform_mean(several).tolist() == [float(objective.transform_mean(mean)) for mean in several]
 
 
-@pytest.mark.parametrize("word", ["ce", "gce"])
-def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
-    base = make_component("objective", word)
+@pytest.mark.parametrize("choice", ["ce", "gce"])
+def test_per_sample_losses_are_those_of_the_base_objective(choice: str) -> None:
+    base = make_component("objective", choice)
     propfair = PropFair(base, 5.0, 0.2, "huber")
     logits, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 2, 1, 1])
     for propfair_loss, base_loss in zip(
@@ -91,8 +91,8 @@ def test_options_that_leave_the_plain_mean_give_a_notice() -> None:
 
 def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -> None:
     # phi(l) = l / epsilon for every l > 0: client.lr=0.02 with epsilon=.2 is client.lr=0.1.
-    words = ("objective=propfair", "objective.M=0.2", "client.lr=0.02", "rounds=2")
-    fair, plain = run_training(tmp_path / "a", *words), run_training(tmp_path / "b", "client.lr=0.1", "rounds=2")
+    overrides = ("objective=propfair", "objective.M=0.2", "client.lr=0.02", "rounds=2")
+    fair, plain = run_training(tmp_path / "a", *overrides), run_training(tmp_path / "b", "client.lr=0.1", "rounds=2")
     torch.testing.assert_close(fair.weights(), plain.weights(), atol=2e-6, rtol=0)
 
 

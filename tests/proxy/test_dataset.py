@@ -96,17 +96,17 @@ def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance:
 
 def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None:
     """MNIST as proxy of a run on Fashion-MNIST: the network sees the same inputs as bytes and as numbers."""
-    for word in ("mnist", "fashion_mnist"):
-        (tmp_path / word).mkdir()
+    for choice in ("mnist", "fashion_mnist"):
+        (tmp_path / choice).mkdir()
         for part, n in (("train", 60), ("test", 20)):
             write_image_table(
-                tmp_path / word, part, image=list(random_images(n, (784,), n + len(word))), label=np.arange(n) % 10
+                tmp_path / choice, part, image=list(random_images(n, (784,), n + len(choice))), label=np.arange(n) % 10
             )
     outputs = []
     for pixels in ("float32", "uint8"):
         run, public = (
-            make_component("dataset", word, path=str(tmp_path / word), pixels=pixels)
-            for word in ("fashion_mnist", "mnist")
+            make_component("dataset", choice, path=str(tmp_path / choice), pixels=pixels)
+            for choice in ("fashion_mnist", "mnist")
         )
         federation = build_federation(
             run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)

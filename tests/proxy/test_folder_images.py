@@ -36,15 +36,15 @@ def federation_of(raw: Raw) -> Federation:
     return build_federation(raw, SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1))
 
 
-def run_of(path: Path, word: str, **options: Any) -> Federation:
+def run_of(path: Path, choice: str, **options: Any) -> Federation:
     """A run on the images TRAINED and TESTED."""
     path.mkdir(exist_ok=True)
     for part, images in (("train", TRAINED), ("test", TESTED)):
         write_image_table(path, part, image=list(images.reshape(60, 784)), label=np.arange(60) % 10)
-    if word == "folder":
+    if choice == "folder":
         options = {"features": "image", "shape": [1, 28, 28], "scale": 255, **options}
         return federation_of(own(path, **options).load(0))
-    return federation_of(make_component("dataset", word, path=str(path), **options).load(0))
+    return federation_of(make_component("dataset", choice, path=str(path), **options).load(0))
 
 
 def public(path: Path, features: str | None = "image", **columns: Any) -> Folder:
@@ -95,12 +95,12 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
 
 
 @pytest.mark.parametrize("pixels", PIXELS)
-@pytest.mark.parametrize("word", ["fashion_mnist", "folder"])
+@pytest.mark.parametrize("choice", ["fashion_mnist", "folder"])
 @pytest.mark.parametrize(
     ("whose", "line"), [("test", "60 inputs are also in the run's test set"), ("train", "samples of the clients")]
 )
-def test_the_runs_own_images_are_rejected(tmp_path: Path, word: str, pixels: str, whose: str, line: str) -> None:
-    run = run_of(tmp_path / "run", word, pixels=pixels)
+def test_the_runs_own_images_are_rejected(tmp_path: Path, choice: str, pixels: str, whose: str, line: str) -> None:
+    run = run_of(tmp_path / "run", choice, pixels=pixels)
     images = TESTED if whose == "test" else TRAINED
     folder = public(tmp_path / "public", image=list(images.reshape(60, 784)))
     for scale in (1.0, 255):

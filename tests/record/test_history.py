@@ -17,7 +17,7 @@ from fedcohort.report.run_figures import redraw_run
 from record.old_run_folder import convert_to_old_format
 from run_harness import run_training
 
-WORDS = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+OVERRIDES = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
 ALL_CLIENTS = np.arange(12)
 
@@ -26,7 +26,7 @@ ALL_CLIENTS = np.arange(12)
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One run's folder as it is written, and in the old form."""
     root = tmp_path_factory.mktemp("old")
-    new = run_training(root, *WORDS, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
+    new = run_training(root, *OVERRIDES, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
     old = root / "runs" / f"{new.folder.name}-2"
     shutil.copytree(new.folder, old)
     convert_to_old_format(old)

@@ -18,7 +18,7 @@ from fedcohort.results.diagnosis import (
 )
 from run_harness import run_training
 
-WORDS = (
+OVERRIDES = (
     "clients=20",
     "cohort=5",
     "model=mlp",
@@ -33,7 +33,7 @@ PROBES = ("selector=auto", "selector.act=false", "selector.first=6", "rounds=13"
 
 def test_wrong_labels_that_persist(tmp_path: Path) -> None:
     """Eight of 20 clients have 90 % wrong labels; the last probe finds these eight, and their rates."""
-    run = run_training(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
+    run = run_training(tmp_path, *OVERRIDES, *PROBES, "label_noise=bimodal", "device=instant")
     diagnosis = diagnose_run(run.folder)
     assert [look.round for look in diagnosis.probe_results] == [7, 13]
     assert (diagnosis.noise_case, diagnosis.advice) == ("persists", "noise")
@@ -47,7 +47,7 @@ def test_wrong_labels_that_persist(tmp_path: Path) -> None:
 
 def test_clients_of_one_class(tmp_path: Path) -> None:
     """Five random clients of one class each hold at most five effective classes; the counts are those of the data."""
-    run = run_training(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
+    run = run_training(tmp_path, *OVERRIDES, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
     diagnosis = diagnose_run(run.folder)
     assert diagnosis.noise_case == "none"
     assert diagnosis.advice == "classes"
@@ -58,7 +58,7 @@ def test_clients_of_one_class(tmp_path: Path) -> None:
 
 
 def test_equal_clients_need_no_selection(tmp_path: Path) -> None:
-    diagnosis = diagnose_run(run_training(tmp_path, *WORDS, *PROBES).folder)
+    diagnosis = diagnose_run(run_training(tmp_path, *OVERRIDES, *PROBES).folder)
     assert (diagnosis.noise_case, diagnosis.advice) == ("none", "random")
     assert diagnosis.availability is not None
     assert diagnosis.availability.tolist() == [1.0] * 20
@@ -67,7 +67,7 @@ def test_equal_clients_need_no_selection(tmp_path: Path) -> None:
 def test_a_run_of_another_selector_shows_speeds_and_label_counts(tmp_path: Path) -> None:
     """Fed-CBS reads label counts and asks for no losses; persistent speeds make nearly all of the variance."""
     speed = ("device.persistent=true", "device.lam=10", "device.alpha=1", "rounds=12")
-    diagnosis = diagnose_run(run_training(tmp_path, *WORDS, "selector=fedcbs", *speed).folder)
+    diagnosis = diagnose_run(run_training(tmp_path, *OVERRIDES, "selector=fedcbs", *speed).folder)
     assert (diagnosis.noise_case, diagnosis.advice) == ("not_measured", "unknown")
     assert diagnosis.skew is not None
     assert diagnosis.speeds is not None
@@ -77,7 +77,7 @@ def test_a_run_of_another_selector_shows_speeds_and_label_counts(tmp_path: Path)
 
 def test_availability_is_the_share_of_rounds(tmp_path: Path) -> None:
     diagnosis = diagnose_run(
-        run_training(tmp_path, *WORDS, "selector=random", "availability=bernoulli", "rounds=20").folder
+        run_training(tmp_path, *OVERRIDES, "selector=random", "availability=bernoulli", "rounds=20").folder
     )
     assert diagnosis.availability is not None
     assert 0.3 < diagnosis.availability.mean() < 1.0

@@ -69,10 +69,10 @@ def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
 
 
-WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
+OVERRIDES = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
 
 
-@pytest.mark.parametrize("overrides", WORDS)
+@pytest.mark.parametrize("overrides", OVERRIDES)
 def test_a_step_above_the_limit_changes_nothing(
     overrides: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

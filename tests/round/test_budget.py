@@ -133,11 +133,11 @@ def test_a_larger_budget_extends_a_finished_run(
 
 
 def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    words = [(*LONG, f"until.virtual_s={clock(uninterrupted, step)!r}") for step in (2, 4)]
-    first, second = (run_training(tmp_path, *overrides) for overrides in words)
+    budgets = [(*LONG, f"until.virtual_s={clock(uninterrupted, step)!r}") for step in (2, 4)]
+    first, second = (run_training(tmp_path, *overrides) for overrides in budgets)
     assert second.folder != first.folder
-    assert run_training(tmp_path, *words[0], "resume=true").folder == first.folder
-    assert run_training(tmp_path, *words[1], "resume=true").folder == second.folder
+    assert run_training(tmp_path, *budgets[0], "resume=true").folder == first.folder
+    assert run_training(tmp_path, *budgets[1], "resume=true").folder == second.folder
 
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_round_report", 4), (RunStatus, "finish", 1)])
@@ -151,11 +151,11 @@ def test_a_run_killed_before_or_at_its_end_resumes(
     call: int,
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
-    words = (*LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
+    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
     act_at_call(monkeypatch, owner, name, call, kill_self)
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *words) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *overrides) and None))
     monkeypatch.undo()
-    resumed = run_training(tmp_path, *words, "resume=true")
+    resumed = run_training(tmp_path, *overrides, "resume=true")
     assert result_of(resumed)["rounds_done"] == 3
     assert result_of(resumed)["ended_by"] == ["until.virtual_s"]
     assert (three.weights() == resumed.weights()).all()
@@ -174,8 +174,8 @@ def test_an_unfinished_run_above_the_budget_is_rejected(
 
 
 def test_two_processes_end_in_the_same_round(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    words = (*LONG, f"until.virtual_s={clock(uninterrupted, 2)!r}", "trainer.devices=2")
-    status = run_in_child(lambda: run_training(tmp_path, *words) and None)
+    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted, 2)!r}", "trainer.devices=2")
+    status = run_in_child(lambda: run_training(tmp_path, *overrides) and None)
     assert status == 0
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 2
@@ -189,8 +189,8 @@ def test_a_budget_of_seconds_requires_a_clock(tmp_path: Path) -> None:
 
 def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """100 seconds a round are three rounds for 250, and who is ready changes with them."""
-    words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
-    run = run_training(tmp_path, *words, "availability.day_s=400", "rounds=9")
+    overrides = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
+    run = run_training(tmp_path, *overrides, "availability.day_s=400", "rounds=9")
     assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [100, 200, 300]
     ready = [np.flatnonzero(report.clients["available"]).tolist() for report in run.reports[1:]]
     assert ready[0] != ready[2]

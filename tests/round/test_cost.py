@@ -90,7 +90,7 @@ def test_clients_receive_a_deadline_if_they_use_it(
 
 
 @pytest.mark.parametrize(
-    ("word", "options", "samples"),
+    ("signal", "options", "samples"),
     [
         ("loss", {}, [10, 40]),
         ("val_loss", {}, [2, 6]),
@@ -99,8 +99,8 @@ def test_clients_receive_a_deadline_if_they_use_it(
         ("shadow_loss", {"trainers": (1, 2)}, [10, 40]),
     ],
 )
-def test_the_samples_of_a_query_are_counted(word: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert make_cost_model().query_passes(find_signal(word), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+def test_the_samples_of_a_query_are_counted(signal: str, options: dict[str, Any], samples: list[float]) -> None:
+    assert make_cost_model().query_passes(find_signal(signal), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_without_training_are_counted() -> None:

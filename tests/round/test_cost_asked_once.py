@@ -18,8 +18,10 @@ def test_a_query_of_powd_and_a_fair_aggregator_is_charged_once(tmp_path: Path, a
     overrides = ("rounds=1", "client.epochs=2", "device=shifted_exponential")
     costs = {}
     for selector in ("powd", "random"):
-        for word in ("fedavg", agg):
-            last = run_training(tmp_path / f"{selector}-{word}", f"selector={selector}", f"agg={word}", *overrides).last
-            costs[selector, word] = [last.metrics[name] for name in COSTS]
+        for choice in ("fedavg", agg):
+            last = run_training(
+                tmp_path / f"{selector}-{choice}", f"selector={selector}", f"agg={choice}", *overrides
+            ).last
+            costs[selector, choice] = [last.metrics[name] for name in COSTS]
     assert costs["powd", agg] == pytest.approx(costs["powd", "fedavg"])
     assert all(higher > lower for higher, lower in zip(costs["random", agg], costs["random", "fedavg"], strict=True))

@@ -46,22 +46,22 @@ def serialised(agg: Any) -> tuple[int, int, int]:
     sizes = [
         sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, sent)
     ]
-    signals = [find_signal(word) for word in agg.needs]
+    signals = [find_signal(signal) for signal in agg.needs]
     # what the server reads off an update (the learning rate that it has set itself) is not sent: bytes_up = 0
     reported = [s for s in signals if isinstance(s, Measured | Reported) and s.bytes_up]
     numbers = len(np.zeros(len(reported), dtype=np.float32).tobytes())
     return int(sizes[0]), int(sizes[1]), numbers
 
 
-@pytest.mark.parametrize("overrides", CASES)
-def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, overrides: str) -> None:
-    word, *options = overrides.split()
+@pytest.mark.parametrize("case", CASES)
+def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, case: str) -> None:
+    choice, *options = case.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
-    down, up, numbers = serialised(make_component("agg", word, **changes))
-    assert (down, up, numbers) == TABLE.get(overrides, (down, up, numbers))
-    cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
-    proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", word).requirements else []
-    run = run_training(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
+    down, up, numbers = serialised(make_component("agg", choice, **changes))
+    assert (down, up, numbers) == TABLE.get(case, (down, up, numbers))
+    cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(choice, [])
+    proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", choice).requirements else []
+    run = run_training(tmp_path, f"agg={choice}", *options, *cheap, *proxy, *CHEAP)
     before, after = (report.metrics for report in run.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)

@@ -168,9 +168,9 @@ def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: s
 
 
 @pytest.mark.parametrize(
-    ("word", "training_value"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
+    ("name", "training_value"), [("loss_count", 3.0), ("loss_squares", 14.0), ("loss_sum", 6.0), ("n_used", 3.0)]
 )
-def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_value: float) -> None:
+def test_a_report_on_the_list_replaces_the_training_loss(name: str, training_value: float) -> None:
     """Three of four samples were seen, with losses of 1, 2 and 3."""
     nothing = torch.empty(0)
     losses = np.array([1.0, 2.0, np.nan, 3.0])
@@ -184,10 +184,10 @@ def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_val
     make_client_update = partial(
         ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **fields
     )
-    signal = find_signal(word)
+    signal = find_signal(name)
     assert isinstance(signal, Reported)
     assert signal.read(make_client_update()) == training_value
-    assert signal.read(make_client_update(loss_report={word: 7.5})) == 7.5
+    assert signal.read(make_client_update(loss_report={name: 7.5})) == 7.5
 
 
 def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:

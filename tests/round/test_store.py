@@ -15,8 +15,8 @@ from fedcohort.round.store import MappedStore, MemoryStore, check_stored_vectors
 from process_kills import act_at_call, kill_self, run_in_child
 from run_harness import FinishedRun, run_training, same_bits
 
-WORDS = ("agg=scaffold", "split.limit=240", "rounds=4")
-MAPPED = (*WORDS, "client_store.limit_gb=0")
+OVERRIDES = ("agg=scaffold", "split.limit=240", "rounds=4")
+MAPPED = (*OVERRIDES, "client_store.limit_gb=0")
 
 
 def row(value: float) -> dict[str, torch.Tensor]:
@@ -83,7 +83,7 @@ def mapped(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
-    memory = run_training(tmp_path, *WORDS)
+    memory = run_training(tmp_path, *OVERRIDES)
     assert same_bits(mapped, memory)
     assert (mapped.folder / "client_store.c").exists()
     small = (mapped.folder / "last.ckpt").stat().st_size

@@ -100,7 +100,7 @@ def test_noise_is_drawn_per_client_and_number() -> None:
     np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
     repeat = samples.report_losses(state, request(client=7), LOSSES)
     assert repeat == samples.report_losses(state, request(client=7), LOSSES)
-    assert all(repeat[word] != plain[word] for word in plain)
+    assert all(repeat[name] != plain[name] for name in plain)
 
 
 def test_the_privacy_budget_adds_up_over_a_clients_rounds() -> None:

@@ -224,11 +224,11 @@ def test_slow_clients_are_left_out_if_speeds_persist() -> None:
     assert max(selection.clients) < 6
 
 
-WORDS = ("clients=20", "cohort=5", "model=mlp", "client.epochs=2", "eval.clients_every=0", "heterogeneity=iid")
+OVERRIDES = ("clients=20", "cohort=5", "model=mlp", "client.epochs=2", "eval.clients_every=0", "heterogeneity=iid")
 
 
 def run(logs: Path, *overrides: str) -> FinishedRun:
-    return run_training(logs, *WORDS, *overrides)
+    return run_training(logs, *OVERRIDES, *overrides)
 
 
 def test_a_run_without_differences_is_random_selection(tmp_path: Path) -> None:

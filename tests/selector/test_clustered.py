@@ -108,7 +108,7 @@ def test_rows_sum_to_one_and_columns_to_the_masses(tree: str) -> None:
 
 def test_equal_sizes_have_equal_inclusion_probabilities() -> None:
     """m / K where m divides K; every row is then of other clients, so that no client is drawn twice."""
-    for step in play_rounds(clustered(tie="random"), World(facts=lambda word, values: np.full(len(values), 50)), 20):
+    for step in play_rounds(clustered(tie="random"), World(facts=lambda signal, values: np.full(len(values), 50)), 20):
         np.testing.assert_allclose(not_none(step.selection.probability), 3 / 12, rtol=1e-12)
         assert len(step.selection.clients) == 3
 

@@ -207,7 +207,7 @@ def changing_available(round: int) -> list[int]:
 def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kernel: str) -> None:
     """Cohorts are distinct, available and complete for any reports; an interrupted run resumes to the same bits."""
 
-    def corrupt(word: str, values: np.ndarray) -> np.ndarray:
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
     world = World(

@@ -186,7 +186,7 @@ def test_unavailable_clients_are_queried_later_and_only_once() -> None:
     world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
     queried = [[p.clients.tolist() for p in step.probes] for step in play_rounds(make(), world, 6)]
     assert queried == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
-    hopeless = World(corrupt=lambda word, values: np.full_like(values, np.nan))
+    hopeless = World(corrupt=lambda signal, values: np.full_like(values, np.nan))
     assert [len(step.probes) for step in play_rounds(make(), hopeless, 4)] == [0, 1, 0, 0]
 
 

@@ -108,8 +108,8 @@ def test_the_first_round_scale_by_hand() -> None:
 def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
     """Seconds or hours, a million in the losses: ratios and scaled features are the same; raw ones are not."""
 
-    def units(word: str, values: np.ndarray) -> np.ndarray:
-        return values * {"duration": 3600.0, "robust_loss": 1e6}.get(word, 1.0)
+    def units(signal: str, values: np.ndarray) -> np.ndarray:
+        return values * {"duration": 3600.0, "robust_loss": 1e6}.get(signal, 1.0)
 
     for scale, equal in (("running", True), ("first_round", True), ("none", False)):
         plain, rescaled = (play_rounds(make_flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
@@ -177,8 +177,8 @@ def test_a_simulated_reward_is_learned() -> None:
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 
     class Falling(World):
-        def values(self, word: str, round: int = -1) -> np.ndarray:
-            return 10 - rate * round if word == "robust_loss" else np.ones(12)
+        def values(self, signal: str, round: int = -1) -> np.ndarray:
+            return 10 - rate * round if signal == "robust_loss" else np.ones(12)
 
     steps = play_rounds(make_flash(gamma_scale=0.01), Falling(), 30)[10:]
     assert np.mean(np.concatenate(list_cohorts(steps)) < 6) > 0.9

@@ -90,7 +90,7 @@ def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
 @bandits
 def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
     """Given the same cohorts, the rewards do not depend on the estimator; here all clients are always selected."""
-    plain, variant = (play_rounds(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
+    plain, variant = (play_rounds(small(choice), World(cohort=12), 5) for choice in ("thompson", bandit))
     for a, b in zip(plain, variant, strict=True):
         np.testing.assert_array_equal(a.after.X, b.after.X)
         np.testing.assert_array_equal(a.after.measurements.r, b.after.measurements.r)
@@ -174,24 +174,24 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 
     class Falling(World):
-        def values(self, word: str, round: int = -1) -> np.ndarray:
-            return 10 - rate * round if word == "robust_loss" else np.ones(12)
+        def values(self, signal: str, round: int = -1) -> np.ndarray:
+            return 10 - rate * round if signal == "robust_loss" else np.ones(12)
 
     selector = make_flash(bandit=bandit, gamma_scale=0.01, explore=0.5)
     assert np.mean(np.concatenate(list_cohorts(play_rounds(selector, Falling(), 25)[10:])) < 6) > 0.9
 
 
-@pytest.mark.parametrize("word", ["neural", "restless"])
-def test_aliases_are_flash_with_another_bandit(word: str) -> None:
+@pytest.mark.parametrize("choice", ["neural", "restless"])
+def test_aliases_are_flash_with_another_bandit(choice: str) -> None:
     def composed(*overrides: str) -> Composition:
-        typed_overrides = (f"selector={word}_bandit", *overrides)
+        all_overrides = (f"selector={choice}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-            cfg = compose("train", overrides=list(typed_overrides), return_hydra_config=True)
-        return compose_config(cfg, cfg.hydra.runtime.choices, typed_overrides)
+            cfg = compose("train", overrides=list(all_overrides), return_hydra_config=True)
+        return compose_config(cfg, cfg.hydra.runtime.choices, all_overrides)
 
     plain = composed("selector.scale=none")
     check.check_aliases(plain)
-    assert components.make_component(plain, "selector") == make_flash(bandit=word, scale="none")
-    message = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
+    assert components.make_component(plain, "selector") == make_flash(bandit=choice, scale="none")
+    message = f"selector={choice}_bandit stands for selector.bandit={choice}, but selector.bandit=linucb was requested"
     with pytest.raises(IncompatibleConfig, match=re.escape(message)):
         check.check_aliases(composed("selector.bandit=linucb"))

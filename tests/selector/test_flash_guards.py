@@ -19,10 +19,10 @@ from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
-@pytest.mark.parametrize("word", ["robust_loss", "val_loss"])
-def test_a_client_with_invalid_answers_is_never_preferred(bad: float, word: str) -> None:
+@pytest.mark.parametrize("invalid_signal", ["robust_loss", "val_loss"])
+def test_a_client_with_invalid_answers_is_never_preferred(bad: float, invalid_signal: str) -> None:
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
-        return np.where((np.arange(12) == 4) & (signal == word), bad, values)
+        return np.where((np.arange(12) == 4) & (signal == invalid_signal), bad, values)
 
     steps = play_rounds(make_flash(), World(corrupt=corrupt), 8)
     for step in steps[1:]:
@@ -46,7 +46,7 @@ def test_a_reward_is_of_one_round_only() -> None:
     """Client 0 trains in round 1 and is away when w_2 is measured: what w_3 gains over w_1 isn't that round's doing."""
     selector = make_flash(context="fresh", **RAW_FEATURES)
     state = selector.init(Population(2, 2, 2, {}))
-    away = {word: ProbeResult(ids(1), np.array([0.5])) for word in ("robust_loss", "val_loss")}
+    away = {signal: ProbeResult(ids(1), np.array([0.5])) for signal in ("robust_loss", "val_loss")}
     measured = [
         make_probe_results([1.0, 1.0], [1.0, 1.0]),
         make_probe_results([0.8, 0.8], [1.0, 1.0]),

@@ -69,5 +69,5 @@ def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) ->
         run = run_training(tmp_path / f"{selector}{seed}", f"selector={selector}", *overrides, f"seed={seed}")
         return float(np.mean([run.info.noise_rate[cohort].mean() for cohort in run.cohorts[5:]]))
 
-    flash, whitened = (np.mean([noise(word, seed) for seed in range(2)]) for word in ("flash", "flash_whitened"))
+    flash, whitened = (np.mean([noise(choice, seed) for seed in range(2)]) for choice in ("flash", "flash_whitened"))
     assert float(whitened) < min(0.9 * float(flash), 0.28)

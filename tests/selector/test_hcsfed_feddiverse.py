@@ -60,7 +60,7 @@ def changing_available(round: int) -> list[int]:
 @pytest.mark.parametrize("value", [NAN, float("inf"), 0.0, 1e300, -1.0])
 @pytest.mark.parametrize("frequency", [1, 2])
 def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> None:
-    def corrupt(word: str, values: np.ndarray) -> np.ndarray:
+    def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
         return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
     selector = hcs(variant="feddiverse_paper", agg="stratified")

@@ -179,8 +179,8 @@ def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
 
 def test_no_client_is_left_out_in_a_long_first_lap() -> None:
     """K / m = 100 rounds, after which .7^100 = 3e-16 of a count is left: no client is twice in any of three laps."""
-    world = World(n_clients=200, cohort=2, corrupt=lambda word, values: np.full(len(values), 1.0))
-    world = replace(world, facts=lambda word, values: np.full(len(values), 50))
+    world = World(n_clients=200, cohort=2, corrupt=lambda signal, values: np.full(len(values), 1.0))
+    world = replace(world, facts=lambda signal, values: np.full(len(values), 50))
     visits = np.stack([step.selection.clients for step in play_rounds(ucb(tie="random"), world, 300)])
     for lap in visits.reshape(3, 200):
         assert sorted(lap.tolist()) == list(range(200))

@@ -30,11 +30,11 @@ def test_a_squared_direction_equal_to_v_keeps_v() -> None:
 def test_it_forgets_a_large_direction_more_slowly_than_adam() -> None:
     # after G = 10 and ten zeros: Adam's v falls by a share of itself, Yogi's by (1 - beta2) 0^2
     v_by_server = {}
-    for word in ("adam", "yogi"):
-        server = make_component("server", word)
+    for choice in ("adam", "yogi"):
+        server = make_component("server", choice)
         state = server.init(1)
         for g in (10.0, *[0.0] * 10):
             state = server.step(state, torch.tensor([g], dtype=torch.float64))[1]
-        v_by_server[word] = float(state.v)
+        v_by_server[choice] = float(state.v)
     assert v_by_server["yogi"] == pytest.approx(1.0, rel=1e-5)
     assert v_by_server["adam"] == pytest.approx(0.99**10, rel=1e-5)

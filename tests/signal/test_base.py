@@ -11,12 +11,12 @@ from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Signals
 from signal_kinds import find_measured, find_reported
 
-WORDS = list_signals()
+SIGNALS = list_signals()
 
 
-@for_all("word", WORDS)
-def test_a_signal_declares_its_cost_and_what_it_reveals(word: str) -> None:
-    signal = find_signal(word)
+@for_all("name", SIGNALS)
+def test_a_signal_declares_its_cost_and_what_it_reveals(name: str) -> None:
+    signal = find_signal(name)
     assert signal.reveals
     assert signal.bytes_up >= 0
 

@@ -101,9 +101,9 @@ def test_simulated_updates_equal_the_engines() -> None:
     assert set(np.flatnonzero(ranks)) == set(pair)
 
 
-@pytest.mark.parametrize("word", list_options("samples"))
+@pytest.mark.parametrize("choice", list_options("samples"))
 def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
-    word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    choice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one client a round and FedAvg, the smallest loss that was foreseen is the server's after the round."""
     foreseen, look = list[float](), SignalMeasurer.server_loss_after
@@ -115,8 +115,8 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
     monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
     incompatible = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
     overrides = (
-        f"samples={word}",
-        *incompatible.get(word, ()),
+        f"samples={choice}",
+        *incompatible.get(choice, ()),
         "deadline=fixed",
         "deadline.k=100",
         "heterogeneity=iid",
@@ -124,7 +124,7 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
     run = partial(
         run_training, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *overrides
     )
-    if not make_component("samples", word).is_foreseeable:
+    if not make_component("samples", choice).is_foreseeable:
         with pytest.raises(
             IncompatibleConfig, match=r"before the cohort is selected, .* choose samples=all or samples=random"
         ):

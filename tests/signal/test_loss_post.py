@@ -76,7 +76,7 @@ def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, a
 
 
 def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
-    first = [run_training(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
+    first = [run_training(tmp_path / choice, *READS, f"codec={choice}", "rounds=1") for choice in ("none", "quant")]
     plain, lossy = (run.last.clients["signal_loss_post"] for run in first)
     np.testing.assert_array_equal(plain, lossy)
     assert first[0].last.fingerprint != first[1].last.fingerprint
@@ -88,8 +88,8 @@ def spent(run: FinishedRun, name: str) -> float:
 
 def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     run, free = (
-        run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "rounds=1")
-        for word in ("loss_post", "train_loss")
+        run_training(tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "rounds=1")
+        for signal in ("loss_post", "train_loss")
     )
     chosen = run.last.cohort
     n = float(run.info.n_train[chosen].sum())
@@ -122,9 +122,11 @@ def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
 def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
     equal = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
-    for word in ("train_loss", "loss_post"):
-        run = run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
-        job = 2.0 * run.info.n_train * (4 / 3 if word == "loss_post" else 1)
+    for signal in ("train_loss", "loss_post"):
+        run = run_training(
+            tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "selector=full", "deadline.k=1", *equal
+        )
+        job = 2.0 * run.info.n_train * (4 / 3 if signal == "loss_post" else 1)
         late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
         assert sorted(set(range(K)) - set(run.last.arrived.tolist())) == late_clients.tolist()
         np.testing.assert_allclose(run.last.clients["finish_s"][run.last.arrived], job[run.last.arrived])
@@ -150,8 +152,8 @@ def test_later_losses_are_lower_and_more_similar() -> None:
         y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
         losses_by_signal["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(make_task(k, units=10, lr=0.5, loss_after=True), {})
-        for word in ("train_loss", "loss_post"):
-            losses_by_signal[word].append(find_reported(word).read(update))
+        for signal in ("train_loss", "loss_post"):
+            losses_by_signal[signal].append(find_reported(signal).read(update))
     assert all(a > b > c for a, b, c in zip(*losses_by_signal.values(), strict=True))
     apart = [divergence(losses) for losses in losses_by_signal.values()]
     assert apart[0] > 4 * apart[1] > 4 * apart[2]

@@ -17,7 +17,7 @@ from fedcohort.training import evaluate
 from fedcohort.training.evaluate import SignalMeasurer
 from run_harness import run_training
 
-WORD = "server_val_loss"
+SIGNAL = "server_val_loss"
 
 
 def make_lab() -> SignalMeasurer:
@@ -29,7 +29,7 @@ def make_lab() -> SignalMeasurer:
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])
 def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are looked at at once; the models stay as they are."""
-    lab, signal = make_lab(), find_signal(WORD)
+    lab, signal = make_lab(), find_signal(SIGNAL)
     assert isinstance(signal, ServerMeasured)
     server_val, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
     monkeypatch.setattr(evaluate, "find_batch_size", lambda network, x: at_once)
@@ -43,9 +43,9 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
     lab, claims = make_lab(), ClientReports(make_component("attack", "none"), 0, 3)
     assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
-    queries = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_server_signals()
-    assert queries == {WORD: lab.server_loss()}
-    signals = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", queries)
+    queries = Queries(frozenset({"loss", SIGNAL}), lab, claims, Stopwatch()).measure_server_signals()
+    assert queries == {SIGNAL: lab.server_loss()}
+    signals = Populations(3, 2, 1, {}).signals(frozenset({SIGNAL}), "the selector", queries)
     assert dict(signals) == queries
 
 

@@ -31,7 +31,7 @@ def test_a_network_without_shapes_is_checked_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "refusal"),
+    ("overrides", "refusal"),
     [
         (
             "selector=fedcor",
@@ -53,7 +53,7 @@ def test_a_network_without_shapes_is_checked_later() -> None:
         ("agg=scaffold rounds=2", "^0 this run"),
     ],
 )
-def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str, refusal: str) -> None:
+def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: str, refusal: str) -> None:
     """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits.
 
     Clustered sampling needs both, and 16 x 12 x 650 bytes of stored updates.
@@ -69,4 +69,4 @@ def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(build, "MODEL_BYTES_PER_PARAM", 0)
     monkeypatch.setattr(build, "BYTES_PER_LOGIT", 0)
     with pytest.raises(OptionError, match=refusal):
-        run_training(tmp_path, *word.split())
+        run_training(tmp_path, *overrides.split())

@@ -11,13 +11,13 @@ from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_arguments, check_sweep_arguments, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain_error
 
-WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
+SELECTORS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 
 
 @for_all(
-    "overrides, line",
+    "override, line",
     [
-        ("selector=../agg/fedavg", f"selector must be one of {', '.join(WORDS)}, got '../agg/fedavg'"),
+        ("selector=../agg/fedavg", f"selector must be one of {', '.join(SELECTORS)}, got '../agg/fedavg'"),
         ("selector=/etc/passwd", "selector must be one of"),
         ("+selector@x=./flash", "selector@x must be one of"),
         ("agg=[fedavg,../selector/random]", "agg must be one of"),
@@ -29,15 +29,15 @@ WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
         ("hydra.run.dir=/elsewhere", "hydra.run.dir=/elsewhere is rejected, as fedcohort makes the folders"),
     ],
 )
-def test_arguments_that_hydra_reads_as_paths_are_rejected(overrides: str, line: str) -> None:
+def test_arguments_that_hydra_reads_as_paths_are_rejected(override: str, line: str) -> None:
     """`../agg/fedavg` was loaded as the selector."""
     with pytest.raises(OptionError) as caught:
-        check_arguments(["seed=1", overrides], CONFIGS)
+        check_arguments(["seed=1", override], CONFIGS)
     assert line in str(caught.value)
 
 
 @for_all(
-    "words, line",
+    "arguments, line",
     [
         (["--selector", "flash"], "--selector: options have no dashes, type selector=flash"),
         (["--selector=flash"], "--selector=flash: options have no dashes, type selector=flash"),
@@ -49,9 +49,9 @@ def test_arguments_that_hydra_reads_as_paths_are_rejected(overrides: str, line: 
         (["selector=", "flash"], "selector=: options have no spaces around =, type selector=flash"),
     ],
 )
-def test_other_option_syntax_is_rejected_with_the_right_one(words: list[str], line: str) -> None:
+def test_other_option_syntax_is_rejected_with_the_right_one(arguments: list[str], line: str) -> None:
     with pytest.raises(OptionError) as caught:
-        check_arguments(words, CONFIGS)
+        check_arguments(arguments, CONFIGS)
     assert str(caught.value) == line
 
 
@@ -61,13 +61,13 @@ def test_unknown_arguments_are_passed_to_hydra() -> None:
     )
 
 
-@pytest.mark.parametrize("words", [["-p", "model"], ["--package", "model"], ["--package=model", "seed=1"]])
-def test_a_package_without_cfg_is_rejected(words: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["-p", "model"], ["--package", "model"], ["--package=model", "seed=1"]])
+def test_a_package_without_cfg_is_rejected(arguments: list[str]) -> None:
     """Hydra ignores the flag, and trains."""
     with pytest.raises(OptionError, match="--package has an effect only together with --cfg: leave it out"):
-        check_arguments(words, CONFIGS)
-    check_arguments(["--cfg=job", *words], CONFIGS)
-    check_arguments(["-c", "job", *words], CONFIGS)
+        check_arguments(arguments, CONFIGS)
+    check_arguments(["--cfg=job", *arguments], CONFIGS)
+    check_arguments(["-c", "job", *arguments], CONFIGS)
 
 
 def test_a_flag_of_hydra_without_a_value() -> None:
@@ -113,24 +113,25 @@ def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], m
 
 
 def test_a_sweep_on_slurm_names_missing_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["-m", "hydra/launcher=slurm", "seed=0,1"]
+    arguments = ["-m", "hydra/launcher=slurm", "seed=0,1"]
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(OptionError, match=r'pip install --constraint constraints.txt --editable "\.\[sweep\]"'):
-        check_sweep_arguments(words)
-    for word in ("hydra/launcher=joblib", "hydra/sweeper=optuna"):
-        with pytest.raises(OptionError, match=rf'^{word} needs a plugin: pip install .*"\.\[sweep\]"$'):
-            check_sweep_arguments(["-m", word])
+        check_sweep_arguments(arguments)
+    for argument in ("hydra/launcher=joblib", "hydra/sweeper=optuna"):
+        with pytest.raises(OptionError, match=rf'^{argument} needs a plugin: pip install .*"\.\[sweep\]"$'):
+            check_sweep_arguments(["-m", argument])
     with pytest.raises(OptionError, match="its jobs outlive a killed sweep; use hydra/launcher=local instead"):
         check_sweep_arguments(["-m", "hydra/launcher=submitit_local"])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(OptionError, match="needs SLURM's sbatch and srun on the PATH"):
-        check_sweep_arguments(words)
+        check_sweep_arguments(arguments)
     for name in ("sbatch", "srun"):
         (tmp_path / name).touch(mode=0o755)
-    check_sweep_arguments(words)
+    check_sweep_arguments(arguments)
     with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
-        check_sweep_arguments([*words, f"paths.logs={__file__}"])  # Hydra would make its folder in there before any job
+        # Hydra would make its folder in there before any job.
+        check_sweep_arguments([*arguments, f"paths.logs={__file__}"])
 
 
 def test_the_number_of_parallel_jobs_is_checked_before_joblib_starts(monkeypatch: pytest.MonkeyPatch) -> None:

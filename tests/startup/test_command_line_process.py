@@ -7,7 +7,7 @@ from pathlib import Path
 from config_options import CONFIGS, ROOT
 from fedcohort.startup.check import GROUPS_WITHOUT_TORCH
 
-WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
+SELECTORS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 
 
 def train(*overrides: str) -> subprocess.CompletedProcess[str]:
@@ -27,8 +27,8 @@ def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
 def test_help_describes_the_command_and_where_ranges_are() -> None:
     done = train("--help", "selector=flash")
     assert done.returncode == 0
-    overrides = f"selector: {', '.join(WORDS[:3])}"
-    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", overrides, "gamma_scale"):
+    choices = f"selector: {', '.join(SELECTORS[:3])}"
+    for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", choices, "gamma_scale"):
         assert part in done.stdout
 
 
@@ -36,8 +36,8 @@ def test_help_and_study_status_do_not_import_torch() -> None:
     code = """
 import sys
 from fedcohort.command.line import COMMANDS, main
-for words in (["--help"], *([name, "--help"] for name in COMMANDS if name != "run")):
-    assert main(words) == 0
+for arguments in (["--help"], *([name, "--help"] for name in COMMANDS if name != "run")):
+    assert main(arguments) == 0
 assert "hydra" not in sys.modules
 assert main(["study", "status", "paper_regret"]) == 0
 found = {"torch", "lightning", "mlflow", "matplotlib", "scipy"} & sys.modules.keys()

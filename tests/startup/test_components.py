@@ -32,9 +32,9 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
 ) -> None:
     called: list[object] = []
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda self, *args, **options: called.append(options))
-    word = {"callback.x": (), "objective.base": ("objective=propfair",)}.get(place, ())
-    config_of_word = compose_overrides("logger=none", *word, f"paths.logs={tmp_path}")
-    config: dict[str, Any] = json.loads(json.dumps(config_of_word.config))
+    overrides = {"callback.x": (), "objective.base": ("objective=propfair",)}.get(place, ())
+    composition = compose_overrides("logger=none", *overrides, f"paths.logs={tmp_path}")
+    config: dict[str, Any] = json.loads(json.dumps(composition.config))
     node = {"_target_": target, "args": ["touch", "x"]}
     if place == "callback.x":
         config["callback"]["x"] = node
@@ -42,7 +42,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
         config["objective"]["base"] = node
     else:
         config[place] = node
-    composed = compose.Composition(config, config_of_word.choices, ())
+    composed = compose.Composition(config, composition.choices, ())
     make: Callable[[], object] = partial(components.make_component, composed, place.partition(".")[0])
     if place == "callback.x":
         make = partial(make_observers, composed)

@@ -76,17 +76,17 @@ def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
 
 def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
-    typed_overrides = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
-    laid, hydras = compose_overrides(*typed_overrides), by_hydra(*typed_overrides)
+    overrides = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
+    laid, hydras = compose_overrides(*overrides), by_hydra(*overrides)
     for group in groups:
         assert laid.config[group] == hydras.config[group], group
     assert laid == hydras
 
 
-@pytest.mark.parametrize("word", ["objective@objective.base=gce", "+agg=scaffold"])
-def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
+@pytest.mark.parametrize("override", ["objective@objective.base=gce", "+agg=scaffold"])
+def test_overrides_that_hydra_rejects_are_rejected(override: str) -> None:
     with pytest.raises(HydraException):
-        compose_overrides(word)
+        compose_overrides(override)
 
 
 @pytest.fixture
@@ -94,9 +94,9 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sequence[str]]]:
     """The overrides of each composition by Hydra, which takes tenths of a second."""
     requested, by_hydra = list[Sequence[str]](), compose.compose_with_hydra
 
-    def count(words: Sequence[str], config_dir: Path) -> DictConfig:
-        requested.append(words)
-        return by_hydra(words, config_dir)
+    def count(overrides: Sequence[str], config_dir: Path) -> DictConfig:
+        requested.append(overrides)
+        return by_hydra(overrides, config_dir)
 
     monkeypatch.setattr(compose, "compose_with_hydra", count)
     compose_jobs._compose_pickled.cache_clear()
@@ -107,26 +107,26 @@ def requested(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Sequence[str]]]:
 @pytest.mark.parametrize("group", sorted({*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH} - {*DATA_GROUPS}))
 def test_overrides_of_our_groups_compose_with_hydra_once(group: str, requested: list[Sequence[str]]) -> None:
     plain_options = [
-        word for word in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{word}.yaml")
+        choice for choice in list_options(group) if "defaults" not in load_yaml(CONFIGS / group / f"{choice}.yaml")
     ]
-    for word in plain_options:
-        assert compose_job((f"{group}={word}",), CONFIGS).choices[group] == word
+    for choice in plain_options:
+        assert compose_job((f"{group}={choice}",), CONFIGS).choices[group] == choice
     assert requested == [()]
 
 
-WORDS = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
+OVERRIDES = ("selector=flash", "heterogeneity=noise_bimodal", "agg=fedprox", "data_seed=${seed}")
 
 
 def test_composing_for_many_seeds_equals_composing_each() -> None:
     for seed in (3, 0, 12):
-        single = compose_run((*WORDS, f"seed={seed}"), CONFIGS)
-        assert compose_job((*WORDS, f"seed={seed}"), CONFIGS) == single
+        single = compose_run((*OVERRIDES, f"seed={seed}"), CONFIGS)
+        assert compose_job((*OVERRIDES, f"seed={seed}"), CONFIGS) == single
         assert single.config["data_seed"] == seed
 
 
 def test_methods_of_a_setting_compose_with_hydra_once(requested: list[Sequence[str]]) -> None:
     """A study has hundreds of rows."""
     for selector in ("random", "flash", "fedcbs"):
-        words = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
-        assert compose_job((*words, "seed=5"), CONFIGS).choices["selector"] == selector
+        overrides = ("rounds=7", "heterogeneity=noise_bimodal", f"selector={selector}")
+        assert compose_job((*overrides, "seed=5"), CONFIGS).choices["selector"] == selector
     assert requested == [("heterogeneity=noise_bimodal",)]

@@ -13,7 +13,7 @@ from run_harness import compose_overrides, run_training
 
 
 def refusal(logs: Path, *overrides: str) -> str:
-    """Return the error line of `python train.py <words>`."""
+    """Return the error line of `python train.py <overrides>`."""
     try:
         run.run(compose_overrides(f"paths.logs={logs}", *overrides))
     except Exception as error:
@@ -25,9 +25,9 @@ def refusal(logs: Path, *overrides: str) -> str:
 
 
 MAX_THREADS = 8 * cores.count_available_cores()
-WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
+SELECTORS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
-    # an option, a group or a word that there is not
+    # an option, a group or a choice that does not exist
     (
         "selector=ucb_cs selector.discont=0.5",
         "selector=ucb_cs has no option 'discont'; its options are discount, index",
@@ -63,9 +63,9 @@ CASES = [
     ("+foo=1", "there is no option 'foo'; there are agg"),
     ("+eval.foo=1", "eval has no option 'foo'"),
     ("+trainer.foo=1", "trainer has no option 'foo'; its options are accelerator, devices, num_nodes, threads"),
-    ("selector=best", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
+    ("selector=best", f"selector must be one of {', '.join(SELECTORS)}, got 'best'"),
     ("hydra/launcher=best", "hydra/launcher must be one of basic, "),
-    ("selector=[random,best]", f"selector must be one of {', '.join(WORDS)}, got 'best'"),
+    ("selector=[random,best]", f"selector must be one of {', '.join(SELECTORS)}, got 'best'"),
     ("selector=[random,flash]", "selector must be one of the choices in configs/selector, got several"),
     ("selector=random,flash", "selector=random,flash: several values are a sweep, put -m first"),
     ("seed=range(3)", "seed=range(3): several values are a sweep"),

@@ -150,14 +150,14 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
         make_federation(),
         compose_overrides("dataset=synthetic"),
     )
-    for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
-        fair = replace(parts, agg=make_component("agg", word))
+    for choice in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
+        fair = replace(parts, agg=make_component("agg", choice))
         batch_norm = has_batch_statistics(nn.Sequential(nn.Linear(2, 4), norm))
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
-        lines_found = list_notices({**composition.choices, "agg": word}, facts)
-        assert len(lines_found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
+        lines_found = list_notices({**composition.choices, "agg": choice}, facts)
+        assert len(lines_found) == (choice not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all(
-            "the network has batch norm" in line and f"while agg={word} combines" in line for line in lines_found
+            "the network has batch norm" in line and f"while agg={choice} combines" in line for line in lines_found
         )
 
 

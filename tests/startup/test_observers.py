@@ -79,6 +79,6 @@ def test_only_lightning_callbacks_may_end_a_run_early() -> None:
     observers = make_observers(compose_overrides("logger=none", *timer, *stop, collect)).callback_configs
     assert [node["_target_"] for node in observers] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
     assert observers == json.loads(json.dumps(observers))
-    moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert make_observers(compose_overrides("logger=none", *stop, *moved)).callback_configs == observers
+    renamed_timer = [override.replace("callback.a", "callback.z") for override in timer]
+    assert make_observers(compose_overrides("logger=none", *stop, *renamed_timer)).callback_configs == observers
     assert make_observers(compose_overrides("logger=none", collect)).callback_configs == []

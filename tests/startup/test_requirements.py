@@ -165,7 +165,7 @@ GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "d
 
 def test_every_requirement_can_fail_and_every_fact_exists() -> None:
     choices = {group: group for group in compose_overrides().choices}
-    components = [make_component(group, word) for group in GROUPS for word in list_options(group)]
+    components = [make_component(group, choice) for group in GROUPS for choice in list_options(group)]
     all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
     assert len(all_requirements) > 12
     parts, network = make_components(), nn.Linear(2, 2)
@@ -217,18 +217,18 @@ def test_a_requirement_of_another_type_is_rejected() -> None:
 
 
 def test_components_describe_themselves_correctly() -> None:
-    for word in list_options("selector"):
-        last = play_rounds(make_component("selector", word), World(), 3)[-1].selection
-        assert last.uncapped == make_component("selector", word).uncapped, word
+    for choice in list_options("selector"):
+        last = play_rounds(make_component("selector", choice), World(), 3)[-1].selection
+        assert last.uncapped == make_component("selector", choice).uncapped, choice
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
-    for word in list_options("server"):
-        server = make_component("server", word)
+    for choice in list_options("server"):
+        server = make_component("server", choice)
         twice = server.step(server.step(server.init(2), g)[1], g)[0]
-        assert torch.equal(twice, server.lr * g) == server.plain, word
+        assert torch.equal(twice, server.lr * g) == server.plain, choice
     logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
-    for word in list_options("objective"):
-        objective = make_component("objective", word)
+    for choice in list_options("objective"):
+        objective = make_component("objective", choice)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
         averages = torch.equal(objective.transform_mean(means), means)
-        assert averages == objective.minimises_mean, word
-        assert (torch.equal(loss, ce) and averages) == objective.plain, word
+        assert averages == objective.minimises_mean, choice
+        assert (torch.equal(loss, ce) and averages) == objective.plain, choice

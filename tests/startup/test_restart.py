@@ -18,19 +18,19 @@ from fedcohort.tracking import record
 from process_kills import kill_at_call
 from run_harness import FinishedRun, run_training, same_bits
 
-WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
+OVERRIDES = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
 
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
+    return run_training(tmp_path_factory.mktemp("whole"), *OVERRIDES)
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The logs of a run of three rounds, of which there are two checkpoints."""
     logs = tmp_path_factory.mktemp("three")
-    run_training(logs, *WORDS, "rounds=3")
+    run_training(logs, *OVERRIDES, "rounds=3")
     return logs
 
 
@@ -45,7 +45,7 @@ def home(logs: Path) -> Path:
 
 
 def resumed(logs: Path, how: str = "true", *overrides: str) -> FinishedRun:
-    return run_training(logs, *WORDS, *overrides, f"resume={how}")
+    return run_training(logs, *OVERRIDES, *overrides, f"resume={how}")
 
 
 def flip(path: Path, bit: int) -> None:
@@ -256,9 +256,9 @@ def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> Non
 
 
 # --- what changes no result ----------------------------------------------------------------------------------------
-@pytest.mark.parametrize("word", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
-def test_options_that_do_not_alter_results_may_change(finished_run: FinishedRun, logs: Path, word: str) -> None:
-    run = resumed(logs, "true", word)
+@pytest.mark.parametrize("override", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
+def test_options_that_do_not_alter_results_may_change(finished_run: FinishedRun, logs: Path, override: str) -> None:
+    run = resumed(logs, "true", override)
     assert run.folder == home(logs)
     assert same_bits(finished_run, run)
 
@@ -271,6 +271,6 @@ def test_stored_client_values_can_move_to_memory_and_back(finished_run: Finished
 
 
 def test_a_resume_without_a_run_starts_a_new_one(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    run_training(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
+    run_training(logs, *OVERRIDES, "rounds=1", "client.lr=0.2", "resume=true")
     expected = "nothing to resume for this config and seed; starting a new run"
     assert expected in [entry.getMessage() for entry in captured_log.records]

@@ -45,13 +45,15 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
     logs: Logs, address: str, captured_log: pytest.LogCaptureFixture
 ) -> None:
     runs: list[SweptRun] = []
-    for word in ("random", "flash"):
+    for choice in ("random", "flash"):
         for seed in range(2):
-            folder = logs.path / "runs" / f"{word}-{seed}"
+            folder = logs.path / "runs" / f"{choice}-{seed}"
             config = {"seed": seed, "cohort": 4, "rounds": 2}
-            facts = make_run_info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
+            facts = make_run_info(
+                folder, choices={"selector": choice}, config=config, tags={"sweep_id": "s"}, seed=seed
+            )
             replay_run([Journal(), logs.tracker(address)], facts, last=2)
-            runs.append((facts, (f"selector={word}", f"seed={seed}")))
+            runs.append((facts, (f"selector={choice}", f"seed={seed}")))
     write_sweep_report(logs.path / "sweeps" / "s", runs)
     assert [item.getMessage().partition(":")[0] for item in captured_log.records if item.name == "fedcohort"] == [
         "report",

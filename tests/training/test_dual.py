@@ -174,7 +174,7 @@ def test_one_step_in_closed_form() -> None:
 
 def test_it_is_taken_where_it_fits() -> None:
     assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], DualEngine)
-    for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
+    for options in ({"momentum": 0.9}, {"clip": 1.0}, {"choice": "adam"}):
         assert not DualEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
     federation = make_federation()
     assert not DualEngine.supports_trainer(

@@ -30,7 +30,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
     "whole": {"batch": None},
     "momentum": {"batch": 4, "momentum": 0.9},
     "clip": {"batch": 4, "clip": 0.05},
-    "adam": {"batch": 3, "word": "adam"},
+    "adam": {"batch": 3, "choice": "adam"},
     "steps": {"batch": 5, "steps": 7},
 }
 OBJECTIVES = ("ce", "flash_robust", "propfair")

@@ -112,7 +112,7 @@ def test_an_embedding_looks_up() -> None:
 
 def test_all_networks_have_the_counts_of_torchs_counter() -> None:
     """Our count leaves out the import of torch's compiler; attention, which torch does not count, has a closed form."""
-    models = {word: make_component("model", word) for word in list_options("model")}
+    models = {choice: make_component("model", choice) for choice in list_options("model")}
     models |= {name: make_component("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
     for name, model in models.items():
         shape = (1, 8, 8) if name in NETWORKS else shape_for(model)

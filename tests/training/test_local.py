@@ -36,7 +36,7 @@ def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, o
 
 
 @pytest.mark.parametrize(
-    ("word", "options", "reference"),
+    ("choice", "options", "reference"),
     [
         ("sgd", {}, lambda p: torch.optim.SGD(p, lr=0.1)),
         ("sgd", {"momentum": 0.9}, lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9)),
@@ -44,9 +44,9 @@ def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, o
         ("adam", {}, lambda p: torch.optim.Adam(p, lr=0.1)),
     ],
 )
-def test_it_trains_like_a_plain_loop(word: str, options: dict[str, Any], reference: Any) -> None:
+def test_it_trains_like_a_plain_loop(choice: str, options: dict[str, Any], reference: Any) -> None:
     federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
-    trainer = make_trainer(federation, network, word=word, batch=7, **options)
+    trainer = make_trainer(federation, network, choice=choice, batch=7, **options)
     task = make_task(1)
     delta = trainer.train(task, {}).delta
     start = flatten_parameters(network).clone()
@@ -76,7 +76,7 @@ MOVES: list[tuple[str, dict[str, Any]]] = [  # of the gradient something else is
     ("prox", {}),
     ("", {"momentum": 0.9}),
     ("scaffold", {"clip": 0.1}),
-    ("", {"word": "adam"}),
+    ("", {"choice": "adam"}),
     ("scaffold", {}),
 ]
 CASES = [  # every network with each objective, once plainly and once with one of the moves
@@ -126,7 +126,7 @@ def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
 
 def test_clients_leave_no_trace_on_each_other() -> None:
     federation, network = make_federation(), make_network()
-    trainer = make_trainer(federation, network, word="adam")
+    trainer = make_trainer(federation, network, choice="adam")
     single_delta = trainer.train(make_task(2), {}).delta
     trainer.train(make_task(0), {})
     assert torch.equal(single_delta, trainer.train(make_task(2), {}).delta)
@@ -158,7 +158,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
     federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
     agg = make_component("agg", "scaffold")
     hooks = (*agg.hooks, *make_component("regulariser", "prox", mu=0.7).hooks)
-    trainer = make_trainer(federation, network, hooks=hooks, word="adam", batch=None)
+    trainer = make_trainer(federation, network, hooks=hooks, choice="adam", batch=None)
     p = trainer.server.layout.n_params
     c, c_i = torch.randn(2, p, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     update = trainer.train(make_task(0, units=1, stored={"c": c_i}), {"c": c})

@@ -11,9 +11,9 @@ from fedcohort.hook import HookResult
 from fedcohort.training.response import OptimizerResponse
 
 
-def response(mu: float = 0.0, word: str = "sgd", **client: Any) -> OptimizerResponse:
+def response(mu: float = 0.0, choice: str = "sgd", **client: Any) -> OptimizerResponse:
     return OptimizerResponse(
-        make_component("client", word, **client), make_component("regulariser", "prox", mu=mu).hooks
+        make_component("client", choice, **client), make_component("regulariser", "prox", mu=mu).hooks
     )
 
 
@@ -61,7 +61,7 @@ def test_weight_decay_and_clipping_are_part_of_the_gradient(more_options: dict[s
 
 @pytest.mark.parametrize("mu", [0.0, 1.0])
 def test_adam_has_none_so_that_steps_stand_in(mu: float) -> None:
-    assert response(mu=mu, word="adam")(7, 0.001) == 7.0
+    assert response(mu=mu, choice="adam")(7, 0.001) == 7.0
 
 
 class Constant:

@@ -190,7 +190,7 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
     assert not all(is_equal)
 
 
-@pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"word": "adam"}, {"clip": 0.1}], ids=str)
+@pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"choice": "adam"}, {"clip": 0.1}], ids=str)
 def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
     trainer, _ = watched(batch=4, **client)
     plain = make_trainer(trainer.federation, make_network(torch.float64), batch=4, **client)
@@ -227,7 +227,7 @@ def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
-@pytest.mark.parametrize("client", [{"batch": 8, "word": "adam"}, {"batch": None}], ids=str)
+@pytest.mark.parametrize("client", [{"batch": 8, "choice": "adam"}, {"batch": None}], ids=str)
 def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> None:
     results = []
     for kind in ("sequential", "debug"):

@@ -14,11 +14,11 @@ from round.test_round import costs
 from run_harness import run_training, same_bits
 
 FEDBIO = ("agg=fedbio", "agg.eta_x=5", "client.epochs=1", "client.batch=8", "eval.clients_every=0")
-WORDS = (*FEDBIO, "split.limit=240", "rounds=2")
-SECOND = (*WORDS, "agg.variant=second_order")
+OVERRIDES = (*FEDBIO, "split.limit=240", "rounds=2")
+SECOND = (*OVERRIDES, "agg.variant=second_order")
 
 
-@pytest.mark.parametrize("inputs", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
+@pytest.mark.parametrize("inputs", [(*OVERRIDES, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
     uninterrupted = run_training(tmp_path / "whole", *inputs)
     act_at_call(monkeypatch, closing, "extend_selection_hash", 2, kill_self)
@@ -29,7 +29,7 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
     assert same_bits(
-        run_training(tmp_path / "a", *WORDS), run_training(tmp_path / "b", *WORDS, "client_store.limit_gb=0")
+        run_training(tmp_path / "a", *OVERRIDES), run_training(tmp_path / "b", *OVERRIDES, "client_store.limit_gb=0")
     )
 
 
@@ -37,7 +37,7 @@ def test_slices_change_no_bit(tmp_path: Path) -> None:
     assert same_bits(run_training(tmp_path / "a", *SECOND), run_training(tmp_path / "b", *SECOND, "engine.slices=3"))
 
 
-@pytest.mark.parametrize("overrides", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
+@pytest.mark.parametrize("overrides", [(*OVERRIDES, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
 def test_two_ranks_equal_one_process(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
     first_run = run_training(tmp_path / "one", *overrides).weights()
@@ -48,12 +48,12 @@ def test_two_ranks_equal_one_process(tmp_path: Path, overrides: tuple[str, ...])
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
     """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
     overrides = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
-    assert bool(run_training(tmp_path, *WORDS, *overrides).weights().isfinite().all())
+    assert bool(run_training(tmp_path, *OVERRIDES, *overrides).weights().isfinite().all())
 
 
 def test_what_is_remembered_counts(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
-    overrides = (*WORDS, "cohort=12")
+    overrides = (*OVERRIDES, "cohort=12")
     first_run = run_training(tmp_path / "a", *overrides)
     hook = type(make_component("agg", "fedbio").hooks[0])
     begin = hook.begin
@@ -63,10 +63,12 @@ def test_what_is_remembered_counts(tmp_path: Path) -> None:
     assert not same_bits(first_run, second_run)
 
 
-@pytest.mark.parametrize(("overrides", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
+@pytest.mark.parametrize(("overrides", "factor"), [(OVERRIDES, 3.0), (SECOND, 5.0)], ids=["first", "second"])
 def test_weighing_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor: float) -> None:
     # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
-    fedavg = costs(run_training(tmp_path / "a", *[word for word in overrides if not word.startswith("agg")]))
+    fedavg = costs(
+        run_training(tmp_path / "a", *[override for override in overrides if not override.startswith("agg")])
+    )
     fedbio = costs(run_training(tmp_path / "b", *overrides))
     for t in range(2):
         assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
@@ -86,5 +88,5 @@ def test_weighing_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor:
     ids=" ".join,
 )
 def test_it_works_with_the_rest(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    last = run_training(tmp_path, *WORDS, *overrides).last
+    last = run_training(tmp_path, *OVERRIDES, *overrides).last
     assert np.isfinite(last.metrics["test/loss"])

@@ -29,65 +29,64 @@ from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.load import DATA_GROUPS
 from run_harness import compose_by_hydra, compose_overrides
 
-PARTS = [(group, word) for group in METHOD_GROUPS for word in list_options(group)]
+PARTS = [(group, choice) for group in METHOD_GROUPS for choice in list_options(group)]
 GROUPS = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
 EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml"))
 
 
-def list_words(group: str) -> list[str]:
+def list_overrides(group: str) -> list[str]:
     """Return `group=option` for all yaml files; aliases come last, without the groups that they set."""
     names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
-    typed_overrides = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
+    overrides = [f"{group}={choice}" for choice in sorted(names, key=lambda choice: (group, choice) not in PARTS)]
     last = max(len(list(CONFIGS.glob(f"{data_group}/*.yaml"))) for data_group in DATA_GROUPS)
-    return [""] * last + typed_overrides if group == "heterogeneity" else typed_overrides
+    return [""] * last + overrides if group == "heterogeneity" else overrides
 
 
 TOGETHER = [  # compose one option of each group together: Hydra takes equally long for one file and for all
-    tuple(filter(None, row)) for row in zip_longest(*(list_words(group) for group in GROUPS if group != "experiment"))
+    tuple(filter(None, row))
+    for row in zip_longest(*(list_overrides(group) for group in GROUPS if group != "experiment"))
 ]
 
 
 def test_every_option_is_composed() -> None:
-    typed_overrides = {word for row in TOGETHER for word in row} | {f"experiment={word}" for word in EXPERIMENTS}
-    assert typed_overrides == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
+    overrides = {override for row in TOGETHER for override in row} | {f"experiment={name}" for name in EXPERIMENTS}
+    assert overrides == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
 
 
-@pytest.mark.parametrize(
-    "typed_overrides", [*((f"experiment={word}",) for word in EXPERIMENTS), *TOGETHER], ids=" ".join
-)
-def test_every_config_composes(typed_overrides: tuple[str, ...]) -> None:
-    needed = ("model.path=user_networks.Dense",) if "model=module" in typed_overrides else ()
-    cfg = compose_by_hydra((*typed_overrides, *needed))
+@pytest.mark.parametrize("overrides", [*((f"experiment={choice}",) for choice in EXPERIMENTS), *TOGETHER], ids=" ".join)
+def test_every_config_composes(overrides: tuple[str, ...]) -> None:
+    needed = ("model.path=user_networks.Dense",) if "model=module" in overrides else ()
+    cfg = compose_by_hydra((*overrides, *needed))
     composed = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
     options.check_all_options(composed.config)
     check.check_aliases(composed)
     for group in METHOD_GROUPS:
         assert components.make_component(composed, group) is not None
-    if typed_overrides[0].startswith("experiment="):
+    if overrides[0].startswith("experiment="):
         check.check_before_data(composed)  # presets name components that can be combined
 
 
-@for_all("group, word", PARTS)
-def test_yaml_keys_are_the_constructors_parameters(group: str, word: str) -> None:
-    target = load_options(group, word)["_target_"]
+@for_all("group, choice", PARTS)
+def test_yaml_keys_are_the_constructors_parameters(group: str, choice: str) -> None:
+    target = load_options(group, choice)["_target_"]
     signature = inspect.signature(get_class(target))
-    assert set(load_options(group, word)) - {"_target_"} == set(signature.parameters)
+    assert set(load_options(group, choice)) - {"_target_"} == set(signature.parameters)
     with_default = [p.name for p in signature.parameters.values() if p.default is not inspect.Parameter.empty]
     assert not with_default, "defaults live in yaml, once"
 
 
-@for_all("group, word", PARTS)
-def test_an_option_has_the_same_name_in_config_source_and_test(group: str, word: str) -> None:
-    target = load_options(group, word)["_target_"]
-    assert target.rpartition(".")[0] == f"fedcohort.{group}.{word}"
-    assert (ROOT / "tests" / group / f"test_{word}.py").exists()
+@for_all("group, choice", PARTS)
+def test_an_option_has_the_same_name_in_config_source_and_test(group: str, choice: str) -> None:
+    target = load_options(group, choice)["_target_"]
+    assert target.rpartition(".")[0] == f"fedcohort.{group}.{choice}"
+    assert (ROOT / "tests" / group / f"test_{choice}.py").exists()
 
 
 RANGED = [*PARTS, ("logger", "mlflow")]
 
 
-def _file(group: str, word: str) -> Path:
-    return CONFIGS / group / f"{word}.yaml"
+def _file(group: str, choice: str) -> Path:
+    return CONFIGS / group / f"{choice}.yaml"
 
 
 OPTION = re.compile(r"^ *(?P<name>\w+): *(?P<value>.*?) +# (?P<range>[^;]+)")
@@ -98,12 +97,12 @@ def _outside(text: str) -> list[Any]:
     if text.startswith(("list of numbers in ", "list of integers in ")):
         low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
         halves = [[low + 0.5]] if "integers" in text else []
-        return ["word", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *halves]
+        return ["text", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *halves]
     if text.startswith(("number in ", "integer in ")):
         null = text.endswith(" or null")
         kind, interval = text.removesuffix(" or null").removesuffix(" or auto").split(" in ")
         low, high = (float(end) for end in interval[1:-1].split(","))
-        values: list[Any] = ["word", float("nan"), True] + ([] if null else [None])
+        values: list[Any] = ["text", float("nan"), True] + ([] if null else [None])
         values += [low - 1, low] if interval[0] == "(" else [low - 1]
         above = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
         values += [above, high] if interval[-1] == ")" else [above]
@@ -111,13 +110,13 @@ def _outside(text: str) -> list[Any]:
         finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
         return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]
     if text.startswith("one of "):
-        return ["no-such-word", 3, *([] if text.endswith(" or null") else [None])]
+        return ["no-such-choice", 3, *([] if text.endswith(" or null") else [None])]
     if text == "true or false":
         return ["maybe", 3, None]
     if text == "mapping of texts or null":
-        return ["word", 3, {}, {"no such name": "a"}, ["image"]]
+        return ["text", 3, {}, {"no such name": "a"}, ["image"]]
     if text == "mapping or null":
-        return ["word", 3, ["width"]]
+        return ["text", 3, ["width"]]
     if text == "integer or text or null":
         return [0.5, True, [0]]
     if text in ("text", "text or null") or text.startswith("list of"):
@@ -148,12 +147,12 @@ def _stated(path: Path) -> dict[str, str]:
     return stated
 
 
-def _parts_inside(group: str, word: str) -> set[str]:
-    return set(nested_components(group, word)) if group in METHOD_GROUPS else set()
+def _parts_inside(group: str, choice: str) -> set[str]:
+    return set(nested_components(group, choice)) if group in METHOD_GROUPS else set()
 
 
 def test_every_range_comment_is_understood(tmp_path: Path) -> None:
-    assert [line for group, word in RANGED for line in _misunderstood(_file(group, word))] == []
+    assert [line for group, choice in RANGED for line in _misunderstood(_file(group, choice))] == []
     (tmp_path / "mine.yaml").write_text(
         "_target_: x\nlr: 0.1   # number in (0, 1); fine\npower: 2    # between 1 and 3; not\n"
     )
@@ -161,10 +160,10 @@ def test_every_range_comment_is_understood(tmp_path: Path) -> None:
     assert line.endswith("/mine.yaml:3: an unknown form of a range comment: 'between 1 and 3'")
 
 
-@for_all("group, word", RANGED)
-def test_every_option_states_its_range(group: str, word: str) -> None:
-    stated = {name.split(".")[-1] for name in _stated(_file(group, word))}
-    assert set(load_options(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
+@for_all("group, choice", RANGED)
+def test_every_option_states_its_range(group: str, choice: str) -> None:
+    stated = {name.split(".")[-1] for name in _stated(_file(group, choice))}
+    assert set(load_options(group, choice)) - {"_target_", *_parts_inside(group, choice)} <= stated
 
 
 TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
@@ -174,10 +173,10 @@ OTHER_CONFIGS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkey
 def test_options_outside_of_the_groups_state_their_ranges() -> None:
     stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _stated(CONFIGS / path)}
     assert stated == set(options.OPTION_CHECKS)
-    for word in TRAINERS:
-        assert set(_stated(CONFIGS / word)) == set(OmegaConf.load(CONFIGS / word))
-    for word in ("sequential", "vectorised", "debug"):
-        assert _stated(_file("engine", word)) == {"kind": _stated(_file("engine", "auto"))["kind"]}
+    for path in TRAINERS:
+        assert set(_stated(CONFIGS / path)) == set(OmegaConf.load(CONFIGS / path))
+    for choice in ("sequential", "vectorised", "debug"):
+        assert _stated(_file("engine", choice)) == {"kind": _stated(_file("engine", "auto"))["kind"]}
     default = OmegaConf.load(_file("callback", "default"))
     keys = {f"{name!s}.{key}" for name, node in default.items() for key in node if key != "_target_"}
     assert set(_stated(_file("callback", "default"))) == keys
@@ -214,13 +213,13 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
         assert re.search(rf"^{re.escape(option)} must be .*got", message), f"{value!r}: {message}"
 
 
-@for_all("group, word", RANGED)
-def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None:
-    of_word = load_options(group, word)
-    for name, text in _stated(_file(group, word)).items():
+@for_all("group, choice", RANGED)
+def test_a_value_out_of_range_is_rejected_by_name(group: str, choice: str) -> None:
+    defaults = load_options(group, choice)
+    for name, text in _stated(_file(group, choice)).items():
         option = name.split(".")[-1]
         for value in _outside(text):
-            composed = compose.Composition({group: {**of_word, option: value}}, {group: word}, ())
+            composed = compose.Composition({group: {**defaults, option: value}}, {group: choice}, ())
             message = _refusal(partial(components.make_component, composed, group), f"{option}={value!r}")
             assert re.search(rf"\b{option} must be .*got", message), f"{option}={value!r}: {message}"
             assert f"{group}." in message
@@ -270,15 +269,15 @@ def test_a_missing_target_is_named() -> None:
 
 
 def test_every_component_can_be_constructed() -> None:
-    for group, word in PARTS:
-        assert make_component(group, word) is not None
+    for group, choice in PARTS:
+        assert make_component(group, choice) is not None
 
 
-@for_all("word", EXPERIMENTS)
-def test_an_experiment_changes_every_value_that_it_states(word: str) -> None:
+@for_all("choice", EXPERIMENTS)
+def test_an_experiment_changes_every_value_that_it_states(choice: str) -> None:
     """Include the options of train.yaml, which must be composed before the experiment."""
-    composed = compose_by_hydra((f"experiment={word}",))
+    composed = compose_by_hydra((f"experiment={choice}",))
     cfg = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    stated = load_yaml(CONFIGS / "experiment" / f"{word}.yaml")
+    stated = load_yaml(CONFIGS / "experiment" / f"{choice}.yaml")
     stated.pop("defaults", None)
     assert OmegaConf.merge(cfg, stated) == cfg

@@ -40,7 +40,7 @@ def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) 
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in ("dropout", *REDUCED)])
 def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) -> None:
-    on_cpu, on_gpu = (run_training(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
+    on_cpu, on_gpu = (run_training(tmp_path / choice, f"trainer={choice}", *CASES[case]) for choice in ("cpu", "gpu"))
     assert on_cpu.cohorts == on_gpu.cohorts
     torch.testing.assert_close(on_gpu.weights(), on_cpu.weights(), rtol=1e-3, atol=1e-4)
     assert on_gpu.last.metrics["test/loss"] == pytest.approx(on_cpu.last.metrics["test/loss"], rel=1e-3)

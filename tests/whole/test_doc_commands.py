@@ -30,18 +30,20 @@ def list_commands(path: Path) -> Iterator[list[str]]:
     """Yield the arguments of each command in the document's Bash blocks."""
     for block in re.findall(r"^```bash\n(.*?)^```", path.read_text(), re.MULTILINE | re.DOTALL):
         for line in block.replace("\\\n", " ").splitlines():
-            if words := shlex.split(line, comments=True):
-                yield words
+            if command := shlex.split(line, comments=True):
+                yield command
 
 
-def list_jobs(words: list[str]) -> Iterator[list[str]]:
+def list_jobs(arguments: list[str]) -> Iterator[list[str]]:
     """Yield the arguments of each job of a `python train.py` command.
 
     A search interval is replaced by one end, and several seeds by the first, because no check depends on the seed.
     """
-    sweeps = words[:1] == ["-m"]
+    sweeps = arguments[:1] == ["-m"]
     overrides = [
-        re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)
+        re.sub(r"=interval\((.*),.*", r"=\1", override)
+        for override in arguments[sweeps:]
+        if not override.startswith(OF_HYDRA)
     ]
     choices = [
         [f"{key}={choice}" for choice in value.split(",")] if sweeps else [f"{key}={value}"]
@@ -51,48 +53,48 @@ def list_jobs(words: list[str]) -> Iterator[list[str]]:
     yield from map(list, itertools.product(*choices))
 
 
-def cut(word: str) -> tuple[str, str]:
-    key, _, value = word.partition("=")
+def cut(override: str) -> tuple[str, str]:
+    key, _, value = override.partition("=")
     return key, value
 
 
 TRAIN = [
-    (f"{path.name}: {' '.join(words)}", words)
+    (f"{path.name}: {' '.join(command)}", command)
     for path in DOCUMENTS
-    for words in list_commands(path)
-    if "train.py" in words
-    and "--help" not in words
-    and not any(name in word for name in USER_METHODS for word in words)
+    for command in list_commands(path)
+    if "train.py" in command
+    and "--help" not in command
+    and not any(name in argument for name in USER_METHODS for argument in command)
 ]
 
 
-@pytest.mark.parametrize("words", [words for _, words in TRAIN], ids=[name for name, _ in TRAIN])
+@pytest.mark.parametrize("command", [command for _, command in TRAIN], ids=[name for name, _ in TRAIN])
 def test_documented_runs_pass_the_start_up_checks(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     network = re.search(r"^```python\n(from torch import nn\n.*?)^```", COMPOSING.read_text(), re.MULTILINE | re.DOTALL)
     assert network, "docs/composing.md shows the network that commands name"
     (tmp_path / "my_networks.py").write_text(network[1])
     monkeypatch.syspath_prepend(tmp_path)
-    if words[0] == "srun":
+    if command[0] == "srun":
         for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "0")):
             monkeypatch.setenv(name, value)
-    for job in list_jobs(words[words.index("train.py") + 1 :]):
+    for job in list_jobs(command[command.index("train.py") + 1 :]):
         check_before_data(compose_overrides(*job))
 
 
 VERB = [
-    (f"{path.name}: {' '.join(words)}", words)
+    (f"{path.name}: {' '.join(command)}", command)
     for path in DOCUMENTS
-    for words in list_commands(path)
-    if "fedcohort" in words
+    for command in list_commands(path)
+    if "fedcohort" in command
 ]
 
 
-@for_all("words", [words for _, words in VERB])
-def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> None:
+@for_all("command", [command for _, command in VERB])
+def test_documented_options_of_a_command_are_in_its_help(command: list[str]) -> None:
     """Some commands accept options of train.py; all other options are described in the command's help."""
-    verb, *options = words[words.index("fedcohort") + 1 :]
+    verb, *options = command[command.index("fedcohort") + 1 :]
     assert verb in COMMANDS
     help_text = import_module(f"fedcohort.command.{spell_module_name(verb)}").__doc__ or ""
     unknown = [key for key, value in map(cut, options) if value and not re.search(rf"\b{re.escape(key)}\b", help_text)]
@@ -104,7 +106,7 @@ def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> No
     assert not unknown
 
 
-MAKE = sorted({words[1] for path in DOCUMENTS for words in list_commands(path) if words[0] == "make"})
+MAKE = sorted({command[1] for path in DOCUMENTS for command in list_commands(path) if command[0] == "make"})
 
 
 @pytest.mark.parametrize("target", MAKE)

@@ -45,11 +45,11 @@ def test_selected_tests_exist() -> None:
     assert len(commands) > 30
     for command, files, selections in commands:
         names = {file: re.findall(r"def (test_\w+)", (ROOT / file).read_text()) for file in files if selections}
-        words = [word for selection in selections for word in re.findall(r"\w+", selection) if word != "or"]
-        for word in words:
-            assert any(word in name for tests in names.values() for name in tests), f"{command}: {word}"
+        terms = [term for selection in selections for term in re.findall(r"\w+", selection) if term != "or"]
+        for term in terms:
+            assert any(term in name for tests in names.values() for name in tests), f"{command}: {term}"
         for file, tests in names.items():
-            assert any(word in name for name in tests for word in words), f"{command}: {file}"
+            assert any(term in name for name in tests for term in terms), f"{command}: {file}"
 
 
 def _messages() -> str:

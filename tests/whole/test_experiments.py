@@ -40,13 +40,13 @@ FEW = (
 )
 
 
-@for_all("word", SMALL)
-def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
+@for_all("choice", SMALL)
+def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(choice: str) -> None:
     """A reduced experiment extends the paper's experiment and keeps its federation and methods."""
-    large = word.removesuffix("_cpu")
-    reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (word, large))
+    large = choice.removesuffix("_cpu")
+    reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (choice, large))
     assert f"# {large} reduced for a laptop: " in reduced.read_text()
-    assert f"experiment={word} is smaller" in re.sub(r"\n# ", " ", full.read_text())
+    assert f"experiment={choice} is smaller" in re.sub(r"\n# ", " ", full.read_text())
     first, *other_defaults = load_yaml(reduced).defaults
     assert first == large
     assert [list(entry) for entry in other_defaults] in ([], [["override /model"]])
@@ -120,11 +120,11 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("word", SMALL)
-def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> None:
-    make, overrides = DATA[word]
+@pytest.mark.parametrize("choice", SMALL)
+def test_the_papers_model_fits_the_papers_data(choice: str, tmp_path: Path) -> None:
+    make, overrides = DATA[choice]
     few = (*overrides, "dataset.size=32") if "dataset.size=16" in overrides else overrides
-    composition = compose_overrides(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
+    composition = compose_overrides(f"experiment={choice.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
     parts = {group: components.make_component(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
@@ -136,15 +136,15 @@ def test_every_reduced_experiment_is_tested() -> None:
     assert sorted(DATA) == SMALL
 
 
-@pytest.mark.parametrize("word", SMALL)
-def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
-    make, overrides = DATA[word]
+@pytest.mark.parametrize("choice", SMALL)
+def test_reduced_experiments_run_two_rounds_on_generated_data(choice: str, tmp_path: Path) -> None:
+    make, overrides = DATA[choice]
     path = f"dataset.path={make(tmp_path)}"
-    run = run_training(tmp_path / "logs", f"experiment={word}", path, *overrides, *FEW, small=False)
+    run = run_training(tmp_path / "logs", f"experiment={choice}", path, *overrides, *FEW, small=False)
     assert len(run.reports) == 3
     assert np.isfinite(run.last.metrics["test/loss"])
-    assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, word)
-    if word.startswith("feddiverse"):
+    assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, choice)
+    if choice.startswith("feddiverse"):
         assert "test/acc_worst_group" in run.last.metrics
 
 

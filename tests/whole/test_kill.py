@@ -30,7 +30,7 @@ from optional_values import not_none
 from run_harness import FinishedRun, run_training, same_bits
 from tracking.databases import database_template
 
-WORDS = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")
+OVERRIDES = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=null")
 
 # moment: (owner, function name, number of calls in a run of five rounds)
@@ -63,7 +63,7 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "mlflow.db").write_bytes(database_template())
-    trained_run = run_training(folder, *WORDS, *QUIET)
+    trained_run = run_training(folder, *OVERRIDES, *QUIET)
     return trained_run, tracked(folder)
 
 
@@ -116,9 +116,9 @@ def test_a_killed_run_resumes_with_identical_bits(
     before: bool,
 ) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
-    status = killed_at(monkeypatch, moment, call, before, lambda: run_training(tmp_path, *WORDS, *QUIET))
+    status = killed_at(monkeypatch, moment, call, before, lambda: run_training(tmp_path, *OVERRIDES, *QUIET))
     assert os.WIFSIGNALED(status), "the point was never reached"
-    resumed = run_training(tmp_path, *WORDS, *QUIET, "resume=true")
+    resumed = run_training(tmp_path, *OVERRIDES, *QUIET, "resume=true")
     assert same_bits(uninterrupted[0], resumed)
     assert history.read_history(resumed.folder).draws == history.read_history(uninterrupted[0].folder).draws
     assert len(list((tmp_path / "runs").iterdir())) == 1
@@ -141,7 +141,7 @@ def _wait_for_the_follower(logs: Path) -> None:
 
 def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
-    overrides = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
+    overrides = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *OVERRIDES]
     overrides += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
     line = [sys.executable, "train.py", *overrides]
     process = subprocess.Popen(line, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -168,9 +168,9 @@ def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
     uninterrupted: tuple[FinishedRun, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
-    untracked = [word for word in WORDS if not word.startswith("logger")]
-    run_training(tmp_path, *untracked, *QUIET)
-    assert run_training(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
+    untracked_overrides = [override for override in OVERRIDES if not override.startswith("logger")]
+    run_training(tmp_path, *untracked_overrides, *QUIET)
+    assert run_training(tmp_path, *OVERRIDES, *QUIET, "resume=true").reports == []
     assert tracked(tmp_path) == uninterrupted[1]
 
 

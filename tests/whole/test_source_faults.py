@@ -61,9 +61,9 @@ def test_stages_are_a_files_tests_then_laws_then_tests_of_importing_modules() ->
 
 
 @for_all("step", [1, 2])
-@for_all("word", ["'agg-krum'", "agg median", "agg, krum"])
-def run_over_options(word: str, step: int) -> None:
-    CALLED.append((word, step))
+@for_all("option", ["'agg-krum'", "agg median", "agg, krum"])
+def run_over_options(option: str, step: int) -> None:
+    CALLED.append((option, step))
 
 
 def test_only_the_cases_of_the_chosen_option_are_run() -> None:

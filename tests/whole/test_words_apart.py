@@ -29,16 +29,16 @@ SECOND = (
     "dataset=synthetic",
     "model=logreg",
 )
-SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
+SHORT = (*(override for override in SMALL if not override.startswith("model=")), "rounds=1")
 
 
 @cache
 def modules() -> dict[str, Path]:
     """Return the module of every choice, and its file."""
     targets = {
-        str(load_options(group, word)["_target_"]).rpartition(".")[0]
+        str(load_options(group, choice)["_target_"]).rpartition(".")[0]
         for group in METHOD_GROUPS
-        for word in list_options(group)
+        for choice in list_options(group)
     }
     return {name: ROOT / "src" / Path(*name.split(".")).with_suffix(".py") for name in targets}
 
@@ -71,7 +71,7 @@ def test_no_module_imports_a_choice() -> None:
 
 def chosen(*overrides: str) -> set[tuple[str, str]]:
     """Return (group, choice) of every yaml that the run reads, including nested components."""
-    return {(key.split("@")[0], word) for key, word in compose_overrides(*overrides).choices.items()}
+    return {(key.split("@")[0], choice) for key, choice in compose_overrides(*overrides).choices.items()}
 
 
 def stripped(home: Path, used: set[tuple[str, str]]) -> str:
@@ -82,20 +82,22 @@ def stripped(home: Path, used: set[tuple[str, str]]) -> str:
     with (home / "src" / "fedcohort" / "__init__.py").open("a") as file:
         file.write('\nprint("from", __file__)\n')
     for path in (home / "configs").glob("*/*.yaml"):
-        group, word = path.parent.name, path.stem
-        if group in (*METHOD_GROUPS, "heterogeneity", "experiment") and (group, word) not in used:
+        group, choice = path.parent.name, path.stem
+        if group in (*METHOD_GROUPS, "heterogeneity", "experiment") and (group, choice) not in used:
             path.unlink()
-            (home / "src" / "fedcohort" / group / f"{word}.py").unlink(missing_ok=True)
+            (home / "src" / "fedcohort" / group / f"{choice}.py").unlink(missing_ok=True)
     return str(home)
 
 
 def test_two_runs_without_common_options_need_no_other_option(tmp_path: Path) -> None:
     first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
-    assert not {(group, word) for group, word in first & second if group in METHOD_GROUPS}, (
-        "each word is missing in one of them"
+    assert not {(group, choice) for group, choice in first & second if group in METHOD_GROUPS}, (
+        "each choice is missing in one of them"
     )
     homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
-    runs = [Command(*SHORT, *words, home=Path(home)) for home, words in zip(homes, (FIRST, SECOND), strict=True)]
+    runs = [
+        Command(*SHORT, *overrides, home=Path(home)) for home, overrides in zip(homes, (FIRST, SECOND), strict=True)
+    ]
     for home, trained_run in zip(homes, [run.finish() for run in runs], strict=True):
         assert trained_run.returncode == 0, trained_run.stdout + trained_run.stderr
         assert f"from {home}/src" in trained_run.stdout, "another copy of the package ran"

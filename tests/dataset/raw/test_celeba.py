@@ -70,9 +70,9 @@ def test_a_list_that_contradicts_itself_is_rejected(
 
 def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path / "raw")
-    for file, words in (("list_attr_celeba", " 1 1"), ("identity_CelebA", " 3"), ("list_eval_partition", " 0")):
+    for file, values in (("list_attr_celeba", " 1 1"), ("identity_CelebA", " 3"), ("list_eval_partition", " 0")):
         with (source / f"{file}.txt").open("a") as stream:
-            stream.write(f"../../secret.jpg{words}\n")
+            stream.write(f"../../secret.jpg{values}\n")
     with pytest.raises(DataError, match=r"../../secret.jpg leads out of the folder"):
         celeba.plan_tables(source, None)
 

@@ -84,11 +84,11 @@ def test_folders_that_are_not_read_are_named_with_a_remedy(tmp_path: Path, files
 
 def photos(path: Path, sizes: list[tuple[int, int]]) -> None:
     for part in ("train", "test"):
-        for c, word in enumerate(("cat", "dog")):
-            (path / part / word).mkdir(parents=True)
+        for c, label in enumerate(("cat", "dog")):
+            (path / part / label).mkdir(parents=True)
             for k, size in enumerate(sizes):
                 pixels = np.full((*size, 3), 100 * c + k, np.uint8)
-                Image.fromarray(pixels).save(path / part / word / f"{k}.png")
+                Image.fromarray(pixels).save(path / part / label / f"{k}.png")
 
 
 def test_a_folder_of_images_is_read_as_it_is(tmp_path: Path) -> None:

@@ -15,8 +15,8 @@ def save(file: Path, shape: tuple[int, ...], value: int = 7) -> None:
 
 
 def test_each_image_keeps_its_pixels_and_its_class(tmp_path: Path) -> None:
-    for k, word in enumerate(("cat", "dog", "dog")):
-        save(tmp_path / word / f"{k}.png", (4, 4), value=k)
+    for k, label in enumerate(("cat", "dog", "dog")):
+        save(tmp_path / label / f"{k}.png", (4, 4), value=k)
     frame = read_image_frames(tmp_path)["train"]
     assert frame.column("label").to_pylist() == ["cat", "dog", "dog"]
     pixels = frame.read_arrays("image")

@@ -81,7 +81,7 @@ def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: 
 
 def test_a_cell_of_other_settings_is_marked() -> None:
     long = [make_run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
-    ordinary = [make_run(word, s, 0.1 + s / 100) for word in ("random", "powd") for s in range(3)]
+    ordinary = [make_run(selector, s, 0.1 + s / 100) for selector in ("random", "powd") for s in range(3)]
     matched = match([*ordinary, *long], "selector", None, ACC)
     assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matched.notes
     assert matched.atypical_cells == {("", "ucb")}

@@ -17,13 +17,13 @@ SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
 def two_sweeps() -> list[Run]:
     """Random and flash of the first sweep, with five seeds, then all three with other budgets and three seeds."""
     runs = [
-        _in(make_run(word, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
-        for word, acc in (("random", 0.7), ("flash", 0.6))
+        _in(make_run(selector, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
+        for selector, acc in (("random", 0.7), ("flash", 0.6))
         for seed in range(5)
     ]
     return runs + [
-        _in(make_run(word, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
-        for word, acc in (("random", 0.6), ("flash", 0.6), ("ucb", 0.65))
+        _in(make_run(selector, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
+        for selector, acc in (("random", 0.6), ("flash", 0.6), ("ucb", 0.65))
         for seed in range(3)
     ]
 
