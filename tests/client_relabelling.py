@@ -66,7 +66,7 @@ def check_relabelling(selector: Any) -> None:
         draws = Relabelled(ctx.rng, new)
         ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=signals, rng=draws)
         selector.plan(state, ctx)
-        answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
+        answers = {w: _relabel_answers(p, new) for w, p in step.blocking.items()}
         selection, state = selector.select(state, ctx, answers)
         scores = step.selection.scores
         if scores is not None:
@@ -93,7 +93,7 @@ def _population(world: World, needs: frozenset[str], new: Ids) -> Population:
     return replace(population, signals={w: _permute(v, new) for w, v in population.signals.items()})
 
 
-def _relabelled(answers: ProbeResult, new: Ids) -> ProbeResult:
+def _relabel_answers(answers: ProbeResult, new: Ids) -> ProbeResult:
     order = np.argsort(new[answers.clients])
     return ProbeResult(new[answers.clients][order], answers.values[order])
 
@@ -105,7 +105,7 @@ def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -
         selection=selection,
         clients=new[outcome.clients][order],
         signals={w: reorder(w, column, order) for w, column in outcome.signals.items()},
-        probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
+        probes={w: _relabel_answers(answers, new) for w, answers in outcome.probes.items()},
     )
 
 

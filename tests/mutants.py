@@ -204,11 +204,11 @@ def read_equivalent() -> dict[tuple[str, str, str], str]:
     return {(entry["file"], entry["before"], entry["after"]): entry["why"] for entry in entries}
 
 
-def list_changed() -> list[Path]:
+def list_changed_files() -> list[Path]:
     """Return the files that differ from the main branch, or from the previous commit on it."""
 
-    def git(*overrides: str) -> str:
-        return subprocess.run(["git", "-C", str(ROOT), *overrides], capture_output=True, text=True).stdout.strip()
+    def git(*arguments: str) -> str:
+        return subprocess.run(["git", "-C", str(ROOT), *arguments], capture_output=True, text=True).stdout.strip()
 
     since = git("merge-base", "HEAD", "main")
     since = "HEAD~1" if since in ("", git("rev-parse", "HEAD")) else since
@@ -217,7 +217,7 @@ def list_changed() -> list[Path]:
 
 def list_modules(named: Iterable[str]) -> list[Path]:
     """Return the modules in the named files and folders, or the changed modules."""
-    paths = [Path(name).resolve() for name in named] or list_changed()
+    paths = [Path(name).resolve() for name in named] or list_changed_files()
     file_paths = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     return [path for path in file_paths if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
 
@@ -233,12 +233,12 @@ def format_table(counts: dict[Path, Counter[str]]) -> str:
     return "\n".join(lines)
 
 
-def main(overrides: Sequence[str]) -> int:
+def main(command_line: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description="Plant faults, and see whether the tests notice.")
     parser.add_argument("files", nargs="*")
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args(overrides)
+    arguments = parser.parse_args(command_line)
     equivalent = read_equivalent()
     by_path: dict[Path, list[Mutant]] = {}
     for mutant in sorted(

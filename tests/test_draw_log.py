@@ -8,7 +8,7 @@ from fedcohort.rng import new_generator
 from fedcohort.selector.base import draw, draw_successively, top
 
 
-def logged(n_clients: int) -> LoggedGenerator:
+def make_logged_generator(n_clients: int) -> LoggedGenerator:
     rng = LoggedGenerator(new_generator(3, "draw"), list_logged_clients(0, n_clients))
     rng.start_selection()
     return rng
@@ -16,7 +16,7 @@ def logged(n_clients: int) -> LoggedGenerator:
 
 def test_a_draw_is_logged_in_its_order_with_all_weights() -> None:
     weights, available = np.array([4.0, 0.0, 2.0, 9.0, 1.0]), np.array([0, 1, 2, 4])
-    rng = logged(5)
+    rng = make_logged_generator(5)
     clients = draw_successively(weights, available, 2, rng)
     (entry,) = rng.finish().draws
     assert np.array_equal(clients, draw_successively(weights, available, 2, new_generator(3, "draw")))
@@ -29,7 +29,7 @@ def test_a_draw_is_logged_in_its_order_with_all_weights() -> None:
 
 def test_invalid_weights_count_as_zero() -> None:
     """`draw` treats NaN and infinity as weight zero, and the log must have weight zero, too."""
-    rng = logged(4)
+    rng = make_logged_generator(4)
     draw(np.array([np.nan, np.inf, 1.0, 2.0]), np.arange(4), 2, rng)
     (entry,) = rng.finish().draws
     assert entry.pool_weights.tolist() == [0.0, 0.0, 1.0, 2.0]
@@ -38,7 +38,7 @@ def test_invalid_weights_count_as_zero() -> None:
 
 @pytest.mark.parametrize(("tie_rule", "weights"), [("random", [0, 1, 1, np.inf]), ("id", [0, np.inf, 0, np.inf])])
 def test_the_highest_scores_are_a_draw_with_infinite_weights(tie_rule: str, weights: list[float]) -> None:
-    rng = logged(4)
+    rng = make_logged_generator(4)
     clients = top(np.array([0.0, 1.0, 1.0, 2.0]), np.arange(4), 2, rng, tie_rule)
     (entry,) = rng.finish().draws
     assert entry.pool_weights.tolist() == weights
@@ -47,14 +47,14 @@ def test_the_highest_scores_are_a_draw_with_infinite_weights(tie_rule: str, weig
 
 def test_random_numbers_outside_of_draws_are_noted() -> None:
     for is_early in (True, False):
-        rng = logged(4)
+        rng = make_logged_generator(4)
         if is_early:
             rng.random()
         draw(np.ones(4), np.arange(4), 2, rng)
         if not is_early:
             rng.integers(7)
         assert rng.finish().has_other_randomness
-    assert not logged(4).finish().has_other_randomness
+    assert not make_logged_generator(4).finish().has_other_randomness
 
 
 def test_random_numbers_of_the_queries_do_not_count() -> None:
@@ -69,7 +69,7 @@ def test_random_numbers_of_the_queries_do_not_count() -> None:
 
 def test_a_large_population_has_the_weights_of_a_sample() -> None:
     n_clients, weights = MAX_LOGGED_CLIENTS + 1, np.arange(MAX_LOGGED_CLIENTS + 1.0)
-    rng = logged(n_clients)
+    rng = make_logged_generator(n_clients)
     clients = draw_successively(weights, np.arange(n_clients), 20, rng)
     (entry,) = rng.finish().draws
     sample = list_logged_clients(0, n_clients)
@@ -84,7 +84,7 @@ def test_a_large_population_has_the_weights_of_a_sample() -> None:
 
 def test_a_round_has_a_limited_number_of_weights() -> None:
     """The second draw of 6,000 of 10,000 weights has those of its drawn clients only."""
-    rng = logged(6_000)
+    rng = make_logged_generator(6_000)
     for _ in range(2):
         draw(np.ones(6_000), np.arange(6_000), 5, rng)
     first, second = rng.finish().draws
@@ -93,7 +93,7 @@ def test_a_round_has_a_limited_number_of_weights() -> None:
 
 
 def test_logs_are_joined() -> None:
-    rng = logged(4)
+    rng = make_logged_generator(4)
     draw(np.ones(4), np.arange(4), 2, rng)
     log = rng.finish()
     joined = DrawLog().append_log(log).append_log(log)

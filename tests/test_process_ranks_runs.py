@@ -26,7 +26,7 @@ CALLBACKS = "lightning.pytorch.callbacks"
 LEFT_BEHIND = (
     *("+callback.journal._target_=fedcohort.record.journal.Journal",),
     *("+callback.summary._target_=fedcohort.console.summary.Summary", "+callback.summary.full=false"),
-    *("+callback.seen._target_=run_harness.Seen",),
+    *("+callback.seen._target_=run_harness.MetricsRecorder",),
     *("split.limit=600",),
     *(f"+callback.best._target_={CALLBACKS}.ModelCheckpoint", "+callback.best.monitor=server_val/loss"),
 )
@@ -45,7 +45,7 @@ CASES = {
 }
 
 
-class Seen(pl.Callback):
+class MetricsRecorder(pl.Callback):
     """Writes the metrics that a callback may monitor, each rank into a separate file."""
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -59,7 +59,7 @@ def by_label(rows: ServerSamples) -> ServerSamples:
     return ServerSamples(rows.x[order].double(), rows.y[order])
 
 
-def doubled(shard: Shard) -> Shard:
+def convert_to_double(shard: Shard) -> Shard:
     return replace(shard, x=shard.x.double())
 
 
@@ -72,7 +72,9 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     def sorted_(*parts: Any) -> Facts:
         facts = built(*parts)
         held_data = facts.federation
-        clients: dict[str, Any] = {name: doubled(getattr(held_data, name)) for name in ("train", "val", "test")}
+        clients: dict[str, Any] = {
+            name: convert_to_double(getattr(held_data, name)) for name in ("train", "val", "test")
+        }
         server: dict[str, Any] = {name: by_label(getattr(held_data, name)) for name in ("server_val", "server_test")}
         attribute = np.arange(len(held_data.server_test.y)) % 2
         proxy = None if held_data.proxy is None else held_data.proxy.double()
@@ -83,7 +85,7 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(load, "load_run_facts", sorted_)
     monkeypatch.setattr(build, "build_network", lambda *parts: network(*parts).double())
-    monkeypatch.setattr(run_harness, "Seen", Seen, raising=False)
+    monkeypatch.setattr(run_harness, "MetricsRecorder", MetricsRecorder, raising=False)
     return changes
 
 

@@ -114,7 +114,7 @@ def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
 def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")
-    overrides = {
+    override = {
         "dataset": "dataset=folder",
         "deadline": "deadline=fixed",
         "eval": "seed=0",
@@ -123,7 +123,7 @@ def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> Non
         "selector": "selector=pisces",
     }[group]
     special = {"dataset.columns": "dataset=mnist", "deadline.wait_for_stale": "deadline=buffered"}
-    now = compose_overrides(special.get(option, overrides)).config
+    now = compose_overrides(special.get(option, override)).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
     second = {**now, group: {**now[group], name: {"image": "picture"}}}
     assert name in now[group]

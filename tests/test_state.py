@@ -52,7 +52,7 @@ def test_a_state_survives_a_round_trip(tmp_path: Path, pending: Inner | None) ->
 class Numbers:
     mean: float
     name: str
-    known: bool
+    flag: bool
     rounds: list[int]
 
 
@@ -60,23 +60,23 @@ def test_numpy_scalars_come_back_as_python_numbers() -> None:
     """np.float64 is a float and np.str_ a str, but a checkpoint that holds one as it is can't be loaded."""
     back = save_and_restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
     assert back == Numbers(0.1, "a", True, [3, 2])
-    assert [type(value) for value in (back.mean, back.name, back.known, *back.rounds)] == [float, str, bool, int, float]
+    assert [type(value) for value in (back.mean, back.name, back.flag, *back.rounds)] == [float, str, bool, int, float]
 
 
 @dataclass(frozen=True)
 class Several:
     past: tuple[Inner, ...]
-    late: tuple[Inner, ...] | None = None
-    named: dict[str, Inner] | None = None
+    late_records: tuple[Inner, ...] | None = None
+    by_name: dict[str, Inner] | None = None
 
 
 @pytest.mark.parametrize("length", range(4))
 def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
     subset = tuple(Inner(np.array([n]), n) for n in range(length))
     back = save_and_restore(Several(subset, subset, {str(inner.when): inner for inner in subset}))
-    for result in (back.past, back.late, back.named.values()):
+    for result in (back.past, back.late_records, back.by_name.values()):
         assert [(type(inner), inner.when) for inner in result] == [(Inner, n) for n in range(length)]
-    assert save_and_restore(Several(subset)).late is None
+    assert save_and_restore(Several(subset)).late_records is None
 
 
 def test_unsupported_types_are_rejected() -> None:
@@ -90,17 +90,17 @@ def test_unexpected_fields_are_named() -> None:
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherRecord:
     name: str
 
 
 @dataclass(frozen=True)
 class Either:
-    part: Inner | Other
+    part: Inner | OtherRecord
 
 
-@pytest.mark.parametrize("part", [Inner(np.array([1]), 2), Other("b")])
-def test_the_fields_determine_which_record_is_restored(part: Inner | Other) -> None:
+@pytest.mark.parametrize("part", [Inner(np.array([1]), 2), OtherRecord("b")])
+def test_the_fields_determine_which_record_is_restored(part: Inner | OtherRecord) -> None:
     assert type(unpack_state(pack_state(Either(part)), Either).part) is type(part)
     with pytest.raises(CheckpointError, match=r"Inner has the fields \['ids', 'when'\], the checkpoint \['age'\]"):
         unpack_state({"record": {"part": {"record": {"age": 1}}}}, Either)

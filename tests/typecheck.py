@@ -16,7 +16,7 @@ from jaxtyping import AbstractArray
 JAXTYPED = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)  # a second import of this module finds its own
 
 
-def _shaped(annotations: Mapping[str, Any]) -> dict[str, Any]:
+def _list_shapes(annotations: Mapping[str, Any]) -> dict[str, Any]:
     """Return the annotations that name a shape."""
     return {
         name: hint for name, hint in annotations.items() if isinstance(hint, type) and issubclass(hint, AbstractArray)
@@ -52,7 +52,7 @@ class Shapes:
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that also checks the shapes of its arguments and of its result."""
-    hints = _shaped(function.__annotations__)
+    hints = _list_shapes(function.__annotations__)
     if not hints:
         return function
     shapes = Shapes(function.__qualname__, hints)

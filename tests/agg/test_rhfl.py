@@ -150,7 +150,7 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
     assert unchanged.last_losses.tolist() == [2.0, 2.0, 2.0]
 
 
-def aligned(x: list[float], **options: Any) -> float:
+def align_model(x: list[float], **options: Any) -> float:
     """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
@@ -169,7 +169,7 @@ class Bytes(Score):
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.float64])
 def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
-    # As `aligned` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
+    # As `align_model` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
@@ -181,20 +181,20 @@ def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
 def test_models_step_towards_each_other() -> None:
     # w = 3 and -3: Adam's first step is lr long, down for one and up for the other, whatever the gradients; what one
     # learns is where the other was, not where it has gone. omega_1 (3 - .01) - omega_2 (3 - .01).
-    assert aligned([1.0]) == pytest.approx(2.99, abs=1e-6)
+    assert align_model([1.0]) == pytest.approx(2.99, abs=1e-6)
 
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_a_new_adam_forgets_the_last_batch(fresh: bool) -> None:
     # Gradients of two sizes: forgotten, each step is lr long. Remembered, the second one is about 0.7 lr.
-    end = aligned([1.0, 0.05], batch=1, fresh_adam=fresh)
+    end = align_model([1.0, 0.05], batch=1, fresh_adam=fresh)
     assert (abs(end - 2.98) < 1e-4) is fresh
 
 
 @pytest.mark.parametrize(("batches", "steps"), [(None, 2), (1, 1), (5, 5)])
 def test_the_number_of_alignment_steps(batches: int | None, steps: int) -> None:
     # Two samples in batches of one: a pass has two steps, each lr long.
-    assert aligned([1.0, 1.0], batch=1, batches=batches) == pytest.approx(3 - 0.01 * steps, abs=1e-6)
+    assert align_model([1.0, 1.0], batch=1, batches=batches) == pytest.approx(3 - 0.01 * steps, abs=1e-6)
 
 
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
@@ -206,7 +206,7 @@ def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
 
 
 def test_a_non_finite_model_does_not_stop_the_others() -> None:
-    """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
+    """If a first model's predictions overflow, the other two still step .01 towards each other (see `align_model`)."""
     bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
     direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)

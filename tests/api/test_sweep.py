@@ -17,28 +17,28 @@ def sweep(logs: Path, **options: Any) -> fedcohort.SweepResult:
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> fedcohort.SweepResult:
+def sweep_result(tmp_path_factory: pytest.TempPathFactory) -> fedcohort.SweepResult:
     return sweep(tmp_path_factory.mktemp("logs"), selector=["random", "oort"], seed="0,1,2")
 
 
-def test_a_sweep_has_a_row_a_job(swept: fedcohort.SweepResult) -> None:
-    runs = swept.runs
+def test_a_sweep_has_a_row_a_job(sweep_result: fedcohort.SweepResult) -> None:
+    runs = sweep_result.runs
     pairs = [(selector, str(seed)) for selector in ("random", "oort") for seed in range(3)]
     assert list(zip(runs["selector"], runs["seed"], strict=True)) == pairs
     assert set(runs["status"]) == {"done"}
-    assert runs["accuracy"].tolist() == [result.accuracy for result in swept.results]
-    assert swept.rounds.index.names == ["run", "step"]
-    assert len(swept.rounds) == 6 * 3
-    assert swept.clients.groupby(level="run")["selected"].sum().tolist() == [8] * 6
-    assert "6 jobs" in repr(swept)
-    assert swept._repr_html_().count("<tr>") == 1 + 6
+    assert runs["accuracy"].tolist() == [result.accuracy for result in sweep_result.results]
+    assert sweep_result.rounds.index.names == ["run", "step"]
+    assert len(sweep_result.rounds) == 6 * 3
+    assert sweep_result.clients.groupby(level="run")["selected"].sum().tolist() == [8] * 6
+    assert "6 jobs" in repr(sweep_result)
+    assert sweep_result._repr_html_().count("<tr>") == 1 + 6
 
 
-def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp_path: Path) -> None:
-    comparison = fedcohort.compare(swept)
+def test_a_sweep_is_compared_by_what_it_varies(sweep_result: fedcohort.SweepResult, tmp_path: Path) -> None:
+    comparison = fedcohort.compare(sweep_result)
     table = comparison.table.set_index("selector")
     assert table.loc["oort", "baseline"] == "random"
-    means = swept.rounds.groupby("run")["test/acc"].apply(lambda values: values[1:].mean())
+    means = sweep_result.rounds.groupby("run")["test/acc"].apply(lambda values: values[1:].mean())
     oort = [name.startswith("oort") for name in means.index]
     assert table.loc["oort", "mean"] == pytest.approx(means[oort].mean())
     assert any("oort" in line and "random" in line for line in comparison.verdicts)
@@ -46,9 +46,9 @@ def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp
     assert all(line in html for line in comparison.verdicts)
     assert "6 runs of sweep" in repr(comparison)
     assert comparison.write(tmp_path)[0] == tmp_path / "report.html"
-    by_folder = fedcohort.compare([swept.folders[0], *swept.results[1:]], baseline="random")
+    by_folder = fedcohort.compare([sweep_result.folders[0], *sweep_result.results[1:]], baseline="random")
     assert by_folder.table.equals(comparison.table)
-    assert fedcohort.compare(swept.results[0]).table["selector"].tolist() == ["random"]
+    assert fedcohort.compare(sweep_result.results[0]).table["selector"].tolist() == ["random"]
     with pytest.raises(TrackingError, match="there is no finished run to compare"):
         fedcohort.compare([])
     with pytest.raises(CheckpointError, match="/last is not the folder of a run"):
@@ -64,9 +64,11 @@ def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp
         ({"horizon": 0}, r"horizon must be a number in \[1, inf\), got 0"),
     ],
 )
-def test_a_wrong_question_is_an_exception(swept: fedcohort.SweepResult, options: dict[str, Any], message: str) -> None:
+def test_a_wrong_question_is_an_exception(
+    sweep_result: fedcohort.SweepResult, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(OptionError, match=message):
-        fedcohort.compare(swept, **options)
+        fedcohort.compare(sweep_result, **options)
 
 
 def test_jobs_that_would_be_rejected_keep_a_sweep_from_starting(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from fedcohort.bandit import discounted
 from fedcohort.bandit.discounted import DiscountedSums
 
 
-def played(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> DiscountedSums:
+def play_history(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> DiscountedSums:
     past = discounted.initial_sums(n_arms)
     for arms, rewards in history:
         past = discounted.update_arm_sums(past, discount, np.array(arms, np.int64), np.array(rewards))
@@ -19,7 +19,7 @@ ONE_EACH = [([0], [2.0]), ([1], [1.0]), ([2], [3.0])]
 
 def test_three_rounds_by_hand() -> None:
     """.7^2 * 2, .7 * 1, 3; the same with ones; T = 1 + .7 + .49."""
-    past = played(0.7, ONE_EACH)
+    past = play_history(0.7, ONE_EACH)
     np.testing.assert_allclose(past.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
     np.testing.assert_allclose(past.pull_counts, [0.49, 0.7, 1.0], rtol=1e-14)
     assert past.n_rounds == pytest.approx(2.19, rel=1e-14)
@@ -32,7 +32,7 @@ def test_sums_are_powers_of_the_discount() -> None:
     """L = sum over rounds of discount^(last - round) reward, against an explicit sum."""
     rng = np.random.default_rng(3)
     history = [(sorted(rng.choice(5, 2, replace=False).tolist()), rng.random(2).tolist()) for _ in range(20)]
-    past = played(0.9, history, 5)
+    past = play_history(0.9, history, 5)
     power = 0.9 ** np.arange(19, -1, -1)
     for arm in range(5):
         paid = [dict(zip(arms, rewards, strict=True)).get(arm, 0.0) for arms, rewards in history]
@@ -44,7 +44,7 @@ def test_sums_are_powers_of_the_discount() -> None:
 
 def test_without_discount_it_equals_ucb1() -> None:
     """discount = 1: the plain mean, and Auer's sqrt(2 ln n / n_j) for sigma = 1."""
-    past = played(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
+    past = play_history(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
     np.testing.assert_allclose(discounted.mean_rewards(past)[:2], [3.0, 4.0], rtol=1e-15)
     np.testing.assert_allclose(
         discounted.confidence_widths(past, 1.0)[:2], np.sqrt(2 * np.log(3) / np.array([3, 1])), rtol=1e-14
@@ -52,7 +52,7 @@ def test_without_discount_it_equals_ucb1() -> None:
 
 
 def test_without_memory_only_the_last_round_counts() -> None:
-    past = played(0.0, ONE_EACH)
+    past = play_history(0.0, ONE_EACH)
     np.testing.assert_allclose(past.reward_sums, [0.0, 0.0, 3.0], atol=1e-290)
     np.testing.assert_allclose(past.pull_counts, [0.0, 0.0, 1.0], atol=1e-290)
     np.testing.assert_allclose(
@@ -65,7 +65,7 @@ def test_without_memory_only_the_last_round_counts() -> None:
 def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
     """However small its count, its mean stays and its width is finite, wider than all that were pulled since."""
     for rounds in (13, 300, 5000):
-        past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
+        past = play_history(0.1, [([0], [5.0])] + [([1], [1.0])] * rounds)
         assert past.pull_counts[0] == pytest.approx(max(0.1**rounds, 1e-300))
         assert discounted.mean_rewards(past)[0] == pytest.approx(5.0, rel=1e-12)
         zero, pulled, never = discounted.confidence_widths(past, 1.0)
@@ -74,7 +74,7 @@ def test_a_forgotten_arm_differs_from_an_unpulled_one() -> None:
 
 
 def test_a_forgotten_arm_restarts_when_pulled_again() -> None:
-    past = played(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
+    past = play_history(0.1, [([0], [5.0])] + [([1], [1.0])] * 400 + [([0], [7.0])])
     assert past.pull_counts[0] == pytest.approx(1.0)
     assert discounted.mean_rewards(past)[0] == pytest.approx(7.0)
 

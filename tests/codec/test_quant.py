@@ -12,7 +12,7 @@ from fedcohort.codec.quant import dequantise, hadamard_transform, pack_bits, qua
 EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
 
 
-def arrives(h: list[float], bits: int) -> np.ndarray:
+def dequantise_each(h: list[float], bits: int) -> np.ndarray:
     """What becomes of h under each u, [1000, len(h)]."""
     rows = [dequantise(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
     return np.stack(rows)
@@ -21,7 +21,7 @@ def arrives(h: list[float], bits: int) -> np.ndarray:
 def test_one_bit_by_hand() -> None:
     # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
     h = [-1.0, 0.0, 0.5, 3.0]
-    received = arrives(h, 1)
+    received = dequantise_each(h, 1)
     assert (received == 3).mean(0).tolist() == [0, 0.25, 0.375, 1]
     assert received.mean(0).tolist() == pytest.approx(h, abs=1e-12)
     assert received.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
@@ -29,7 +29,7 @@ def test_one_bit_by_hand() -> None:
 
 def test_two_bits_by_hand() -> None:
     # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
-    received = arrives([-1.0, 0.0, 3.0], 2)[:, 1]
+    received = dequantise_each([-1.0, 0.0, 3.0], 2)[:, 1]
     assert received.max() == pytest.approx(1 / 3)
     assert (received > 0).mean() == 0.75
     assert received.mean() == pytest.approx(0, abs=1e-12)

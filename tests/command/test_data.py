@@ -22,7 +22,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
-def show(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+def print_data(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert line.main(["data", *arguments, f"paths.logs={tmp_path}"]) == 0
     return capsys.readouterr().out.splitlines()
 
@@ -30,7 +30,7 @@ def show(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) ->
 def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,438 training digits, of which 5 % are the server's: 72."""
     overrides = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
-    lines = show(tmp_path, capsys, "digits", *overrides)
+    lines = print_data(tmp_path, capsys, "digits", *overrides)
     run = run_training(tmp_path / "run", *overrides, "cohort=2", "rounds=1")
     n, class_sizes = run.info.n_train, run.info.class_counts.sum(1)
     assert f"(checksum {run.info.tags['data']}, seed 3)" in lines[0]
@@ -51,7 +51,7 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
 
 
 def test_a_large_population_is_abbreviated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = show(tmp_path, capsys, "digits", "clients=23")
+    lines = print_data(tmp_path, capsys, "digits", "clients=23")
     assert "... and 3 more" in lines
     assert sum(text[:1] == " " and text.split()[0].isdecimal() for text in lines) == 20
 
@@ -63,7 +63,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     """
     arguments = ("digits", "heterogeneity=noniid30_noise15", "clients=8")
     home = tmp_path / "page"
-    assert show(tmp_path, capsys, *arguments, f"out={home}")[-1] == str(home / "README.md")
+    assert print_data(tmp_path, capsys, *arguments, f"out={home}")[-1] == str(home / "README.md")
     page = (home / "README.md").read_text()
     assert page.startswith(
         "# dataset=digits heterogeneity=noniid30_noise15 clients=8\n\nFLASH's \"30% non-IIDness and 15%"
@@ -78,7 +78,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert (home / "partition.png").stat().st_size > 10_000
 
     def client_map(*overrides: str) -> str:
-        show(tmp_path, capsys, *arguments, *overrides, f"out={tmp_path / 'other'}")
+        print_data(tmp_path, capsys, *arguments, *overrides, f"out={tmp_path / 'other'}")
         return not_none(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
 
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
@@ -87,7 +87,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     raw = f"dataset.path={write_spawrious(tmp_path, 100)}"
     arguments = ("spawrious", "heterogeneity=spawrious_gci", "dataset.size=8", raw)
-    show(tmp_path, capsys, *arguments, f"out={tmp_path / 'page'}")
+    print_data(tmp_path, capsys, *arguments, f"out={tmp_path / 'page'}")
     page = (tmp_path / "page" / "README.md").read_text()
     assert "FedDiverse's Spawrious_GCI, for dataset=spawrious: 24 clients" in page.splitlines()[2]
     rows = [
@@ -108,7 +108,7 @@ def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytes
     arguments = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace(
         "FOLDER", str(DATA_FOLDER / "mnist")
     )
-    show(tmp_path, capsys, *arguments.split(), f"out={tmp_path / 'page'}")
+    print_data(tmp_path, capsys, *arguments.split(), f"out={tmp_path / 'page'}")
     generated = (tmp_path / "page" / "README.md").read_text()
     described = re.compile(
         r"^\| (?:client map|class imbalance|attribute imbalance|spurious correlation|\d+) \|.*$", re.MULTILINE

@@ -34,14 +34,14 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     assert "<h2>Results</h2>" in (tmp_path / "logs" / "demo" / "report.html").read_text()
     assert "points" in captured.out
     assert "×)" in captured.out, "costs are multiples of those of random selection"
-    overrides = f"selector=flash,random,flash_answered {' '.join((*SETTING, *SMALL))} seed=0,1,2"
-    assert sweep.endswith(f": here/python train.py -m {overrides}")
+    arguments = f"selector=flash,random,flash_answered {' '.join((*SETTING, *SMALL))} seed=0,1,2"
+    assert sweep.endswith(f": here/python train.py -m {arguments}")
     assert shlex.split(see)[-2:] == ["ui", "sweep=null"]
     assert demo.SETTING_TEXT not in captured.out, "other options than the setting's may change it"
 
 
 @pytest.mark.parametrize(
-    ("overrides", "first", "expected_others"),
+    ("arguments", "first", "expected_others"),
     [
         ([], ["selector=flash"], []),
         (
@@ -54,9 +54,9 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     ids=["nothing typed", "another selector", "no selector"],
 )
 def test_the_runs_differ_only_in_the_selector(
-    overrides: list[str], first: list[str], expected_others: list[str]
+    arguments: list[str], first: list[str], expected_others: list[str]
 ) -> None:
-    flash, *other_runs = demo.list_demo_runs(overrides).values()
+    flash, *other_runs = demo.list_demo_runs(arguments).values()
     assert flash == [*first, *SETTING, *expected_others]
     assert other_runs == [[f"selector={name}", *SETTING, *expected_others] for name in ("random", "flash_answered")]
 

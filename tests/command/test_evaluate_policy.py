@@ -73,7 +73,7 @@ def _last_change(folder: Path, metric: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "reason"),
+    ("arguments", "reason"),
     [
         (("selector=round_robin", "selector.tie=id"), "the other selector is deterministic"),
         (("selector=rpowd",), "draws candidates at random, of which only some train"),
@@ -81,9 +81,9 @@ def _last_change(folder: Path, metric: str) -> float:
     ],
 )
 def test_selectors_without_known_probabilities_are_refused(
-    runs: list[Path], overrides: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
+    runs: list[Path], arguments: tuple[str, ...], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main([*map(str, runs), *overrides], Path(CONFIGS)) == 1
+    assert main([*map(str, runs), *arguments], Path(CONFIGS)) == 1
     text = capsys.readouterr().out
     assert reason in text
     assert "No estimate" in text

@@ -25,7 +25,7 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"),
+    ("arguments", "message"),
     [
         (["stdy"], "there is no command 'stdy': did you mean study? fedcohort --help lists the commands\n"),
         (["xyzzy"], "there is no command 'xyzzy': fedcohort --help lists the commands\n"),
@@ -38,19 +38,19 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
     ],
 )
 def test_a_wrong_command_gets_a_suggestion(
-    overrides: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert line.main(overrides) == 2
+    assert line.main(arguments) == 2
     captured = capsys.readouterr()
     assert message in captured.out + captured.err
 
 
-@pytest.mark.parametrize("overrides", [["data", "patients.csv"], ["methods", "selector"], ["profile"]])
+@pytest.mark.parametrize("arguments", [["data", "patients.csv"], ["methods", "selector"], ["profile"]])
 def test_a_command_without_configs_names_the_folder_to_run_in(
-    overrides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert line.main(overrides) == 2
+    assert line.main(arguments) == 2
     assert capsys.readouterr().err == (
-        f"fedcohort {overrides[0]} reads configs/, which is not in {tmp_path}: call it in the folder of train.py\n"
+        f"fedcohort {arguments[0]} reads configs/, which is not in {tmp_path}: call it in the folder of train.py\n"
     )

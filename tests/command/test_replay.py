@@ -221,7 +221,7 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("overrides", "says"),
+    ("arguments", "says"),
     [
         ((), "can't read 'nothing'"),
         (("selector=flash",), "can't read 'selector=flash'"),
@@ -230,9 +230,9 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
         ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],
 )
-def test_wrong_arguments_are_reported(overrides: tuple[str, ...], says: str) -> None:
+def test_wrong_arguments_are_reported(arguments: tuple[str, ...], says: str) -> None:
     with pytest.raises(FedcohortError, match=says):
-        main(overrides, Path(CONFIGS))
+        main(arguments, Path(CONFIGS))
 
 
 def test_an_option_out_of_range_is_reported(ucb: Path) -> None:
@@ -250,8 +250,8 @@ def test_the_command_prints_the_replay(
 
 
 def test_an_unknown_selector_is_reported(ucb: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    overrides = [f"run={ucb}", "selector=ucb"]
-    assert run_with_one_line_errors(lambda: main(overrides, Path(CONFIGS)), overrides, Path(CONFIGS)) == 2
+    arguments = [f"run={ucb}", "selector=ucb"]
+    assert run_with_one_line_errors(lambda: main(arguments, Path(CONFIGS)), arguments, Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith("did you mean selector=ucb_cs? selector must be one of ")
     assert text.count("\n") == 1

@@ -38,20 +38,20 @@ def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
         ui.find_page(logs.place(), "null")
     with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):
         ui.main(["tracking_uri=http://127.0.0.1:9"])
-    for overrides, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
+    for arguments, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
         with pytest.raises(OptionError, match=message):
-            ui.parse_options(overrides)
+            ui.parse_options(arguments)
 
 
 class Server:
     """Stands in for the process of MLflow's server."""
 
-    overrides: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     warnings = ""
     pid = 2**22 + 1  # of no process
 
-    def __init__(self, overrides: list[str], env: dict[str, str], **process_options: object) -> None:
-        Server.overrides, Server.warnings = tuple(overrides), env["PYTHONWARNINGS"]
+    def __init__(self, arguments: list[str], env: dict[str, str], **process_options: object) -> None:
+        Server.arguments, Server.warnings = tuple(arguments), env["PYTHONWARNINGS"]
 
     def wait(self) -> int:
         return 0
@@ -74,13 +74,13 @@ def test_the_server_runs_until_it_or_the_command_ends(
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.delenv("PYTHONWARNINGS", raising=False)
     monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
-    overrides = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
-    assert ui.main(overrides) == 0
+    arguments = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
+    assert ui.main(arguments) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
-    assert logs.uri in Server.overrides
+    assert logs.uri in Server.arguments
     assert Server.warnings == "ignore"
     assert ended == [Server.pid]
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]
         with pytest.raises(OptionError, match="port must be a free port"):
-            ui.main([*overrides[:2], f"port={port}"])
+            ui.main([*arguments[:2], f"port={port}"])

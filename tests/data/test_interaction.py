@@ -73,7 +73,7 @@ def test_a_network_without_a_linear_head_is_named() -> None:
         replace_head(nn.Flatten(), torch.ones(1, 4))
 
 
-def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
+def make_groups(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:
     """Samples of (class, attribute) groups: features 0 and 1 say the attribute loudly, feature 2 nothing (seeded)."""
     y = np.repeat(np.arange(len(counts)), np.sum(counts, axis=1))
     a = np.concatenate([np.repeat([0, 1], row) for row in counts])
@@ -85,20 +85,20 @@ def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tens
 
 def test_the_biased_model_gets_the_majority_right() -> None:
     """Class 0 is mostly attribute 0 and class 1 mostly attribute 1: who agrees is right, who doesn't is wrong."""
-    x, y, a = coloured([[80, 20], [20, 80]])
+    x, y, a = make_groups([[80, 20], [20, 80]])
     np.testing.assert_array_equal(find_bias_aligned(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
 def test_with_more_classes_the_biased_model_of_each_class_is_used() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
-    x, y, a = coloured([[60, 6], [6, 60], [4, 4]])
+    x, y, a = make_groups([[60, 6], [6, 60], [4, 4]])
     right = find_bias_aligned(linear(3, 3), x, y, RECIPE, rng())
     np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
 
 
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])
 def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list[int]]) -> None:
-    x, y, _ = coloured(counts)
+    x, y, _ = make_groups(counts)
     estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     truth = np.array(counts)
     assert (estimate == truth).all() or (estimate == truth[:, ::-1]).all()
@@ -108,14 +108,14 @@ def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list
 def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
     """Classes 0 and 1 correlate with one attribute each; 2 is absent and 3 is never predicted: neither is a pivot."""
     counts = [[60, 6], [6, 60], [0, 0], [4, 4]]
-    x, y, _ = coloured(counts)
+    x, y, _ = make_groups(counts)
     estimate = estimate_group_counts(linear(3, 4), x, y, RECIPE, rng())
     assert estimate.tolist() in (counts, np.array(counts)[:, ::-1].tolist())
 
 
 def test_a_perfect_biased_model_means_one_attribute() -> None:
     """The class itself is easy: all samples are predicted correctly, none is a minority, so that AI = 1 and SC = 0."""
-    x, y, _ = coloured([[50, 0], [0, 50]])
+    x, y, _ = make_groups([[50, 0], [0, 50]])
     estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     assert estimate.tolist() == [[0, 50], [0, 50]]
     assert skew.skew_triplet(estimate).tolist() == pytest.approx([0, 1, 0])
@@ -129,7 +129,7 @@ def test_a_handful_of_samples_is_enough(labels: list[int]) -> None:
 
 
 def test_equal_generators_give_equal_estimates() -> None:
-    x, y, _ = coloured([[30, 20], [15, 35]], strength=0.4)
+    x, y, _ = make_groups([[30, 20], [15, 35]], strength=0.4)
     first, second = (estimate_group_counts(linear(3, 2), x, y, RECIPE, rng(3)) for _ in range(2))
     assert first.tolist() == second.tolist()
 
@@ -140,6 +140,6 @@ def test_batch_norm_and_frozen_layers_are_supported() -> None:
         network = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(), nn.Linear(4, 3))
         return network.requires_grad_(False)
 
-    x, y, _ = coloured([[8, 3], [3, 8], [1, 0]])
+    x, y, _ = make_groups([[8, 3], [3, 8], [1, 0]])
     with torch.random.fork_rng():
         assert estimate_group_counts(copy, x, y, RECIPE, rng()).sum() == 23

@@ -78,8 +78,8 @@ def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
     for part in ("train", "test"):
         table = pa.parquet.read_table(folder / f"{part}.parquet")
-        overrides = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
-        pa.parquet.write_table(overrides, tmp_path / f"{part}.parquet")
+        text_table = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
+        pa.parquet.write_table(text_table, tmp_path / f"{part}.parquet")
     np.testing.assert_array_equal(make_dataset(tmp_path).load(0).train_y, make_dataset(folder).load(0).train_y)
 
 

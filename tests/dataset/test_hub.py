@@ -49,7 +49,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
-    ("overrides", "options"),
+    ("address", "options"),
     [
         ("a/b", {}),
         ("a/b:letters", {"name": "letters"}),
@@ -58,7 +58,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_configuration_and_a_revision_are_named_behind_it(
-    monkeypatch: pytest.MonkeyPatch, overrides: str, options: dict[str, str]
+    monkeypatch: pytest.MonkeyPatch, address: str, options: dict[str, str]
 ) -> None:
     requests: list[Any] = []
 
@@ -68,9 +68,9 @@ def test_a_configuration_and_a_revision_are_named_behind_it(
 
     monkeypatch.setattr(datasets, "load_dataset", load)
     with pytest.raises(
-        DataError, match=rf"^dataset.hub={overrides} can't be .*'letters'\]\); set dataset.hub=a/b:CONFIG"
+        DataError, match=rf"^dataset.hub={address} can't be .*'letters'\]\); set dataset.hub=a/b:CONFIG"
     ):
-        hub(overrides)
+        hub(address)
     assert requests == [("a/b", options)]
 
 
@@ -90,7 +90,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
-    ("overrides", "came_to"),
+    ("address", "came_to"),
     [
         ("a/b", f"a/b@{COMMIT}"),
         ("a/b:letters", f"a/b:letters@{COMMIT}"),
@@ -98,12 +98,12 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
         ("a/b:letters@v1.0", f"a/b:letters@{COMMIT}"),
     ],
 )
-def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, overrides: str, came_to: str) -> None:
+def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, address: str, came_to: str) -> None:
     part = add_commit(datasets.Dataset.from_dict({"label": [0]}))
     monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
-    assert [frame.revision for frame in hub(overrides)] == [came_to] * 2
+    assert [frame.revision for frame in hub(address)] == [came_to] * 2
     part.info.download_checksums = None
-    assert hub(overrides)[0].revision == (f"{overrides.partition('@')[0]}@{overrides.partition('@')[2] or 'unknown'}")
+    assert hub(address)[0].revision == (f"{address.partition('@')[0]}@{address.partition('@')[2] or 'unknown'}")
 
 
 def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp_path: Path) -> None:

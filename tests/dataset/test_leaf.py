@@ -19,7 +19,7 @@ class Toy(LeafDataset):
         raise NotImplementedError
 
 
-def divided(
+def split_rows(
     test: str = "sample", users: float = 1.0, least: int = 0, n_train_file: int = 60, seed: int = 0
 ) -> TrainTestSplit:
     return Toy(None, None, None, test, users, least).split_train_test(OWNER, np.random.default_rng(seed), n_train_file)
@@ -27,7 +27,7 @@ def divided(
 
 def test_nine_tenths_of_each_persons_samples_train() -> None:
     """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
-    result = divided()
+    result = split_rows()
     assert np.bincount(result.train_owner).tolist() == [9, 18, 4, 36]
     assert np.bincount(not_none(result.test_owner)).tolist() == [1, 2, 1, 4]
     assert not set(result.train_rows) & set(result.test_rows)
@@ -35,13 +35,13 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[result.train_owner], OWNER[result.train_rows])
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[not_none(result.test_owner)], OWNER[result.test_rows])
     assert result.people_note == "6 people, 4 of them clients; 2 with too few samples left out"
-    assert result.train_rows.tolist() != divided(seed=1).train_rows.tolist()
+    assert result.train_rows.tolist() != split_rows(seed=1).train_rows.tolist()
 
 
 def test_a_tenth_of_the_people_are_held_out() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
-        result = divided("user", seed=seed)
+        result = split_rows("user", seed=seed)
         trained, tested = (set(OWNER[rows]) for rows in (result.train_rows, result.test_rows))
         assert not trained & tested
         assert len(tested) == 1
@@ -51,13 +51,13 @@ def test_a_tenth_of_the_people_are_held_out() -> None:
 
 
 def test_the_files_own_parts() -> None:
-    result = divided("given", n_train_file=50)
+    result = split_rows("given", n_train_file=50)
     assert (result.train_rows < 50).all()
     assert (result.test_rows >= 50).all()
     # Person 4's samples 36 to 75 are in both parts; person 5 has test samples only, and is no client.
     assert OWNER[result.test_rows].tolist() == [4] * 26 + [5] * 2
     assert not_none(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
-    assert divided("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
+    assert split_rows("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
 
 
 def test_people_are_taken_whole_but_for_the_last() -> None:
@@ -66,13 +66,13 @@ def test_people_are_taken_whole_but_for_the_last() -> None:
     kept_counts = np.bincount(OWNER[rows], minlength=6)
     assert sum(0 < n < full for n, full in zip(kept_counts, SIZES, strict=True)) <= 1
     assert (np.diff(rows) > 0).all()
-    sizes = {len(divided(users=0.5, seed=seed).train_rows) for seed in range(9)}
+    sizes = {len(split_rows(users=0.5, seed=seed).train_rows) for seed in range(9)}
     assert len(sizes) > 1, "who is drawn depends on the seed"
 
 
 def test_people_with_few_samples_are_left_out() -> None:
-    assert np.bincount(divided(least=10).train_owner).tolist() == [9, 18, 36]
-    assert "3 with too few samples left out" in divided(least=10).people_note
+    assert np.bincount(split_rows(least=10).train_owner).tolist() == [9, 18, 36]
+    assert "3 with too few samples left out" in split_rows(least=10).people_note
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_people_with_few_samples_are_left_out() -> None:
 )
 def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:
     with pytest.raises(DataError, match=f"^dataset=toy: {refusal}"):
-        divided(**options)  # type: ignore[arg-type]
+        split_rows(**options)  # type: ignore[arg-type]
 
 
 def test_options_are_checked() -> None:

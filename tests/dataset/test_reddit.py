@@ -21,7 +21,7 @@ from raw_dataset_files import prepare_tables
 from reddit_tables import cut_comment, write_comments, write_leaf_comments
 from run_harness import run_training, same_bits
 
-BOS, SO = "<BOS>", ["so", "it", "is"]
+BOS, COMMENT = "<BOS>", ["so", "it", "is"]
 
 
 def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int = 0) -> Raw:
@@ -31,7 +31,7 @@ def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """Two users with three comments "so it is" and one "it"; the test comments have one unknown word."""
-    write_leaf_comments(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
+    write_leaf_comments(tmp_path / "raw", "train", {"b": [COMMENT] * 3, "a": [COMMENT] * 3 + [["it"]]}, length=4)
     write_leaf_comments(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
     prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
@@ -87,7 +87,7 @@ def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
-    x, y = cut_comment(SO, 4)
+    x, y = cut_comment(COMMENT, 4)
     good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
 
 def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of seven."""
-    x, y = cut_comment(SO, 4)
+    x, y = cut_comment(COMMENT, 4)
     rows: dict[str, Any] = {"client": ["a"] * 20, "x": (x * 20)[:20], "y": (y * 20)[:20]}
     for part in ("train", "test"):
         write_part(small, part, **rows)
@@ -148,13 +148,13 @@ FULL_TABLE = {
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def saved_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_comments(tmp_path_factory.mktemp("saved"))
 
 
 @pytest.mark.parametrize("case", FULL_TABLE)
-def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    overrides = list_overrides(saved, *FULL_TABLE[case])
+def test_a_resumed_run_is_the_same(tmp_path: Path, saved_folder: Path, case: str) -> None:
+    overrides = list_overrides(saved_folder, *FULL_TABLE[case])
     full_run = run_training(tmp_path / "a", *overrides)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
     assert 0 < full_run.last.metrics["test/loss"] < 3
@@ -163,8 +163,10 @@ def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> No
 
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
-def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
-    overrides = list_overrides(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
+def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved_folder: Path, case: str) -> None:
+    overrides = list_overrides(
+        saved_folder, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal"
+    )
     full_run = run_training(tmp_path / "a", *overrides)
     ranks = run_training(tmp_path / "c", *overrides, "trainer.devices=2", "engine.slices=3")
     torch.testing.assert_close(ranks.weights(), full_run.weights(), rtol=0, atol=1e-6)
@@ -181,7 +183,7 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
     for part, n in (("train", 12), ("test", 2)):
-        write_leaf_comments(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
+        write_leaf_comments(tmp_path / "raw", part, {user: [COMMENT] * n for user in "abcd"})
     prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     trained_run = run_training(
@@ -224,11 +226,11 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     ],
 )
 def test_what_goes_by_classes_is_refused_by_name(
-    tmp_path: Path, saved: Path, overrides: tuple[str, ...], refusal: str
+    tmp_path: Path, saved_folder: Path, overrides: tuple[str, ...], refusal: str
 ) -> None:
     other_overrides = [
         override
-        for override in list_overrides(saved)
+        for override in list_overrides(saved_folder)
         if override.split("=")[0] not in {t.split("=")[0] for t in overrides}
     ]
     other_overrides = [
@@ -251,8 +253,8 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
         run_training(tmp_path / "logs", *plays, "model=word_lstm")
 
 
-def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved: Path) -> None:
+def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved_folder: Path) -> None:
     trained_run = run_training(
-        tmp_path / "logs", *list_overrides(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
+        tmp_path / "logs", *list_overrides(saved_folder, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
     )
     assert len(trained_run.info.n_train) == 3

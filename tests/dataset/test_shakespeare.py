@@ -47,11 +47,11 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
     # One line of role 1 has no sequence; 4 and 5 lines have 39 and 69.
     assert np.bincount(not_none(data.test_owner)).tolist() == [39, 0, 69]
     for role, n in TRAIN.items():
-        overrides = " ".join(make_lines(role, n))
+        text = " ".join(make_lines(role, n))
         rows = np.flatnonzero(not_none(data.train_owner) == role)
         for i in (0, 7, len(rows) - 1):
-            assert spell(data.train_x[rows[i]]) == overrides[i : i + 80]
-            assert ALPHABET[data.train_y[rows[i]]] == overrides[i + 80]
+            assert spell(data.train_x[rows[i]]) == text[i : i + 80]
+            assert ALPHABET[data.train_y[rows[i]]] == text[i + 80]
     later = " ".join(make_lines(2, 14)[9:])
     assert spell(data.test_x[-1]) + ALPHABET[data.test_y[-1]] == later[-81:]
     assert data.class_names[:3] == ("line break", "space", "!")
@@ -67,17 +67,17 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
     write_roles(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
     data = load(tmp_path, "sample")
     assert np.bincount(not_none(data.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
-    overrides = " ".join(make_lines(2, 36))
+    text = " ".join(make_lines(2, 36))
     is_second_role, tested = not_none(data.train_owner) == 1, not_none(data.test_owner)
     assert (tested == 1).all()
     assert len(tested) == 999 - 899 - 80
     last_train, first_test = spell(data.train_x[is_second_role][-1]), spell(data.test_x[0])
-    assert overrides.index(last_train) + 81 == overrides.index(first_test)
+    assert text.index(last_train) + 81 == text.index(first_test)
     for step in (2, 7, 30):
         data = load(tmp_path, "sample", step=step)
-        starts = [overrides.index(spell(x)) for x in data.test_x]
+        starts = [text.index(spell(x)) for x in data.test_x]
         owner = not_none(data.train_owner)  # role 0 has too few sequences at large steps
-        ends = [overrides.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
+        ends = [text.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
         assert min(starts) >= max(ends)
         assert min(starts) - (max(ends) - 81) == step * (80 // step + 1), "more sequences than necessary are left out"
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)

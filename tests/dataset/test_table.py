@@ -23,7 +23,7 @@ def frame(**columns: object) -> Frame:
     return Frame("made.parquet", pa.table(columns))
 
 
-def encoded(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
+def encode_pixels(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, kind, lossless=True)
     return {"bytes": buffer.getvalue(), "path": None}
@@ -136,13 +136,13 @@ def test_a_row_group_unlike_the_first_is_named(tmp_path: Path, last: list[int] |
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_colour_images_put_the_channel_first(kind: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 3)).astype(np.uint8)
-    images = frame(image=[encoded(image, kind) for image in pixels]).read_arrays("image")
+    images = frame(image=[encode_pixels(image, kind) for image in pixels]).read_arrays("image")
     np.testing.assert_array_equal(images, pixels.transpose(0, 3, 1, 2))
 
 
 def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
     pixels = np.random.default_rng(0).integers(0, 2, (3, 5, 4)).astype(np.uint8)
-    assert frame(image=[encoded(image) for image in pixels]).read_arrays("image").shape == (3, 1, 5, 4)
+    assert frame(image=[encode_pixels(image) for image in pixels]).read_arrays("image").shape == (3, 1, 5, 4)
     palette = Image.fromarray(pixels[0], "P")
     palette.putpalette([10, 20, 30, 40, 50, 60])
     buffer = io.BytesIO()
@@ -152,20 +152,20 @@ def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
 
 
 def test_images_that_are_none() -> None:
-    good = encoded(np.zeros((4, 4), np.uint8))
+    good = encode_pixels(np.zeros((4, 4), np.uint8))
     broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
         frame(image=[good, broken]).read_arrays("image")
-    gray_image = encoded(np.zeros((4, 5), np.uint8))
+    gray_image = encode_pixels(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), but the first is one of \(1, 4, 4\)"):
         frame(image=[good, gray_image]).read_arrays("image")
-    deep = encoded(np.full((4, 4), 1000, np.uint16))
+    deep = encode_pixels(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
         frame(image=[good, deep]).read_arrays("image")
 
 
 def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:
-    grey, colours = (encoded(np.zeros((4, 4, *channels), np.uint8)) for channels in ((), (3,)))
+    grey, colours = (encode_pixels(np.zeros((4, 4, *channels), np.uint8)) for channels in ((), (3,)))
     rows = [{**grey, "path": "cat/0.png"}, {**colours, "path": "cat/1.png"}]
     with pytest.raises(
         DataError,
@@ -260,15 +260,15 @@ def test_two_files_of_one_part(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
 def test_unreadable_metadata_of_pandas_are_ignored(notes: bytes) -> None:
-    made = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
-    assert not is_row_index_column(made.table, "a")
+    notes_frame = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
+    assert not is_row_index_column(notes_frame.table, "a")
 
 
 def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     for side in (11, 30):  # a warning of Pillow's, and an error
         with pytest.raises(DataError, match=rf"row 0 can't be read as an image: Image size \({side**2} pixels\)"):
-            frame(image=[encoded(np.zeros((side, side), np.uint8))]).read_arrays("image")
+            frame(image=[encode_pixels(np.zeros((side, side), np.uint8))]).read_arrays("image")
     with pytest.raises(DataError, match=r"row 0 is empty"):
         frame(image=[{"bytes": None, "path": "a.png"}]).read_arrays("image")
     with pytest.raises(DataError, match=r"must hold lists of numbers or images, but holds struct<bytes: int64>"):

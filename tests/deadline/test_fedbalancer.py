@@ -35,7 +35,7 @@ def context(epoch: tuple[float, ...] = (1.0, 2.0, 8.0), infer: float = 0.0) -> P
     return PaceContext(3, np.arange(len(epoch)), E, timing, timing)
 
 
-def reported(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
+def make_loss_outcome(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
     """Those who arrived, each with ten samples of so many nats together."""
     ids, ones = np.array(clients, dtype=np.int64), np.ones(len(clients))
     signals = {"loss_count": np.array(over, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
@@ -98,7 +98,7 @@ def test_the_deadline_is_between_one_epoch_and_all(ddlr: float, deadline: float)
     part = fedbalancer(w=1, dss=1 - ddlr)
     state = part.init(population())
     for loss in (2.0, 1.0):  # less is learned than before: one step down
-        state = part.observe(state, reported((0, 1, 2), (10, 10, 10), loss))
+        state = part.observe(state, make_loss_outcome((0, 1, 2), (10, 10, 10), loss))
     assert state.pace.ddlr == ddlr
     assert part.announce(state, context()) == pytest.approx(deadline)
 
@@ -109,7 +109,7 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
     T(1) = (1.5, 3, 1.8): 2 of 1.8 s is the most; T(5) = (3.5, 11, 5): 2 of 5 s.
     """
     part = fedbalancer()
-    state = part.observe(part.init(population()), reported((0, 2), (5, 0)))
+    state = part.observe(part.init(population()), make_loss_outcome((0, 2), (5, 0)))
     assert part.announce(state, context()) == pytest.approx(5.0)
     assert np.isnan(state.over[1])
 
@@ -117,9 +117,9 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
 def test_a_late_client_uses_all_of_its_samples_again() -> None:
     """Two clients report one sample: T(5) = (1.5, 2, 41); after a round without arrivals it is (6, 11, 41) again."""
     part = fedbalancer()
-    state = part.observe(part.init(population()), reported((0, 1), (1, 1)))
+    state = part.observe(part.init(population()), make_loss_outcome((0, 1), (1, 1)))
     assert part.announce(state, context()) == pytest.approx(2.0)
-    late_outcome = replace(reported((), ()), failed=np.arange(3))
+    late_outcome = replace(make_loss_outcome((), ()), failed=np.arange(3))
     after = part.observe(state, late_outcome)
     assert part.announce(after, context()) == pytest.approx(11.0)
     assert after.pace == state.pace
@@ -160,19 +160,19 @@ def test_the_bounds_are_sorted() -> None:
     state = part.init(population((10, 10)))
     assert part.announce(state, ctx) == 11.0
     for loss in (2.0, 1.0):
-        state = part.observe(state, reported((0, 1), (10, 10), loss))
+        state = part.observe(state, make_loss_outcome((0, 1), (10, 10), loss))
     assert part.announce(state, ctx) == 10.0
 
 
 def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     """T = mean(6, 11, 41) = 58/3, and a second's look; two of three known end it."""
     part = fedbalancer(warmup=True)
-    state = part.observe(part.init(population()), reported((0,), (10,)))
+    state = part.observe(part.init(population()), make_loss_outcome((0,), (10,)))
     looking = context(infer=1.0)
     assert part.announce(state, replace(looking, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
     # An aggregator's probe is a second of every client's whole job, and the same second of those selected.
     assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
-    state = part.observe(state, reported((1,), (10,)))
+    state = part.observe(state, make_loss_outcome((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)
 
 

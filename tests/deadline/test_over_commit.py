@@ -20,7 +20,7 @@ def timing(finish: np.ndarray) -> Timing:
     return Timing(none, none, finish / 4, none)  # fourths of these times are exact, and so is their sum
 
 
-def played(factor: float, requested: int, finish: np.ndarray) -> DeadlineOutcome:
+def close_round(factor: float, requested: int, finish: np.ndarray) -> DeadlineOutcome:
     deadline = OverCommit(factor)
     state = deadline.init(Population(100, 10, requested, {}))
     return compute_outcome(timing(finish), 4, deadline.close(state, finish, math.inf), deadline.partial_work)
@@ -33,7 +33,7 @@ def played(factor: float, requested: int, finish: np.ndarray) -> DeadlineOutcome
 def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested: int, selected: int) -> None:
     assert OverCommit(factor).cohort_size(requested) == selected
     finish = np.random.default_rng(selected).permutation(np.arange(1.0, selected + 1))
-    closing = played(factor, requested, finish)
+    closing = close_round(factor, requested, finish)
     assert closing.train_s == requested
     assert closing.is_in_time.tolist() == (finish <= requested).tolist()
     assert closing.units_done.tolist() == [
@@ -43,14 +43,14 @@ def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested
 
 @pytest.mark.parametrize(("n_available", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
 def test_with_too_few_available_clients_all_arrive(n_available: int, arrived: int) -> None:
-    closing = played(1.3, 10, np.arange(1.0, n_available + 1))
+    closing = close_round(1.3, 10, np.arange(1.0, n_available + 1))
     assert closing.is_in_time.sum() == closing.train_s == arrived
 
 
 def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
     """26 / 1.3 = 20 clients are waited for, and all of them with a factor of 1."""
-    assert played(1.3, 10, np.arange(1.0, 27)).is_in_time.sum() == 20
-    assert played(1.0, 10, np.arange(1.0, 27)).is_in_time.sum() == 26
+    assert close_round(1.3, 10, np.arange(1.0, 27)).is_in_time.sum() == 20
+    assert close_round(1.0, 10, np.arange(1.0, 27)).is_in_time.sum() == 26
 
 
 def test_no_deadline_is_announced() -> None:

@@ -19,14 +19,14 @@ def timing(finish: np.ndarray) -> Timing:
     return Timing(none, none, finish / 4, none)  # fourths of these times are exact, and so is their sum
 
 
-def played(share: float, finish: np.ndarray) -> DeadlineOutcome:
+def close_round(share: float, finish: np.ndarray) -> DeadlineOutcome:
     quorum = SmartpcQuorum(share)
     return compute_outcome(timing(finish), 4, quorum.close(None, finish, math.inf), quorum.partial_work)
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]])
 def test_the_example_of_the_specification(order: list[int]) -> None:
-    closing = played(0.8, T[order])
+    closing = close_round(0.8, T[order])
     assert closing.train_s == 4
     assert closing.is_in_time.tolist() == (T[order] <= 4).tolist()
     assert closing.units_done.tolist() == [4 if finish <= 4 else 0 for finish in T[order]]  # whole epochs, or none
@@ -39,7 +39,7 @@ def test_the_example_of_the_specification(order: list[int]) -> None:
 def test_the_number_is_rounded_down_but_at_least_one(share: float, m: int, k: int) -> None:
     finish = np.random.default_rng(m).permutation(np.arange(1.0, m + 1))
     assert SmartpcQuorum(share).close(None, finish, math.inf) == k
-    assert played(share, finish).is_in_time.sum() == k
+    assert close_round(share, finish).is_in_time.sum() == k
 
 
 def test_no_deadline_is_announced_and_an_empty_round_takes_no_time() -> None:
@@ -58,4 +58,4 @@ def test_a_share_of_one_waits_for_all() -> None:
 
 
 def test_clients_that_finish_at_the_closing_time_arrive() -> None:
-    assert played(0.5, np.array([1.0, 2, 2, 2, 3])).is_in_time.tolist() == [True, True, True, True, False]
+    assert close_round(0.5, np.array([1.0, 2, 2, 2, 3])).is_in_time.tolist() == [True, True, True, True, False]

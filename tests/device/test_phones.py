@@ -176,7 +176,7 @@ def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds:
     assert mean == pytest.approx(seconds, rel=0.03)
 
 
-def logged(method: str, seed: int, column: str) -> Values:
+def read_logged_column(method: str, seed: int, column: str) -> Values:
     """A column of the authors' rounds of UCI-HAR."""
     with gzip.open(LOGS, "rt") as file:
         rows = [row for row in csv.DictReader(file) if (row["method"], row["seed"]) == (method, str(seed))]
@@ -197,7 +197,7 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
     all_clients, rng = np.arange(21), np.random.default_rng(seed)
-    deadline = logged("fedavg_1T", seed, "ddl")[0]
+    deadline = read_logged_column("fedavg_1T", seed, "ddl")[0]
     T, wait_for_all, arrived, partial = (np.empty(100) for _ in range(4))
     for t in range(100):
         slow, chosen = np.isin(all_clients, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
@@ -213,9 +213,9 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
         arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).is_in_time.sum()
         partial[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
     assert T.mean() == pytest.approx(deadline, rel=0.03)
-    assert np.median(wait_for_all) == pytest.approx(np.median(logged("fedavg_WFA", seed, "dur")), rel=0.03)
-    assert arrived.mean() == pytest.approx(logged("fedavg_1T", seed, "ok").mean(), abs=0.2)
-    assert partial.mean() == pytest.approx(logged("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
+    assert np.median(wait_for_all) == pytest.approx(np.median(read_logged_column("fedavg_WFA", seed, "dur")), rel=0.03)
+    assert arrived.mean() == pytest.approx(read_logged_column("fedavg_1T", seed, "ok").mean(), abs=0.2)
+    assert partial.mean() == pytest.approx(read_logged_column("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
 
 
 @pytest.mark.parametrize("proportions", [[0.0, 0.0, 0.0], [1.0, 2.0], []])

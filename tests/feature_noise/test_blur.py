@@ -13,7 +13,7 @@ from run_harness import run_training
 BLUR = Blur(2.0, "uniform", 0.4)
 
 
-def blurred(x: np.ndarray, level: float) -> np.ndarray:
+def blur_images(x: np.ndarray, level: float) -> np.ndarray:
     images: np.ndarray = BLUR.disturb(x, level, np.random.default_rng(0))
     return images
 
@@ -27,14 +27,14 @@ def test_an_impulse_becomes_the_kernel() -> None:
     g /= g.sum()
     expected = np.zeros_like(x)
     expected[1, 0] = np.outer(g[2:-2], g)
-    np.testing.assert_allclose(blurred(x, s), expected, atol=1e-7)
+    np.testing.assert_allclose(blur_images(x, s), expected, atol=1e-7)
 
 
 @pytest.mark.parametrize("level", [1e-3, 0.3, 2.0, 1000.0])
 def test_mean_brightness_stays_up_to_the_edges(level: float) -> None:
     """A mirrored image has as much outside as inside of each edge; with all blur there is every pixel has the mean."""
     x = np.random.default_rng(1).random((3, 1, 8, 6)).astype(np.float32)
-    blurred_images = blurred(x, level)
+    blurred_images = blur_images(x, level)
     assert blurred_images.dtype == np.float32
     np.testing.assert_allclose(blurred_images.mean((2, 3)), x.mean((2, 3)), atol=2e-5)
     if level == 1e-3:
@@ -45,7 +45,7 @@ def test_mean_brightness_stays_up_to_the_edges(level: float) -> None:
 
 def test_more_blur_leaves_less_contrast() -> None:
     x = np.random.default_rng(1).random((1, 3, 28, 28)).astype(np.float32)
-    spreads = [float(blurred(x, level).std()) for level in (0.2, 0.5, 1.0, 2.0)]
+    spreads = [float(blur_images(x, level).std()) for level in (0.2, 0.5, 1.0, 2.0)]
     assert float(x.std()) >= spreads[0] > spreads[1] > spreads[2] > spreads[3]
 
 

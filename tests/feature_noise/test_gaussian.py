@@ -81,16 +81,16 @@ def test_owned_inputs_are_changed_in_place() -> None:
 
 
 def test_inputs_that_are_no_real_numbers_are_rejected() -> None:
-    overrides = make_raw(6000, train_x=np.arange(6000)[:, None])
+    integer_data = make_raw(6000, train_x=np.arange(6000)[:, None])
     with pytest.raises(
         IncompatibleConfig, match=r"^feature_noise needs real numbers, .* are of type int64: choose feature_noise=none$"
     ):
-        make_federation(overrides, Gaussian(1.0, "uniform", 0.4))
+        make_federation(integer_data, Gaussian(1.0, "uniform", 0.4))
     with pytest.raises(IncompatibleConfig, match=r"are of type uint8: set dataset.pixels=float32 if the dataset has"):
         make_federation(
             make_raw(6000, train_x=np.arange(6000).astype(np.uint8)[:, None]), Gaussian(1.0, "uniform", 0.4)
         )
-    assert make_federation(overrides, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
+    assert make_federation(integer_data, Gaussian(1.0, "bimodal", 0.0)).feature_noise is None
 
 
 def test_a_run_stores_the_levels_in_its_metadata(tmp_path: Path) -> None:

@@ -31,14 +31,14 @@ def dataset(choice: str) -> str:
     return "waterbirds" if choice == "waterbirds_dist" else "spawrious"
 
 
-def composed(choice: str, *overrides: str) -> Any:
+def compose_preset(choice: str, *overrides: str) -> Any:
     return compose_overrides(f"dataset={dataset(choice)}", f"heterogeneity={choice}", *overrides)
 
 
 @cache
 def federation(choice: str) -> np.ndarray:
     """The samples that each client would have of the original data, [K, C, A], if the server kept none of them."""
-    composition = composed(choice)
+    composition = compose_preset(choice)
     partition = components.make_component(composition, "partition")
     assert isinstance(partition, Attribute)
     breeds = len(composition.config["dataset"].get("breeds", ()))
@@ -75,10 +75,10 @@ def entropy(*counts: float) -> float:
 
 
 def test_the_metrics_by_hand() -> None:
-    """1 - H(.9, .1) / ln 2 = .531 of each client's own; of all together, with m of K clients skewed alike,
+    """Each client's own metric is 1 - H(.9, .1) / ln 2 = .531. The pooled one has m of K clients with the same skew.
 
-    p = 1/2 + (.9 - 1/2) m / K of the samples are of the class, the attribute or the pairing. Of spawrious4, with four
-    classes, a client's SC is 2 (ln 2 - H(.9, .1)) / (ln 4 + ln 2) = .354 and its CI 1 - H(.9, 1/30, 1/30, 1/30) / ln 4.
+    p = 1/2 + (.9 - 1/2) m / K of the samples are of the class, the attribute or the pairing. spawrious4 has four
+    classes: a client's SC is 2 (ln 2 - H(.9, .1)) / (ln 4 + ln 2) = .354. Its CI is 1 - H(.9, 1/30, 1/30, 1/30) / ln 4.
     """
     ci = 1 - entropy(0.9, 0.1) / np.log(2)
     for choice, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
@@ -109,19 +109,19 @@ def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
 
 
 def test_a_user_can_change_the_presets_options() -> None:
-    gsc = composed("spawrious_gsc")
+    gsc = compose_preset("spawrious_gsc")
     assert gsc.config["dataset"]["breeds"] == ["labrador", "dachshund"]
     assert gsc.config["dataset"]["places"] == ["beach", "snow"]
     assert gsc.choices["heterogeneity"] == "spawrious_gsc"
-    assert composed("spawrious4").config["dataset"]["breeds"] == list(BREEDS)
-    for overrides in ("clients=30", "partition.share=0.8", "dataset.places=[snow,beach]", "label_noise=beta"):
-        changed = composed("spawrious_gsc", overrides)
-        assert "heterogeneity" not in changed.choices, overrides
-    assert composed("spawrious_gsc", "clients=30").config["clients"] == 30
-    assert composed("spawrious_gsc", "clients=24").config == gsc.config
+    assert compose_preset("spawrious4").config["dataset"]["breeds"] == list(BREEDS)
+    for override in ("clients=30", "partition.share=0.8", "dataset.places=[snow,beach]", "label_noise=beta"):
+        changed = compose_preset("spawrious_gsc", override)
+        assert "heterogeneity" not in changed.choices, override
+    assert compose_preset("spawrious_gsc", "clients=30").config["clients"] == 30
+    assert compose_preset("spawrious_gsc", "clients=24").config == gsc.config
     plain = compose_overrides("dataset=spawrious", "heterogeneity=iid")
     assert (plain.config["clients"], plain.config["dataset"]["breeds"]) == (50, list(BREEDS))
-    assert composed("spawrious_gsc", "partition=iid").config["partition"].keys() == {"_target_"}
+    assert compose_preset("spawrious_gsc", "partition=iid").config["partition"].keys() == {"_target_"}
 
 
 @pytest.mark.parametrize("choice", ["spawrious_gsc", "waterbirds_dist"])

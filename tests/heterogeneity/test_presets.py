@@ -26,7 +26,7 @@ hydra: {searchpath: ["file://CONFIGS"]}
 
 
 @pytest.fixture
-def composed(tmp_path: Path) -> Any:
+def compose_preset(tmp_path: Path) -> Any:
     (tmp_path / "main.yaml").write_text(MAIN.replace("CONFIGS", str(CONFIGS)))
 
     def compose_with(*overrides: str) -> dict[str, Any]:
@@ -60,10 +60,10 @@ GAUSSIAN = {"_target_": "fedcohort.feature_noise.gaussian.Gaussian", "sigma": 0.
     ],
 )
 def test_a_preset_has_the_options_of_its_name(
-    composed: Any, preset: str, partition: dict[str, Any], label_noise: dict[str, Any]
+    compose_preset: Any, preset: str, partition: dict[str, Any], label_noise: dict[str, Any]
 ) -> None:
     """The numbers of the preset equal the defaults of its choices; this test keeps them equal."""
-    config = composed(f"heterogeneity={preset}")
+    config = compose_preset(f"heterogeneity={preset}")
     assert config["partition"] == partition
     assert config["label_noise"] == label_noise
     assert config["feature_noise"] == (GAUSSIAN if preset == "noise_inputs" else UNDISTURBED)
@@ -85,8 +85,8 @@ def test_every_preset_is_tested() -> None:
     } | set(FEDDIVERSE)
 
 
-def test_the_users_options_override_the_preset(composed: Any) -> None:
-    config = composed("partition=dirichlet", "label_noise.a=5")
+def test_the_users_options_override_the_preset(compose_preset: Any) -> None:
+    config = compose_preset("partition=dirichlet", "label_noise.a=5")
     assert config["partition"]["_target_"].endswith("Dirichlet")
     assert set(config["partition"]) == {"_target_", "alpha", "min_samples"}
     assert config["label_noise"]["a"] == 5
@@ -123,15 +123,15 @@ def test_presets_have_no_options() -> None:
         compose_overrides("heterogeneity.partition.fraction=0.4")
 
 
-def test_synthetic_data_have_their_own_clients(composed: Any) -> None:
-    config = composed("dataset=synthetic", "clients=7")
+def test_synthetic_data_have_their_own_clients(compose_preset: Any) -> None:
+    config = compose_preset("dataset=synthetic", "clients=7")
     assert config["partition"] == NATURAL
     assert config["label_noise"] == CLEAN
     assert config["dataset"]["clients"] == 7
 
 
-def test_synthetic_data_with_a_heterogeneity_named_by_the_user(composed: Any) -> None:
-    config = composed("dataset=synthetic", "heterogeneity=noise15")
+def test_synthetic_data_with_a_heterogeneity_named_by_the_user(compose_preset: Any) -> None:
+    config = compose_preset("dataset=synthetic", "heterogeneity=noise15")
     assert config["partition"] == IID
     assert config["label_noise"] == NOISY
 

@@ -23,7 +23,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("whole"), *OVERRIDES)
 
 
-def goes_on(finished_run: FinishedRun, logs: Path, *overrides: str) -> None:
+def check_resume(finished_run: FinishedRun, logs: Path, *overrides: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
     ended = run_training(logs, *OVERRIDES, *overrides, "resume=true")
     assert history.read_history(ended.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
     assert "Traceback" not in output.out + output.err
     assert "could not be written" in output.err.splitlines()[-1]
     assert "resume=true" in output.err.splitlines()[-1]
-    goes_on(finished_run, tmp_path, *overrides)
+    check_resume(finished_run, tmp_path, *overrides)
 
 
 MOMENTS = [
@@ -98,7 +98,7 @@ def test_a_full_disk_ends_the_run_without_damage(
         with pytest.raises(FedcohortError, match=r"could not be written.*No space left.*resume=true") as caught:
             run_training(tmp_path, *OVERRIDES)
     assert "\n" not in str(caught.value)
-    goes_on(finished_run, tmp_path)
+    check_resume(finished_run, tmp_path)
 
 
 def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:

@@ -111,10 +111,13 @@ class Misuse:
 
 def cases() -> list[Case]:
     """Return all cases; `make hostile KIND=components` runs them."""
-    return [Case(f"{m.group}: {m.name}", partial(train, m), m.expected, m.accepted) for m in (*written(), *generated())]
+    return [
+        Case(f"{m.group}: {m.name}", partial(train, m), m.expected, m.accepted)
+        for m in (*read_misuses(), *make_misuses())
+    ]
 
 
-def written() -> list[Misuse]:
+def read_misuses() -> list[Misuse]:
     """Read `components.txt`: a line `## group: name`, lines `overrides:`, `expect:`, `accept:`, `class:`, a body."""
     results = []
     for block in SOURCE.read_text().split("\n## ")[1:]:
@@ -136,7 +139,7 @@ def _option(line: str) -> tuple[str, str]:
     return (key, remainder) if colon and key in ("overrides", "expect", "accept", "class") else ("", "")
 
 
-def generated() -> list[Misuse]:
+def make_misuses() -> list[Misuse]:
     """Make three misuses for each method that a run calls: it raises, takes no argument, returns a text."""
     results = []
     for group, spec in GROUPS.items():

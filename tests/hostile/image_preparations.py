@@ -19,7 +19,7 @@ def images(raw: Path, *names: str) -> Path:
     return raw
 
 
-def overwritten(name: str, content: bytes) -> Build:
+def overwrite_image(name: str, content: bytes) -> Build:
     """Return a build of two classes with `content` for one of the images."""
 
     def build(raw: Path) -> None:
@@ -69,7 +69,7 @@ def image_contents() -> Mapping[str, tuple[bytes, str]]:
 
 def imagefolders() -> list[Case]:
     kind = "imagefolder"
-    cases = [case(name, kind, overwritten("b/1.png", c), text) for name, (c, text) in image_contents().items()]
+    cases = [case(name, kind, overwrite_image("b/1.png", c), text) for name, (c, text) in image_contents().items()]
     return [
         *cases,
         case("16 bits a pixel", kind, deep_png, "more than 8 bits per pixel"),
@@ -109,7 +109,7 @@ def imagefolders() -> list[Case]:
         case(
             "other files beside",
             kind,
-            overwritten("b/1.gif", b"GIF"),
+            overwrite_image("b/1.gif", b"GIF"),
             "left out, the first is",
             "'1.gif'",
             accepted=True,
@@ -124,7 +124,7 @@ def bad_image_name(raw: Path) -> None:
     os.rename(raw / "a" / "0.png", os.fsencode(raw / "a") + b"/\xe9.png")
 
 
-def edited(make: Callable[[Path], Path], name: str, change: Callable[[str], str | bytes]) -> Build:
+def edit_file(make: Callable[[Path], Path], name: str, change: Callable[[str], str | bytes]) -> Build:
     """Return a build of a good source whose file `name` is changed."""
 
     def build(raw: Path) -> None:
@@ -135,7 +135,7 @@ def edited(make: Callable[[Path], Path], name: str, change: Callable[[str], str 
     return build
 
 
-def replaced(make: Callable[[Path], Path], name: str, special: Callable[[Path], object]) -> Build:
+def replace_file(make: Callable[[Path], Path], name: str, special: Callable[[Path], object]) -> Build:
     def build(raw: Path) -> None:
         file = make(raw) / name
         file.unlink()
@@ -153,7 +153,7 @@ def celebas() -> list[Case]:
     first = "000001.jpg  1 -1"
 
     def on(file: str, name: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
-        return case(f"{file}: {name}", "celeba", edited(write_celeba, file, change), *texts, accepted=accepted)
+        return case(f"{file}: {name}", "celeba", edit_file(write_celeba, file, change), *texts, accepted=accepted)
 
     return [
         on(attributes, "empty", lambda text: "", "names no image"),
@@ -196,25 +196,28 @@ def celebas() -> list[Case]:
         on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "the part must be 0, 1 or 2, got '3'"),
         on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
         case(
-            "attributes a pipe", "celeba", replaced(write_celeba, attributes, os.mkfifo), "neither a file nor a folder"
+            "attributes a pipe",
+            "celeba",
+            replace_file(write_celeba, attributes, os.mkfifo),
+            "neither a file nor a folder",
         ),
-        case("identities a folder", "celeba", replaced(write_celeba, people, Path.mkdir), "Is a directory"),
+        case("identities a folder", "celeba", replace_file(write_celeba, people, Path.mkdir), "Is a directory"),
         case(
             "identities missing",
             "celeba",
-            replaced(write_celeba, people, lambda file: None),
+            replace_file(write_celeba, people, lambda file: None),
             "has no identity_CelebA.txt",
         ),
         case(
             "an image a pipe",
             "celeba",
-            replaced(write_celeba, "img_align_celeba/000001.jpg", os.mkfifo),
+            replace_file(write_celeba, "img_align_celeba/000001.jpg", os.mkfifo),
             "neither a file nor",
         ),
         case(
             "an image gone",
             "celeba",
-            replaced(write_celeba, "img_align_celeba/000002.jpg", lambda f: None),
+            replace_file(write_celeba, "img_align_celeba/000002.jpg", lambda f: None),
             "has no img_",
         ),
         case("nothing", "celeba", lambda raw: None, "has no img_align_celeba"),
@@ -225,7 +228,7 @@ def all_birds() -> list[Case]:
     name, first = "metadata.csv", "0,000.Bird/bird_0.jpg,1,0,0,"
 
     def on(title: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
-        return case(title, "waterbirds", edited(write_waterbirds, name, change), *texts, accepted=accepted)
+        return case(title, "waterbirds", edit_file(write_waterbirds, name, change), *texts, accepted=accepted)
 
     return [
         on("empty", lambda text: "", "must have one column"),
@@ -251,13 +254,16 @@ def all_birds() -> list[Case]:
         on("not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
         on("UTF-16", lambda text: text.encode("utf-16"), "is no UTF-8 text"),
         case(
-            "metadata a pipe", "waterbirds", replaced(write_waterbirds, name, os.mkfifo), "neither a file nor a folder"
+            "metadata a pipe",
+            "waterbirds",
+            replace_file(write_waterbirds, name, os.mkfifo),
+            "neither a file nor a folder",
         ),
-        case("metadata a folder", "waterbirds", replaced(write_waterbirds, name, Path.mkdir), "is a folder"),
+        case("metadata a folder", "waterbirds", replace_file(write_waterbirds, name, Path.mkdir), "is a folder"),
         case(
             "metadata a link out",
             "waterbirds",
-            replaced(write_waterbirds, name, lambda f: link(f, "/etc/passwd")),
+            replace_file(write_waterbirds, name, lambda f: link(f, "/etc/passwd")),
             "leads out",
         ),
         case("nothing", "waterbirds", lambda raw: None, "has no metadata.csv"),

@@ -59,7 +59,7 @@ def _quietly(work: Callable[[], object], path: Path) -> Callable[[], object]:
     return silent
 
 
-def _counted(owner: Any, name: str, call: int, act: Callable[[], None], *, before: bool) -> None:
+def _act_at_call(owner: Any, name: str, call: int, act: Callable[[], None], *, before: bool) -> None:
     """Do `act` before or after the `call`-th call of owner.name; only in a forked child, because the patch stays."""
     original, count = getattr(owner, name), Counter[str]()
 
@@ -76,7 +76,7 @@ def _counted(owner: Any, name: str, call: int, act: Callable[[], None], *, befor
 
 
 @cache
-def _uninterrupted() -> tuple[Path, dict[str, int]]:
+def _run_to_end() -> tuple[Path, dict[str, int]]:
     """The folder of an unbroken run, and how often it calls each point."""
     home = Path(tempfile.mkdtemp(prefix="kills-"))
 
@@ -116,7 +116,7 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
     log = home / "log"
 
     def broken() -> None:
-        _counted(*POINTS[point], call, lambda: os.kill(os.getpid(), number), before=before)
+        _act_at_call(*POINTS[point], call, lambda: os.kill(os.getpid(), number), before=before)
         run_training(home, *OVERRIDES, *QUIET)
 
     status = run_in_child(_quietly(broken, log))
@@ -128,11 +128,11 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
 
 def _check_run(home: Path) -> str:
     finished = [path for path in (home / "runs").iterdir() if folder.read_status(path).get("status") == "finished"]
-    return differences(finished[0], _uninterrupted()[0]) if len(finished) == 1 else f"{len(finished)} runs are finished"
+    return differences(finished[0], _run_to_end()[0]) if len(finished) == 1 else f"{len(finished)} runs are finished"
 
 
 def _run_cases() -> Iterable[Case]:
-    counts = _uninterrupted()[1]
+    counts = _run_to_end()[1]
     for point, count in counts.items():
         n = min(count, PER_POINT.get(point, 5))
         calls = sorted({1 + round(k * (count - 1) / max(1, n - 1)) for k in range(n)})

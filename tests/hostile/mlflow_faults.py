@@ -116,7 +116,7 @@ def _on_server(
     greets: bool = False,
     is_complete: bool = False,
 ) -> Answer:
-    with mlflow_servers.listening(talk, greets=greets) as port:
+    with mlflow_servers.run_server(talk, greets=greets) as port:
         return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", is_complete=is_complete)
 
 
@@ -139,7 +139,7 @@ def _on_port(server: Callable[[Path], AbstractContextManager[int]], scheme: str,
         return _run(home, PATIENT, f"{scheme}://127.0.0.1:{port}")
 
 
-def _locked(home: Path) -> Answer:
+def _lock_database(home: Path) -> Answer:
     (home / "logs").mkdir()
     (home / "logs" / "mlflow.db").write_bytes(database_template())
     with closing(sqlite3.connect(home / "logs" / "mlflow.db")) as holder:
@@ -154,7 +154,7 @@ def _of_another_program(database: Path) -> None:
         created.commit()
 
 
-def _deleted(database: Path) -> None:
+def _delete_experiment(database: Path) -> None:
     database.write_bytes(database_template())
     client = MlflowClient(f"sqlite:///{database}")
     client.delete_experiment(client.create_experiment("fedcohort"))
@@ -209,7 +209,7 @@ def cases() -> list[Case]:
     )
     add("a server that redirects to itself", _redirect)
     add("a server with an untrusted certificate", partial(_on_port, mlflow_servers.secure, "https"))
-    add("a server that ends in the middle of the run", partial(_on_port, mlflow_servers.dying, "http"))
+    add("a server that ends in the middle of the run", partial(_on_port, mlflow_servers.run_short_server, "http"))
     add("no server", lambda home: _run(home, PATIENT, "http://127.0.0.1:9"))
     add("an unknown host", lambda home: _run(home, PATIENT, "http://mlflow.invalid:5000"))
     for name, prepare in DATABASES.items():
@@ -218,9 +218,9 @@ def cases() -> list[Case]:
     add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", is_complete=True))
     stalling, _ = mlflow_servers.SERVERS["stalls in mid-answer"]
     add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, is_complete=True))
-    deleted = partial(_with_database, _deleted, is_complete=True)
+    deleted = partial(_with_database, _delete_experiment, is_complete=True)
     results.append(Case("a database with a deleted experiment, a whole run", deleted, ("logger.experiment",)))
-    add("a database that another process locks", _locked)
+    add("a database that another process locks", _lock_database)
     add("a database on a full disk", _small_disk)
     add("a database that is a device", lambda home: _run(home, SHORT, "sqlite:////dev/full"))
     refused: list[tuple[str, Callable[[Path], Answer]]] = [

@@ -56,7 +56,7 @@ def reset(connection: socket.socket) -> None:
 
 
 @contextmanager
-def listening(talk: Talk, *, greets: bool = False) -> Iterator[int]:
+def run_server(talk: Talk, *, greets: bool = False) -> Iterator[int]:
     """Run a server that reads a request and does `talk`, and yield its port; greets: it talks first."""
 
     class Handler(socketserver.BaseRequestHandler):
@@ -90,12 +90,12 @@ def secure(home: Path) -> Iterator[int]:
             secure.recv(65_536)
             secure.sendall(answer("200 OK", b"{}"))
 
-    with listening(talk, greets=True) as port:
+    with run_server(talk, greets=True) as port:
         yield port
 
 
 @contextmanager
-def dying(home: Path) -> Iterator[int]:
+def run_short_server(home: Path) -> Iterator[int]:
     """Run MLflow's own server, which ends after some requests, and yield its port."""
     (home / "served.db").write_bytes(database_template())
     environment = {

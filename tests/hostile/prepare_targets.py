@@ -7,7 +7,7 @@ from hostile.harness import Case
 from hostile.preparations import Build, case, document, link, pipe, raw_json
 
 
-def taken(relative: str, text: str = "mine") -> Build:
+def occupy_target(relative: str, text: str = "mine") -> Build:
     """Return a build of a good source, and of a file of the user's at `relative` to the target's parent."""
 
     def build(raw: Path) -> None:
@@ -19,7 +19,7 @@ def taken(relative: str, text: str = "mine") -> Build:
     return build
 
 
-def linked(relative: str, target: str) -> Build:
+def link_target(relative: str, target: str) -> Build:
     def build(raw: Path) -> None:
         raw_json(raw, document())
         (raw.parent / "precious").mkdir()
@@ -38,40 +38,61 @@ def targets() -> list[Case]:
     done = json.dumps({"plan": "0", "rows": {"train": 1}})
     rows = "rows in train.parquet"
     return [
-        case("own folder unfinished", "leaf", taken("made/unfinished/thesis.txt"), rows, accepted=True),
-        case("own draft train.new", "leaf", taken("made/train.new"), "holds train.new"),
-        case("own train.parquet", "leaf", taken("made/train.parquet"), "holds train.parquet"),
-        case("own train.csv", "leaf", taken("made/train.csv"), "holds train.csv"),
-        case("own test.parquet", "leaf", taken("made/test.parquet"), "holds test.parquet"),
-        case("own vocabulary.parquet", "leaf", taken("made/vocabulary.parquet"), "holds vocabulary.parquet"),
-        case("own vocabulary.new", "leaf", taken("made/vocabulary.new"), "holds vocabulary.new"),
-        case("own prepared.json", "leaf", taken("made/prepared.json"), "prepared from another source"),
-        case("prepared.json of others", "leaf", taken("made/prepared.json", done), "prepared from another source"),
-        case("prepared.json a list", "leaf", taken("made/prepared.json", "[1]"), "prepared from another source"),
+        case("own folder unfinished", "leaf", occupy_target("made/unfinished/thesis.txt"), rows, accepted=True),
+        case("own draft train.new", "leaf", occupy_target("made/train.new"), "holds train.new"),
+        case("own train.parquet", "leaf", occupy_target("made/train.parquet"), "holds train.parquet"),
+        case("own train.csv", "leaf", occupy_target("made/train.csv"), "holds train.csv"),
+        case("own test.parquet", "leaf", occupy_target("made/test.parquet"), "holds test.parquet"),
+        case("own vocabulary.parquet", "leaf", occupy_target("made/vocabulary.parquet"), "holds vocabulary.parquet"),
+        case("own vocabulary.new", "leaf", occupy_target("made/vocabulary.new"), "holds vocabulary.new"),
+        case("own prepared.json", "leaf", occupy_target("made/prepared.json"), "prepared from another source"),
         case(
-            "prepared.json nested", "leaf", taken("made/prepared.json", "[" * 200_000), "prepared from another source"
+            "prepared.json of others", "leaf", occupy_target("made/prepared.json", done), "prepared from another source"
+        ),
+        case(
+            "prepared.json a list", "leaf", occupy_target("made/prepared.json", "[1]"), "prepared from another source"
+        ),
+        case(
+            "prepared.json nested",
+            "leaf",
+            occupy_target("made/prepared.json", "[" * 200_000),
+            "prepared from another source",
         ),
         case(
             "prepared.json a pipe", "leaf", lambda raw: (good(raw), pipe(raw.parent / "made/prepared.json")), "prepared"
         ),
-        case("unfinished a link", "leaf", linked("made/unfinished", "precious"), rows, accepted=True),
-        case("train.parquet a link", "leaf", linked("made/train.parquet", "precious/notes.txt"), "holds train.parquet"),
+        case("unfinished a link", "leaf", link_target("made/unfinished", "precious"), rows, accepted=True),
         case(
-            "train.parquet a broken link", "leaf", linked("made/train.parquet", "precious/new"), "holds train.parquet"
+            "train.parquet a link",
+            "leaf",
+            link_target("made/train.parquet", "precious/notes.txt"),
+            "holds train.parquet",
         ),
         case(
-            "prepared.json a link", "leaf", linked("made/prepared.json", "precious/notes.txt"), "prepared from another"
+            "train.parquet a broken link",
+            "leaf",
+            link_target("made/train.parquet", "precious/new"),
+            "holds train.parquet",
         ),
         case(
-            "prepared.json a broken link", "leaf", linked("made/prepared.json", "precious/new"), "prepared from another"
+            "prepared.json a link",
+            "leaf",
+            link_target("made/prepared.json", "precious/notes.txt"),
+            "prepared from another",
         ),
-        case("train.new a link", "leaf", linked("made/train.new", "precious/notes.txt"), "holds train.new"),
-        case("target a broken link", "leaf", linked("made", "nowhere"), "is not a folder"),
-        case("target a file", "leaf", taken("made"), "is not a folder"),
-        case("target below a file", "leaf", taken("made"), "Not a directory", target="made/below"),
+        case(
+            "prepared.json a broken link",
+            "leaf",
+            link_target("made/prepared.json", "precious/new"),
+            "prepared from another",
+        ),
+        case("train.new a link", "leaf", link_target("made/train.new", "precious/notes.txt"), "holds train.new"),
+        case("target a broken link", "leaf", link_target("made", "nowhere"), "is not a folder"),
+        case("target a file", "leaf", occupy_target("made"), "is not a folder"),
+        case("target below a file", "leaf", occupy_target("made"), "Not a directory", target="made/below"),
         case("target the source", "leaf", good, "whose files are read", target="raw"),
         case("target in the source", "leaf", good, "whose files are read", target="raw/made"),
-        case("target a link into the source", "leaf", linked("made", "raw"), "whose files are read"),
+        case("target a link into the source", "leaf", link_target("made", "raw"), "whose files are read"),
         case("target a device", "leaf", good, "is not a folder", target="../../../../../../dev/null"),
         case("target without a name", "leaf", good, "an empty text", target=""),
         case("target with a zero byte", "leaf", good, "can't be used as a folder's name", target="ma\0de"),
@@ -80,7 +101,7 @@ def targets() -> list[Case]:
         case(
             "source a file",
             "leaf",
-            taken("file.zip"),
+            occupy_target("file.zip"),
             "this is no folder (archives must be unpacked)",
             source="file.zip",
         ),

@@ -82,12 +82,12 @@ def _talk() -> None:
 
 
 @cache
-def composed_to_resume() -> Composition:
+def compose_resumed_run() -> Composition:
     return compose_overrides(*list_overrides(at_work()), "resume=true")
 
 
 def resume(logs: Path) -> Answer:
-    composed = composed_to_resume()
+    composed = compose_resumed_run()
 
     def work() -> int:
         _talk()
@@ -112,7 +112,7 @@ COMMANDS: dict[str, Callable[[Path], Answer]] = {
 }
 
 
-def damaged(template: str, name: str, damage: Damage, command: str, folder: Path) -> Answer:
+def call_on_damaged_run(template: str, name: str, damage: Damage, command: str, folder: Path) -> Answer:
     """Copy a run, damage its file `name` ("" for the folder), and call the command."""
     logs = at_work()
     shutil.rmtree(logs, ignore_errors=True)
@@ -121,7 +121,7 @@ def damaged(template: str, name: str, damage: Damage, command: str, folder: Path
     return COMMANDS[command](logs)
 
 
-def equals_the_uninterrupted(folder: Path) -> str:
+def compare_with_uninterrupted(folder: Path) -> str:
     """Return what a resumed run lacks of one that was never damaged."""
     ours, expected = run_of(at_work()), run_of(templates() / "finished")
     if history.read_history(ours).fingerprints != history.read_history(expected).fingerprints:
@@ -133,12 +133,12 @@ def equals_the_uninterrupted(folder: Path) -> str:
     return ""
 
 
-def refused(template: str, file: str, fault_name: str, damage: Damage, command: str) -> Case:
+def make_refusal(template: str, file: str, fault_name: str, damage: Damage, command: str) -> Case:
     name = f"{command}, {template} run: {file} {fault_name}"
-    return Case(name, partial(damaged, template, file, damage, command), (Path(file).name,))
+    return Case(name, partial(call_on_damaged_run, template, file, damage, command), (Path(file).name,))
 
 
-def trained_again(file: str, fault_name: str, damage: Damage) -> Case:
+def make_repair(file: str, fault_name: str, damage: Damage) -> Case:
     """Damage behind the checkpoint of round 2, the only one of the killed run."""
 
     def behind(path: Path) -> None:
@@ -146,36 +146,36 @@ def trained_again(file: str, fault_name: str, damage: Damage) -> Case:
         (run / "previous.ckpt").replace(run / "last.ckpt")
         damage(path)
 
-    run_it = partial(damaged, "killed", file, behind, "resume")
+    run_it = partial(call_on_damaged_run, "killed", file, behind, "resume")
     return Case(
         f"resume, ahead of the checkpoint: {file} {fault_name}",
         run_it,
         ("are trained again",),
         True,
-        equals_the_uninterrupted,
+        compare_with_uninterrupted,
     )
 
 
-def _finished() -> Iterator[Case]:
+def _list_finished_runs() -> Iterator[Case]:
     from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
     for file, (fault_name, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **from_other}.items()):
         if (file, fault_name) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
-        yield refused("finished", file, fault_name, damage, "resume")
+        yield make_refusal("finished", file, fault_name, damage, "resume")
     read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
     read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
     for command, files in read.items():
         damage_names = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
         for file, fault_name in product(files, damage_names):
-            yield refused("finished", file, fault_name, DAMAGES[fault_name], command)
-    yield refused("finished", "manifest.json", "of a newer format", partial(_reformat), "resume")
+            yield make_refusal("finished", file, fault_name, DAMAGES[fault_name], command)
+    yield make_refusal("finished", "manifest.json", "of a newer format", partial(_reformat), "resume")
 
 
 def _reformat(path: Path) -> None:
     path.write_text(path.read_text().replace('"format": 1', '"format": 7'))
 
 
-def _killed() -> Iterator[Case]:
+def _list_killed_runs() -> Iterator[Case]:
     """Without a manifest, each file is checked by its reader."""
     journal_file, piece = history.JOURNAL_FILE, "clients/000002.parquet"
     from_other: dict[str, Damage] = {
@@ -183,7 +183,7 @@ def _killed() -> Iterator[Case]:
     }
     pieces: dict[str, Damage] = {**DAMAGES, **from_other, "another round's": partial(swap, "000003.parquet")}
     for fault_name, damage in pieces.items():
-        yield refused("killed", piece, fault_name, damage, "resume")
+        yield make_refusal("killed", piece, fault_name, damage, "resume")
     extra: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
     for fault_name, damage in extra.items():
         if fault_name not in (
@@ -191,11 +191,13 @@ def _killed() -> Iterator[Case]:
             "a byte more",
             "a bit of its footer",
         ):  # a torn last line is none
-            yield refused("killed", journal_file, fault_name, damage, "resume")
+            yield make_refusal("killed", journal_file, fault_name, damage, "resume")
     for step in range(5):
-        yield refused("killed", journal_file, f"a digit of round {step}", partial(flip_in_line, number=step), "resume")
+        yield make_refusal(
+            "killed", journal_file, f"a digit of round {step}", partial(flip_in_line, number=step), "resume"
+        )
     for file, fault_name in product(("info.json", "starts.jsonl"), ("a bit of its middle", "a folder", "a named pipe")):
-        yield refused("killed", file, fault_name, DAMAGES[fault_name], "resume")
+        yield make_refusal("killed", file, fault_name, DAMAGES[fault_name], "resume")
     for fault_name in (
         "truncated",
         "a bit of its header",
@@ -204,43 +206,43 @@ def _killed() -> Iterator[Case]:
         "emptied",
         "a folder",
     ):
-        yield refused("killed", "last.ckpt", fault_name, DAMAGES[fault_name], "resume")
-    yield refused("killed", "last.ckpt", "another run's", from_other["another run's"], "resume")
-    yield refused("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
-    yield refused("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
-    yield refused("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
+        yield make_refusal("killed", "last.ckpt", fault_name, DAMAGES[fault_name], "resume")
+    yield make_refusal("killed", "last.ckpt", "another run's", from_other["another run's"], "resume")
+    yield make_refusal("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
+    yield make_refusal("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
+    yield make_refusal("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
     for command, file in product(("replay", "figures", "sync"), (journal_file, "info.json")):
-        yield refused("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+        yield make_refusal("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
     for command in ("replay", "figures"):
-        yield refused("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
-        yield refused("killed", piece, "missing", DAMAGES["missing"], command)
+        yield make_refusal("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+        yield make_refusal("killed", piece, "missing", DAMAGES["missing"], command)
     for fault_name in ("truncated", "a bit of its middle", "emptied"):
-        case = refused("killed", "status.json", fault_name, DAMAGES[fault_name], "resume")
-        yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, equals_the_uninterrupted)
+        case = make_refusal("killed", "status.json", fault_name, DAMAGES[fault_name], "resume")
+        yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, compare_with_uninterrupted)
     for fault_name in ("truncated", "a bit of its middle", "a bit of its footer", "emptied", "missing"):
-        yield trained_again(f"clients/00000{AHEAD}.parquet", fault_name, DAMAGES[fault_name])
-    yield trained_again(f"clients/00000{AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
+        yield make_repair(f"clients/00000{AHEAD}.parquet", fault_name, DAMAGES[fault_name])
+    yield make_repair(f"clients/00000{AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
     for step in (AHEAD, AHEAD + 1):
-        yield trained_again(journal_file, f"a digit of round {step}", partial(flip_in_line, number=step))
+        yield make_repair(journal_file, f"a digit of round {step}", partial(flip_in_line, number=step))
 
 
 def _database(damage: Damage, folder: Path) -> Answer:
     """Compare from a database that was MLflow's."""
     path = folder / "mlflow.db"
-    shutil.copy(tracked() / "mlflow.db", path)
+    shutil.copy(make_database_folder() / "mlflow.db", path)
     damage(path)
     return verb(compare.main, f"tracking_uri=sqlite:///{path}", f"out={folder / 'out'}")
 
 
 @cache
-def tracked() -> Path:
+def make_database_folder() -> Path:
     """Make a folder with a database that has the finished run."""
     folder = Path(tempfile.mkdtemp(prefix="run_files_db_"))
     fork(lambda: sync.main([str(run_of(templates() / "finished")), f"tracking_uri=sqlite:///{folder}/mlflow.db"]))
     return folder
 
 
-def _compared() -> Iterator[Case]:
+def _list_comparisons() -> Iterator[Case]:
     for fault_name in ("truncated", "a bit of its header", "a folder"):
         yield Case(f"compare: mlflow.db {fault_name}", partial(_database, DAMAGES[fault_name]), ("mlflow.db",))
     emptied = partial(_database, DAMAGES["emptied"])  # an empty file is a database without experiments
@@ -249,4 +251,4 @@ def _compared() -> Iterator[Case]:
 
 def cases() -> list[Case]:
     """List the cases: damaged files of finished runs, of killed ones, and of MLflow's database."""
-    return [*_finished(), *_killed(), *_compared()]
+    return [*_list_finished_runs(), *_list_killed_runs(), *_list_comparisons()]

@@ -78,12 +78,12 @@ def take_from_other(name: str) -> Damage:
     return lambda folder: shutil.copy(folder.parent / "other" / name, folder / name)
 
 
-def without(name: str) -> tuple[Change, str]:
+def drop_column(name: str) -> tuple[Change, str]:
     """Return the change of a table that lacks a column, and the expected message."""
     return (lambda table: table.drop_columns(name), name)
 
 
-def bare(damage: Damage) -> Damage:
+def damage_old_study(damage: Damage) -> Damage:
     """The damage to a study of an older version, which has no manifest."""
 
     def write_both(folder: Path) -> None:
@@ -103,7 +103,7 @@ def _cast(column: str, kind: Any) -> Change:
     return lambda table: table.set_column(table.column_names.index(column), column, table[column].cast(kind))
 
 
-def _blank(column: str) -> Change:
+def _blank_first_cell(column: str) -> Change:
     def change(table: Any) -> Any:
         first = pa.array([True] + [False] * (table.num_rows - 1))
         emptied = compute.if_else(first, pa.nulls(table.num_rows, table[column].type), table[column])
@@ -122,12 +122,12 @@ def _set(column: str, value: Any) -> Change:
 
 TABLES: dict[str, dict[str, tuple[Change, str]]] = {
     RESULTS_FILE: {
-        **{f"without {name}": without(name) for name in ("cell", "selector", "seed", "status", "metric", "words")},
+        **{f"without {name}": drop_column(name) for name in ("cell", "selector", "seed", "status", "metric", "words")},
         **{f"{name} as a text": (_cast(name, pa.string()), name) for name in ("seed", "rounds", "late", "wall_s")},
         "seed as a real number": (_cast("seed", pa.float64()), "seed"),
         "bytes as integers": (_cast("bytes", pa.int64()), "bytes"),
         **{
-            f"an empty cell of {name}": (_blank(name), name)
+            f"an empty cell of {name}": (_blank_first_cell(name), name)
             for name in ("cell", "selector", "seed", "status", "metric")
         },
         "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "two rows"),
@@ -138,10 +138,13 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
         "no columns": (lambda table: table.select([]), "cell"),
     },
     CURVES_FILE: {
-        **{f"without {name}": without(name) for name in ("cell", "seed", "step", "value", "bytes")},
+        **{f"without {name}": drop_column(name) for name in ("cell", "seed", "step", "value", "bytes")},
         **{f"{name} as a text": (_cast(name, pa.string()), name) for name in ("seed", "step", "value", "virtual_s")},
         "step as a real number": (_cast("step", pa.float64()), "step"),
-        **{f"an empty cell of {name}": (_blank(name), name) for name in ("cell", "selector", "seed", "step", "value")},
+        **{
+            f"an empty cell of {name}": (_blank_first_cell(name), name)
+            for name in ("cell", "selector", "seed", "step", "value")
+        },
         "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "in ascending order"),
         "rounds backwards": (lambda table: table.take(list(range(table.num_rows))[::-1]), "in ascending order"),
         "a negative round": (_set("step", -1), "in ascending order"),
@@ -158,14 +161,14 @@ def _results() -> Iterator[Case]:
     silent = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
     for name, (fault_name, damage) in product((RESULTS_FILE, CURVES_FILE), DAMAGES.items()):
         if fault_name not in silent:
-            yield case(f"without a manifest, {name}: {fault_name}", bare(on(name, damage)), name)
+            yield case(f"without a manifest, {name}: {fault_name}", damage_old_study(on(name, damage)), name)
     for name in (RESULTS_FILE, CURVES_FILE, "manifest.json"):
         yield case(f"{name}: another study's", take_from_other(name), "tiny")
         yield case(f"{name}: conflict markers", put(name, CONFLICT), name)
     yield case("results and curves change places", lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE), "parquet")
     yield case(
         "without a manifest, they change places",
-        bare(lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE)),
+        damage_old_study(lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE)),
         "parquet",
     )
     for fault_name, text in {

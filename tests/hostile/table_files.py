@@ -110,7 +110,7 @@ def csv_tables() -> list[Case]:
     ]
 
 
-def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
+def damage_table(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     def build(folder: Path) -> None:
         columns(folder, {})
         file = folder / "train.parquet"
@@ -119,7 +119,7 @@ def damaged(change: Callable[[bytes], bytes]) -> Callable[[Path], None]:
     return build
 
 
-def flipped(place: Callable[[int], int]) -> Callable[[bytes], bytes]:
+def flip_byte(place: Callable[[int], int]) -> Callable[[bytes], bytes]:
     return lambda content: bytes(b ^ (0xFF * (k == place(len(content)))) for k, b in enumerate(content))
 
 
@@ -158,18 +158,18 @@ def files() -> list[Case]:
             "Train.parquet is the training table",
             accepted=True,
         ),
-        case("Parquet empty", damaged(lambda c: b""), bad),
-        case("Parquet cut off", damaged(lambda c: c[:-20]), bad),
-        case("Parquet's end alone", damaged(lambda c: c[-50:]), bad),
-        case("Parquet without its magic", damaged(lambda c: b"XXXX" + c[4:]), "1: x", accepted=True),
-        case("Parquet with a changed footer", damaged(flipped(lambda n: n - 60)), "train.parquet"),
-        case("Parquet with a changed length", damaged(flipped(lambda n: n - 6)), bad),
-        case("Parquet of zeros", damaged(lambda c: bytes(len(c))), bad),
-        case("Parquet that is a CSV", damaged(lambda c: rows().encode()), bad),
-        case("Parquet that is a text", damaged(lambda c: b"hello"), bad),
+        case("Parquet empty", damage_table(lambda c: b""), bad),
+        case("Parquet cut off", damage_table(lambda c: c[:-20]), bad),
+        case("Parquet's end alone", damage_table(lambda c: c[-50:]), bad),
+        case("Parquet without its magic", damage_table(lambda c: b"XXXX" + c[4:]), "1: x", accepted=True),
+        case("Parquet with a changed footer", damage_table(flip_byte(lambda n: n - 60)), "train.parquet"),
+        case("Parquet with a changed length", damage_table(flip_byte(lambda n: n - 6)), bad),
+        case("Parquet of zeros", damage_table(lambda c: bytes(len(c))), bad),
+        case("Parquet that is a CSV", damage_table(lambda c: rows().encode()), bad),
+        case("Parquet that is a text", damage_table(lambda c: b"hello"), bad),
         case(
             "a CSV that is Parquet",
-            renamed,
+            rename_table,
             "train.csv",
         ),
         case("a pipe for train", special("train.parquet", os.mkfifo), "train.parquet is no regular file"),
@@ -225,7 +225,7 @@ def folder_of_parts(file: Path) -> None:
     columns(file, {})
 
 
-def renamed(folder: Path) -> None:
+def rename_table(folder: Path) -> None:
     os.rename(columns(folder, {}) / "train.parquet", folder / "train.csv")
 
 

@@ -244,7 +244,7 @@ def feature_tables() -> list[Case]:
             "has no row without a missing",
             overrides="dataset.missing=drop",
         ),
-        case("columns called alike", twice, "has 2 columns called 'x'"),
+        case("columns called alike", write_column_twice, "has 2 columns called 'x'"),
         table("a column without a name", {"": X}, "1: x (left out: '')", accepted=True),
         table("texts beside", {"note": texts}, "1: x (left out: note)", accepted=True),
         table("dates beside", {"when": dates}, "1: x (left out: when)", accepted=True),
@@ -276,7 +276,7 @@ def feature_tables() -> list[Case]:
     ]
 
 
-def twice(folder: Path) -> None:
+def write_column_twice(folder: Path) -> None:
     for part in ("train", "test"):
         pq.write_table(
             pa.table([pa.array(X), pa.array(X), pa.array(LABELS)], ["x", "x", "label"]), folder / f"{part}.parquet"

@@ -21,19 +21,19 @@ COMMON = ("clients=12", "model=logreg")
 
 
 @pytest.fixture
-def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
+def launched_jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
     """What the launcher is given, which starts nothing; the sweep is a new one."""
-    launched_jobs: list[list[str]] = []
+    jobs_of_launcher: list[list[str]] = []
 
     def launch(jobs: list[list[str]], initial_job_idx: int) -> list[object]:
-        assert initial_job_idx == len(launched_jobs)
-        launched_jobs.extend(jobs)
+        assert initial_job_idx == len(jobs_of_launcher)
+        jobs_of_launcher.extend(jobs)
         return []
 
     monkeypatch.setattr(sweep, "CURRENT_SWEEP", Sweep())
     monkeypatch.setattr(Plugins, "instantiate_launcher", lambda *_, **__: SimpleNamespace(launch=launch))
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        yield launched_jobs
+        yield jobs_of_launcher
 
 
 def make_sweeper(logs: Path, *overrides: str) -> Grid:
@@ -49,7 +49,7 @@ def make_sweeper(logs: Path, *overrides: str) -> Grid:
     return sweeper
 
 
-def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     sweeper = make_sweeper(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_into_jobs(sweeper.typed)
@@ -70,10 +70,10 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
         (result,) = sweeper.list_rejections(split_into_jobs(sweeper.typed))
         assert result.job_number == 1
         assert result.reason.startswith(reason)
-    assert launched == []
+    assert launched_jobs == []
 
 
-def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     with pytest.raises(IncompatibleConfig) as caught:
         make_sweeper(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
     assert str(caught.value).splitlines() == [
@@ -81,17 +81,17 @@ def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched: l
         "  job 2 (selector=random cohort=40): cohort=40 exceeds clients=12: lower cohort",
         "  job 4 (selector=flash cohort=40): cohort=40 exceeds clients=12: lower cohort",
     ]
-    assert launched == []
+    assert launched_jobs == []
     assert list(tmp_path.iterdir()) == [], "there is no sweep"
 
 
-def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     overrides = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
     make_sweeper(tmp_path, *overrides).sweep([])
-    assert [job[:2] for job in launched] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
+    assert [job[:2] for job in launched_jobs] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
     plan = read_plan(sweep.CURRENT_SWEEP.folder or tmp_path)
     assert isinstance(plan, Plan)
-    assert plan.jobs == launched
+    assert plan.jobs == launched_jobs
     assert [(overrides[:2], why) for overrides, why in plan.refused] == [
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12: lower cohort")
         for name in ("random", "flash")
@@ -101,24 +101,24 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list
         make_sweeper(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
 
 
-def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     with pytest.raises(OptionError, match="skip_refused must be true or false, got 'perhaps'"):
         make_sweeper(tmp_path, "sweep.skip_refused=perhaps").sweep([])
     with pytest.raises(OptionError, match=r"sweep\.wait=false needs hydra/launcher=slurm"):
         make_sweeper(tmp_path, "sweep.wait=false").sweep([])
     with pytest.raises(Exception, match=r"max_batch_size must be an integer in \[1, inf\) or null, got 0"):
         make_sweeper(tmp_path, "hydra.sweeper.max_batch_size=0")
-    assert launched == []
+    assert launched_jobs == []
 
 
-def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str]]) -> None:
+def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     with pytest.raises(OptionError, match=r"the sweep has no jobs, as a range such as range"):
         make_sweeper(tmp_path, "seed=range(0)").sweep([])
-    assert launched == []
+    assert launched_jobs == []
 
 
-def test_a_bug_is_no_refusal(tmp_path: Path, launched: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_is_no_refusal(tmp_path: Path, launched_jobs: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         make_sweeper(tmp_path, "seed=0,1").sweep([])
-    assert launched == []
+    assert launched_jobs == []

@@ -27,7 +27,7 @@ def train(logs: Path, *overrides: str) -> FinishedCommand:
     return run_command(*overrides, *base, f"paths.logs={logs}")
 
 
-def finished(logs: Path) -> int:
+def count_finished_runs(logs: Path) -> int:
     statuses = [json.loads(path.read_text())["status"] for path in (logs / "runs").glob("*/status.json")]
     return statuses.count("finished")
 
@@ -36,7 +36,7 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     before = {path.name for path in ROOT.iterdir()}
     done = train(tmp_path, "-m", "cohort=4", "split.limit=3,null")
     assert done.returncode == 1
-    assert finished(tmp_path) == 1
+    assert count_finished_runs(tmp_path) == 1
     assert done.stderr.count("clients=12 needs 36 training samples") == 2, "when it fails, and at the end"
     assert "failed: " in done.stderr
     assert "Traceback" not in done.stderr
@@ -44,7 +44,7 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert done.stderr.endswith(f"\nsweep {sweep}: 1 done, 1 failed.\n")
     repeat = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
     assert repeat.returncode == 0
-    assert finished(tmp_path) == 2
+    assert count_finished_runs(tmp_path) == 2
     assert repeat.stderr.count("already finished") == 1
     assert "nothing to resume" not in repeat.stderr, "a job that is left begins, as in any sweep"
     assert "1 of 3 jobs left out:\n  job 3 (cohort=40): cohort=40 exceeds clients=12: lower cohort\n" in repeat.stderr
@@ -113,8 +113,8 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
     summary, _, line = counts.partition(" Compare them: ")
     assert summary == f"sweep {sweep}: 2 done."
-    overrides = shlex.split(line)[1:]
+    arguments = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
-    assert overrides == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    options = parse_options(overrides[1:])
+    assert arguments == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    options = parse_options(arguments[1:])
     assert ("", "flash") in compare_tracked_runs(options.query, options.question).matching.cells

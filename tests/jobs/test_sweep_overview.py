@@ -62,7 +62,7 @@ def job(sweep: Sweep, number: int, how: str, *overrides: str, folder: Path | Non
     SweepJob(sweep.folder, number, overrides).write_record(how, folder, reason)
 
 
-def swept(*jobs: Sequence[str], **how: Any) -> str:
+def describe_sweep(*jobs: Sequence[str], **how: Any) -> str:
     """The overview of a sweep whose jobs are all done."""
     sweep = Sweep(Path("sweeps/s").absolute())
     for number, overrides in enumerate(jobs):
@@ -85,7 +85,7 @@ COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
 
 @pytest.mark.parametrize(("jobs", "how"), COMPARED)
 def test_what_was_swept_is_what_is_compared(jobs: Sequence[tuple[str, ...]], how: str) -> None:
-    assert swept(*jobs) == f"sweep s: {len(jobs)} done. Compare them: fedcohort compare sweep=s{how}"
+    assert describe_sweep(*jobs) == f"sweep s: {len(jobs)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
 def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
@@ -101,7 +101,7 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
         tags = [RunTag("sweep_id", "s"), RunTag("status", "finished"), RunTag("rounds", dict(pairs)["rounds"])]
         run = client.create_run(experiment).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs], tags)
-    summary, _, line = swept(*jobs).partition(": fedcohort ")
+    summary, _, line = describe_sweep(*jobs).partition(": fedcohort ")
     assert summary == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
     arguments = shlex.split(line)[1:]
     assert arguments[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
@@ -113,16 +113,18 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
 def test_another_place_is_named() -> None:
     elsewhere = server.locate_server(None, "mine", Path("/a b/logs"))
     where = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
-    assert swept(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
+    assert describe_sweep(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
 
 
 def test_a_servers_address_is_named() -> None:
     served = server.locate_server("http://127.0.0.1:9", "fedcohort", Path("logs"))
-    assert swept(("seed=0",), place=served).endswith("fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9")
+    assert describe_sweep(("seed=0",), place=served).endswith(
+        "fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9"
+    )
 
 
 def test_without_tracking_no_comparison_is_promised() -> None:
-    assert swept(("selector=flash",), tracked=False) == "sweep s: 1 done."
+    assert describe_sweep(("selector=flash",), tracked=False) == "sweep s: 1 done."
 
 
 def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:

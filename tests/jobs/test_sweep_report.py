@@ -23,7 +23,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
-def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
+def make_sweep_runs(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
     place = server.locate_server(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
@@ -46,25 +46,25 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[s
 
 def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Differences 10, 11, 12: mean 11, s 1, half 4.30265 / sqrt(3) = 2.48."""
-    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", make_sweep_runs(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
-    overrides = (
+    verdict = (
         "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
         "3 seeds."
     )
-    assert captured_log.messages == [f"report: {page}", overrides]
+    assert captured_log.messages == [f"report: {page}", verdict]
     assert "flash is better than random by 11.0 points" in page.read_text()
     client = logs.client()
     (run,) = client.search_runs(
         [not_none(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'"
     )
-    assert run.data.tags["verdict"] == overrides
+    assert run.data.tags["verdict"] == verdict
     artifact_names = {file.path for file in client.list_artifacts(run.info.run_id)}
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 
 
 def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
-    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs, uri="http://127.0.0.1:9"))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", make_sweep_runs(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
     repeat = "fedcohort compare sweep=s rows=selector baseline=random tracking_uri=http://127.0.0.1:9 report=true"
@@ -78,14 +78,14 @@ def test_no_other_error_ends_the_sweep(
         raise ZeroDivisionError("in a figure")
 
     monkeypatch.setattr(figures, "draw_comparison", fail)
-    sweep.write_sweep_report(logs.path / "sweeps" / "s", swept(logs))
+    sweep.write_sweep_report(logs.path / "sweeps" / "s", make_sweep_runs(logs))
     assert "(ZeroDivisionError: in a figure)" in captured_log.messages[0]
 
 
 def test_of_one_run_or_of_none_that_mlflow_knows_there_is_nothing_to_say(
     logs: Logs, captured_log: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    runs = swept(logs, tracked=False)
+    runs = make_sweep_runs(logs, tracked=False)
     sweep.write_sweep_report(tmp_path / "s", runs)
     sweep.write_sweep_report(tmp_path / "s", runs[:1])
     assert captured_log.messages == []

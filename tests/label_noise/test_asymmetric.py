@@ -17,31 +17,31 @@ from run_harness import run_training
 LABELS = np.arange(3000) % 5
 
 
-def flipped(rate: float, partners: Any = (), n_classes: int = 5) -> np.ndarray:
+def flip_labels(rate: float, partners: Any = (), n_classes: int = 5) -> np.ndarray:
     noise: Any = make_component("label_noise", "asymmetric", partners=list(partners))
     labels: np.ndarray = noise.flip(LABELS, rate, n_classes, np.random.default_rng(3))
     return labels
 
 
 def test_a_wrong_label_is_the_next_class() -> None:
-    noisy_labels = flipped(0.4)
+    noisy_labels = flip_labels(0.4)
     wrong = noisy_labels != LABELS
     assert wrong.mean() == pytest.approx(0.4, abs=4 * np.sqrt(0.24 / 3000))
     np.testing.assert_array_equal(noisy_labels[wrong], (LABELS[wrong] + 1) % 5)
-    np.testing.assert_array_equal(flipped(1.0), (LABELS + 1) % 5)
+    np.testing.assert_array_equal(flip_labels(1.0), (LABELS + 1) % 5)
 
 
 def test_a_custom_map_can_leave_a_class_without_noise() -> None:
     """3 and 4 are mistaken for each other, 0 for 2; 1 and 2 are their own partners."""
     partners = np.array([2, 1, 2, 4, 3])
-    np.testing.assert_array_equal(flipped(1.0, partners.tolist()), partners[LABELS])
-    assert (flipped(0.5, partners.tolist()) != LABELS).mean() == pytest.approx(0.3, abs=0.04)
+    np.testing.assert_array_equal(flip_labels(1.0, partners.tolist()), partners[LABELS])
+    assert (flip_labels(0.5, partners.tolist()) != LABELS).mean() == pytest.approx(0.3, abs=0.04)
 
 
 def test_the_same_labels_are_wrong_as_under_symmetric_noise() -> None:
     symmetric = NoNoise().flip(LABELS, 0.4, 5, np.random.default_rng(3))
-    np.testing.assert_array_equal(flipped(0.4) != LABELS, symmetric != LABELS)
-    assert (flipped(0.4) != symmetric).any()
+    np.testing.assert_array_equal(flip_labels(0.4) != LABELS, symmetric != LABELS)
+    assert (flip_labels(0.4) != symmetric).any()
 
 
 def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
@@ -62,7 +62,7 @@ def test_the_rates_come_from_another_label_noise_option(choice: str) -> None:
 @pytest.mark.parametrize("partners", [[1], [1, 2, 3, 4, 0, 0], [1, 2, 3, 4, 5]])
 def test_partners_that_are_no_classes_are_rejected(partners: list[int]) -> None:
     with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 5 classes .*, got \["):
-        flipped(0.1, partners)
+        flip_labels(0.1, partners)
 
 
 def test_it_cannot_contain_another_asymmetric_noise() -> None:

@@ -33,8 +33,10 @@ def honest(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
     """The engine never calls a method whose effect the attack does not declare."""
     attack = make_component("attack", choice)
-    overrides = [getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")]
-    assert overrides == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
+    is_overridden = [
+        getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")
+    ]
+    assert is_overridden == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
 
 
 @pytest.mark.parametrize("choice", ATTACKS)

@@ -28,11 +28,11 @@ MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
 def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     choice = request.param
     return make_component(
-        "availability", choice, **(given_table(tmp_path) if "path" in load_options("availability", choice) else {})
+        "availability", choice, **(write_table(tmp_path) if "path" in load_options("availability", choice) else {})
     )
 
 
-def given_table(folder: Path) -> dict[str, Any]:
+def write_table(folder: Path) -> dict[str, Any]:
     """Write the table of a user, with three intervals a day for each of K clients."""
     cuts = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
     columns = {"client": np.repeat(np.arange(K), 3), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
@@ -44,7 +44,7 @@ def clock_of(availability: Any, seed: int = 0) -> Clock:
     return Clock(availability, Draws(seed, K), 0.0)
 
 
-def scheduled(availability: Any) -> ReadySchedule:
+def make_schedule(availability: Any) -> ReadySchedule:
     schedule: ReadySchedule | None = availability.schedule(Draws(0, K))
     return schedule or pytest.skip("no clock decides")
 
@@ -96,7 +96,7 @@ def test_always_is_true_exactly_if_all_clients_are_ready_in_all_rounds(availabil
 
 @failure_hint("Let the schedule's next time be the first at which a client is ready.")
 def test_the_next_client_is_ready_at_the_given_time_and_none_before(availability: Any) -> None:
-    schedule = scheduled(availability)
+    schedule = make_schedule(availability)
     for now in MOMENTS:
         waits = schedule.seconds_until_ready(now)
         assert waits.shape == (K,)
@@ -126,7 +126,7 @@ def test_wall_time_is_at_least_the_work_and_grows_with_it(availability: Any) -> 
 
 
 def test_work_in_two_parts_ends_at_the_same_time(availability: Any) -> None:
-    schedule, first, second = scheduled(availability), 5_000.0, 40_000.0
+    schedule, first, second = make_schedule(availability), 5_000.0, 40_000.0
     for now in MOMENTS:
         in_one = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
         for k in range(K):
@@ -155,7 +155,7 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
 
 @pytest.mark.parametrize("choice", list_options("availability"))
 def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(choice: str, tmp_path: Path) -> None:
-    table = given_table(tmp_path) if "path" in load_options("availability", choice) else {}
+    table = write_table(tmp_path) if "path" in load_options("availability", choice) else {}
     overrides = [f"availability={choice}", *(f"availability.{name}={value}" for name, value in table.items())]
     overrides += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
     uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=4")

@@ -45,18 +45,18 @@ LAYOUTS = {
 }
 
 
-def called(case: tuple[str, dict[str, Any]]) -> str:
+def spell_case(case: tuple[str, dict[str, Any]]) -> str:
     return "-".join([case[0], *map(str, case[1].values())])
 
 
-@pytest.fixture(params=CASES, ids=called)
+@pytest.fixture(params=CASES, ids=spell_case)
 def codec(request: pytest.FixtureRequest) -> Any:
     choice, changes = request.param
     return make_component("codec", choice, **changes)
 
 
-@pytest.fixture(params=[case for case in CASES if make_component("codec", case[0], **case[1]).hooks], ids=called)
-def confining(request: pytest.FixtureRequest) -> Any:
+@pytest.fixture(params=[case for case in CASES if make_component("codec", case[0], **case[1]).hooks], ids=spell_case)
+def confining_codec(request: pytest.FixtureRequest) -> Any:
     """Yield each codec that restricts the gradient during training."""
     choice, changes = request.param
     return make_component("codec", choice, **changes)
@@ -119,22 +119,22 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
         assert torch.equal(codec.transmit(delta, layout, other_key), first) == lossless
 
 
-def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
+def test_hooks_are_keyed_by_round_and_client(confining_codec: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [draw_normal(layout.n_params) for _ in range(3)]
     with forbid_global_rng():
         for gradient, client in zip(g, (3, 3, 4), strict=True):
-            begin_round(confining, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
+            begin_round(confining_codec, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
     assert torch.equal(g[0], g[1])
     assert not torch.equal(g[0], g[2])
 
 
 @every_layout
-def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
+def test_a_corrected_gradient_is_sent_without_loss(confining_codec: Any, layout: Layout) -> None:
     # `begin` and `transmit` draw the same numbers, so that the gradient that passes the hook can be sent
     g = draw_normal(layout.n_params)
-    begin_round(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
-    torch.testing.assert_close(confining.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
+    begin_round(confining_codec, torch.zeros(layout.n_params), layout, 2).correct(g, g)
+    torch.testing.assert_close(confining_codec.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
 
 
 def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
@@ -197,13 +197,13 @@ def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (),
     return LocalTrainer(server, worker, make_federation(dtype=torch.float64), method, SEED)
 
 
-def trained(codec: Any, kind: str) -> list[ClientUpdate]:
+def train_clients(codec: Any, kind: str) -> list[ClientUpdate]:
     engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
     return list(engine.train_clients([make_task(k) for k in range(3)], {}))
 
 
-def test_engines_agree(confining: Any) -> None:
-    reference, *other_results = (trained(confining, kind) for kind in ("sequential", "vectorised", "debug"))
+def test_engines_agree(confining_codec: Any) -> None:
+    reference, *other_results = (train_clients(confining_codec, kind) for kind in ("sequential", "vectorised", "debug"))
     assert all(float(update.delta.norm()) > 0 for update in reference)
     for result in other_results:
         for a, b in zip(reference, result, strict=True):
@@ -220,15 +220,15 @@ def test_buffers_are_not_encoded(codec: Any) -> None:
     assert not torch.equal(update.buffers, trainer.server.buffers)
 
 
-def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
+def test_a_plain_round_is_trained_for_its_upload(confining_codec: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
-    only_codec, task = trainer_of(confining), replace(make_task(0), uses_only_codec_hooks=True)
+    only_codec, task = trainer_of(confining_codec), replace(make_task(0), uses_only_codec_hooks=True)
     weighers = [
         agg.hooks
         for agg in (make_component("agg", choice) for choice in list_options("agg"))
         if find_weigher(agg.hooks)
     ]
-    with_weigher = trainer_of(confining, other_hooks=weighers[0])
+    with_weigher = trainer_of(confining_codec, other_hooks=weighers[0])
     assert with_weigher.weighs_samples
     torch.testing.assert_close(
         with_weigher.train(task, {}).delta, only_codec.train(make_task(0), {}).delta, atol=1e-6, rtol=0

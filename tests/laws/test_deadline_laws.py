@@ -32,7 +32,7 @@ def context(seed: int = 0, scale: float = 1.0, n_selected: int = COHORT) -> Pace
     return PaceContext(1, selected, UNITS, Timing(*phases), Timing(*(phase[selected] for phase in phases)))
 
 
-def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
+def close_round(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
     state = deadline.init(POPULATION)
     return float(deadline.close(state, finish, deadline.announce(state, ctx)))
 
@@ -40,9 +40,9 @@ def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
 @failure_hint("Compute the deadline from its arguments: no global generator.")
 def test_deterministic_without_global_generators(deadline: Any) -> None:
     with forbid_global_rng():
-        first = closing(deadline, context(), context().expected.finish_s(UNITS))
+        first = close_round(deadline, context(), context().expected.finish_s(UNITS))
     with forbid_global_rng():
-        assert closing(deadline, context(), context().expected.finish_s(UNITS)) == first
+        assert close_round(deadline, context(), context().expected.finish_s(UNITS)) == first
 
 
 @failure_hint("Announce and close after the start of the round: seconds above 0.")
@@ -50,7 +50,7 @@ def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> No
     for seed in range(20):
         ctx = context(seed)
         assert deadline.announce(deadline.init(POPULATION), ctx) > 0
-        close = closing(deadline, ctx, ctx.expected.finish_s(UNITS))
+        close = close_round(deadline, ctx, ctx.expected.finish_s(UNITS))
         assert 0 < close < np.inf
 
 
@@ -66,7 +66,7 @@ def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(
         ctx = context(seed)
         finish = ctx.expected.finish_s(UNITS)
         announced = deadline.announce(deadline.init(POPULATION), ctx)
-        close = closing(deadline, ctx, finish)
+        close = close_round(deadline, ctx, finish)
         assert close <= (announced if np.isfinite(announced) else finish.max())
 
 
@@ -76,7 +76,7 @@ def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
     ctx = context(n_selected=deadline.cohort_size(COHORT))
-    slow = closing(deadline, ctx, 100 * ctx.expected.finish_s(UNITS))
+    slow = close_round(deadline, ctx, 100 * ctx.expected.finish_s(UNITS))
     assert (slow < 100 * ctx.expected.finish_s(UNITS).max()) == deadline.bounded
 
 
@@ -84,7 +84,7 @@ def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
 def test_the_order_of_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
     finish = ctx.expected.finish_s(UNITS)
-    assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
+    assert close_round(deadline, ctx, finish[::-1].copy()) == close_round(deadline, ctx, finish)
 
 
 @failure_hint("Let the closing time grow with each client's finishing time.")
@@ -92,11 +92,11 @@ def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
         finish = ctx.expected.finish_s(UNITS)
-        before = closing(deadline, ctx, finish)
+        before = close_round(deadline, ctx, finish)
         for i in range(len(finish)):
             slower = finish.copy()
             slower[i] *= 3
-            assert closing(deadline, ctx, slower) >= before
+            assert close_round(deadline, ctx, slower) >= before
 
 
 @failure_hint("Use no constant in seconds: all times may be a thousand times longer.")
@@ -107,7 +107,7 @@ def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
         state = deadline.init(POPULATION)
         assert deadline.announce(state, slow) == pytest.approx(1000 * deadline.announce(state, ctx))
         finish = ctx.expected.finish_s(UNITS)
-        assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
+        assert close_round(deadline, slow, 1000 * finish) == pytest.approx(1000 * close_round(deadline, ctx, finish))
 
 
 @failure_hint("Leave the state as it is where no client has arrived.")
@@ -134,7 +134,7 @@ def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away
     """Test uninterrupted work, and work with a pause of 2.5 s for all clients from second 2."""
     for seed in range(5):
         timing = context(seed).expected
-        close = closing(deadline, context(seed), timing.finish_s(UNITS))
+        close = close_round(deadline, context(seed), timing.finish_s(UNITS))
         closed = [
             compute_outcome(
                 timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0)
@@ -183,7 +183,7 @@ def test_at_most_the_stated_number_of_clients_arrives(deadline: Any) -> None:
         ctx = context(seed, n_selected=deadline.cohort_size(COHORT))
         finish = ctx.expected.finish_s(UNITS)
         arrived = compute_outcome(
-            ctx.expected, UNITS, closing(deadline, ctx, finish), deadline.partial_work
+            ctx.expected, UNITS, close_round(deadline, ctx, finish), deadline.partial_work
         ).is_in_time.sum()
         assert arrived <= deadline.max_arrivals(COHORT)
         assert arrived == deadline.max_arrivals(COHORT) or deadline.announces

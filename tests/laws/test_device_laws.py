@@ -24,11 +24,11 @@ PHASES = ("down_s", "infer_s", "unit_s", "up_s")
 def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     choice = request.param
     return make_component(
-        "device", choice, **(given_table(choice, tmp_path) if "path" in load_options("device", choice) else {})
+        "device", choice, **(write_table(choice, tmp_path) if "path" in load_options("device", choice) else {})
     )
 
 
-def given_table(choice: str, folder: Path) -> dict[str, Any]:
+def write_table(choice: str, folder: Path) -> dict[str, Any]:
     """Write the table of a user with every column, K rows and client names in the column `client`."""
     columns = [
         option for option, name in load_options("device", choice).items() if name == option or option.endswith("_cv")
@@ -128,7 +128,7 @@ def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
         np.testing.assert_array_equal(five_epochs.up_s, one_epoch.up_s)
 
 
-def sending(direction: str, size: float) -> Workload:
+def make_workload(direction: str, size: float) -> Workload:
     usual, changed = work(np.arange(K)), np.full(K, size)
     return replace(usual, bytes_down=changed) if direction == "down" else replace(usual, bytes_up=changed)
 
@@ -139,7 +139,7 @@ def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
     clients = np.arange(K)
     sizes = [0.0, 1.0, 4e6, 8e6, 1e9]
     for method in (device.sample, device.expect):
-        timings = [method(clients, sending(direction, size), Draws(0, K, 3)) for size in sizes]
+        timings = [method(clients, make_workload(direction, size), Draws(0, K, 3)) for size in sizes]
         seconds = np.stack([getattr(timing, f"{direction}_s") for timing in timings])
         assert (seconds[0] == 0).all()
         assert (np.diff(seconds, axis=0) >= 0).all()

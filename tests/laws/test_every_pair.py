@@ -48,13 +48,13 @@ def aliases(group: str) -> list[str]:
 
 
 @cache
-def chosen(logs: Path, override: str) -> Composition:
+def compose_choice(logs: Path, override: str) -> Composition:
     return compose_overrides(*collecting_overrides(logs, *TINY, override, *LIGHT.get(override, ())))
 
 
-def composed(logs: Path, row: list[str]) -> Composition:
+def compose_row(logs: Path, row: list[str]) -> Composition:
     """Return the config of a row; an alias of `agg` sets the options of groups that the row does not name."""
-    parts = {override.split("=")[0]: chosen(logs, override) for override in row}
+    parts = {override.split("=")[0]: compose_choice(logs, override) for override in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():
         config[group], choices[group] = part.config[group], part.choices[group]
@@ -89,7 +89,7 @@ def test_every_pair_occurs() -> None:
 def outcome(logs: Path, row: list[str]) -> FinishedRun | str:
     """Return the run, or the reason of its rejection."""
     try:
-        return run_composition(composed(logs, row))
+        return run_composition(compose_row(logs, row))
     except IncompatibleConfig as refusal:
         return str(refusal)
 

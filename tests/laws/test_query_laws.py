@@ -1,7 +1,7 @@
 """Each query is charged once: a round's cost is the sum over its rows of the client table.
 
-With logistic regression (no buffers), devices of one second a sample-time and links that take no time, E epochs over
-n_k samples last n_k seconds, and a forward pass over them n_k / (3 E). A round then costs
+The model is logistic regression (no buffers), a device takes one second a sample-time, and links take no time.
+E epochs over n_k samples last n_k seconds, and a forward pass over them n_k / (3 E). A round then costs
 
     down     4 P |Q + S|                              Q: queried, S: selected, each client once; P: parameters
     up       4 P |A| + 4 (values that were answered)  A: arrived

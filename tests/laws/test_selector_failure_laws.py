@@ -16,7 +16,7 @@ ABSENT = np.array([3, 8, 17])  # clients, among 20, that answer every query and 
 SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "expected_down_s", "noise_rate"}
 
 
-def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarray]:
+def favour_absent_clients(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarray]:
     """Return a change of signals that makes absent clients `factor` times more attractive."""
 
     def change(signal: str, values: np.ndarray) -> np.ndarray:
@@ -33,7 +33,7 @@ def tempting(absent: Ids, factor: float) -> Callable[[str, np.ndarray], np.ndarr
 @cache
 def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
     """Return fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
-    change = tempting(ABSENT, factor)
+    change = favour_absent_clients(ABSENT, factor)
     world = World(
         20, cohort, lost=lambda t, cohort_ids: np.intersect1d(cohort_ids, ABSENT), corrupt=change, facts=change
     )

@@ -22,7 +22,7 @@ def g(seed: int) -> torch.Tensor:
     return torch.randn(P, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-def after(server: Any, rounds: int) -> Any:
+def run_rounds(server: Any, rounds: int) -> Any:
     state = server.init(P)
     for t in range(rounds):
         state = server.step(state, g(t))[1]
@@ -40,9 +40,9 @@ def test_the_first_step_goes_along_the_direction(server: Any) -> None:
 @failure_hint("Multiply the displacement by `lr`, and leave `lr` out of the state.")
 def test_the_step_is_proportional_to_the_learning_rate(server: Any) -> None:
     object.__setattr__(server, "lr", 0.25)
-    quarter, _ = server.step(after(server, 3), g(9))
+    quarter, _ = server.step(run_rounds(server, 3), g(9))
     object.__setattr__(server, "lr", 1.0)
-    full_step, _ = server.step(after(server, 3), g(9))
+    full_step, _ = server.step(run_rounds(server, 3), g(9))
     torch.testing.assert_close(quarter, full_step / 4, atol=1e-15, rtol=0)
 
 
@@ -62,14 +62,14 @@ def test_a_zero_direction_changes_nothing(server: Any) -> None:
 
 @failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(server: Any) -> None:
-    state = after(server, 3)
+    state = run_rounds(server, 3)
     loaded = save_and_restore(state)
     assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
 
 
 @failure_hint("Return a new state: no in-place operation on the argument.")
 def test_the_input_state_is_not_modified(server: Any) -> None:
-    state, direction = after(server, 2), g(5)
+    state, direction = run_rounds(server, 2), g(5)
     before = copy.deepcopy(state)
     server.step(state, direction)
     assert torch.equal(direction, g(5))

@@ -23,7 +23,7 @@ HARD = (*STRATEGY, "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("whole"), *HARD)
 
 
@@ -33,7 +33,7 @@ def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 @pytest.fixture
-def copied(two_rounds: FinishedRun, tmp_path: Path) -> Path:
+def copied_folder(two_rounds: FinishedRun, tmp_path: Path) -> Path:
     """The folder of a run of two rounds, among the runs of `tmp_path`."""
     return shutil.copytree(two_rounds.folder, tmp_path / "runs" / two_rounds.folder.name)
 
@@ -50,7 +50,7 @@ def copied(two_rounds: FinishedRun, tmp_path: Path) -> Path:
     ids=str,
 )
 def test_a_killed_run_ends_like_an_uninterrupted_one(
-    uninterrupted: FinishedRun,
+    uninterrupted_run: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rounds_before: int,
@@ -64,33 +64,33 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     every = 2 if "checkpoint.every=2" in extra else 1
     saved = rounds_before // every * every
     assert resumed.reports[0].step == (saved + 1 if saved else 0)
-    assert same_bits(uninterrupted, resumed)
+    assert same_bits(uninterrupted_run, resumed)
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
 def test_a_kill_in_the_middle_of_training(
-    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted_run, run_training(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
 def test_a_kill_around_the_commit_of_a_checkpoint(
-    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
+    uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     owner = checkpoint if moment == "rename_checkpoint" else os
     act_at_call(monkeypatch, owner, moment, 3, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted_run, run_training(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_round_and_saves(
-    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, lambda: os.kill(os.getpid(), number))
     status = run_in_child(lambda: run_training(tmp_path, *HARD, "checkpoint.every=5") and None)
@@ -104,43 +104,43 @@ def test_a_signal_finishes_the_round_and_saves(
     )  # 12 clients, then 4 a round: the 19th is in 3
     resumed = run_training(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
     assert resumed.reports[0].step == 4
-    assert same_bits(uninterrupted, resumed)
+    assert same_bits(uninterrupted_run, resumed)
 
 
-def test_more_rounds_extend_a_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
+def test_more_rounds_extend_a_finished_run(uninterrupted_run: FinishedRun, tmp_path: Path) -> None:
     run_training(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
     longer = run_training(tmp_path, *HARD, "resume=true")
     assert longer.reports[0].step == 3
-    assert same_bits(uninterrupted, longer)
+    assert same_bits(uninterrupted_run, longer)
 
 
-def test_a_finished_run_stays_unchanged(copied: Path, tmp_path: Path) -> None:
+def test_a_finished_run_stays_unchanged(copied_folder: Path, tmp_path: Path) -> None:
     repeat = run_training(tmp_path, "rounds=2", "resume=true")
-    assert repeat.folder == copied
+    assert repeat.folder == copied_folder
     assert repeat.reports == []
 
 
-def test_a_repeat_never_overwrites(copied: Path, tmp_path: Path) -> None:
-    assert run_training(tmp_path, "rounds=2").folder == copied.with_name(copied.name + "-2")
+def test_a_repeat_never_overwrites(copied_folder: Path, tmp_path: Path) -> None:
+    assert run_training(tmp_path, "rounds=2").folder == copied_folder.with_name(copied_folder.name + "-2")
 
 
-def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
+def test_another_config_is_another_run(copied_folder: Path, tmp_path: Path) -> None:
     other_run = run_training(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
-    assert other_run.folder != copied
+    assert other_run.folder != copied_folder
     assert other_run.reports[0].step == 0
 
 
-def test_the_checkpoint_is_plain_data(uninterrupted: FinishedRun) -> None:
-    saved = torch.load(uninterrupted.folder / "last.ckpt", weights_only=True)
+def test_the_checkpoint_is_plain_data(uninterrupted_run: FinishedRun) -> None:
+    saved = torch.load(uninterrupted_run.folder / "last.ckpt", weights_only=True)
     assert saved["fedcohort"]["format"] == checkpoint.CHECKPOINT_FORMAT
     network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
-    final = torch.load(uninterrupted.folder / "weights.pt", weights_only=True)
+    final = torch.load(uninterrupted_run.folder / "weights.pt", weights_only=True)
     assert network.keys() == final.keys()
     assert all(torch.equal(network[name], final[name]) for name in final)
 
 
-def test_a_checkpoint_of_another_config_is_refused(copied: Path, tmp_path: Path) -> None:
-    path = copied / "last.ckpt"
+def test_a_checkpoint_of_another_config_is_refused(copied_folder: Path, tmp_path: Path) -> None:
+    path = copied_folder / "last.ckpt"
     saved = torch.load(path, weights_only=True)
     next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
     checkpoint.write_checkpoint(saved, path)
@@ -148,8 +148,8 @@ def test_a_checkpoint_of_another_config_is_refused(copied: Path, tmp_path: Path)
         run_training(tmp_path, "rounds=4", "resume=true")
 
 
-def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path) -> None:
-    path = copied / "last.ckpt"
+def test_a_full_disk_keeps_the_checkpoint_before_it(copied_folder: Path, tmp_path: Path) -> None:
+    path = copied_folder / "last.ckpt"
     before = path.read_bytes()
 
     def limited() -> None:
@@ -168,8 +168,8 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
     assert run_training(tmp_path, "rounds=4", "resume=true").reports[0].step == 3
 
 
-def test_two_processes_never_share_a_run(copied: Path, tmp_path: Path) -> None:
-    lock = folder.take_lock(copied)
+def test_two_processes_never_share_a_run(copied_folder: Path, tmp_path: Path) -> None:
+    lock = folder.take_lock(copied_folder)
     assert lock is not None
     with pytest.raises(CheckpointError, match="is being run by another process"):
         run_training(tmp_path, "rounds=3", "resume=true")
@@ -182,10 +182,10 @@ def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
         run_training(tmp_path / "file")
 
 
-def test_a_start_that_was_broken_off_never_hides_progress(copied: Path, tmp_path: Path) -> None:
-    debris = copied.with_name(copied.name + "-2")
+def test_a_start_that_was_broken_off_never_hides_progress(copied_folder: Path, tmp_path: Path) -> None:
+    debris = copied_folder.with_name(copied_folder.name + "-2")
     debris.mkdir()
     (debris / "config.yaml").write_text("")
     resumed = run_training(tmp_path, "rounds=3", "resume=true")
-    assert resumed.folder == copied
+    assert resumed.folder == copied_folder
     assert resumed.reports[0].step == 3

@@ -27,7 +27,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("whole"), *OVERRIDES)
 
 
@@ -82,7 +82,7 @@ def signals(
     monkeypatch.setattr(owner, name, counted)
 
 
-def only(logs: Path) -> tuple[Path, dict[str, Any]]:
+def read_single_run(logs: Path) -> tuple[Path, dict[str, Any]]:
     (path,) = (logs / "runs").iterdir()
     return path, json.loads((path / "status.json").read_text())
 
@@ -115,56 +115,56 @@ def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_folder_that_was_there_before_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL)
     assert child(tmp_path, *OVERRIDES)[0] == -signal.SIGKILL
     monkeypatch.undo()
     signals(monkeypatch, CollectReports, "observe", TERM)
     code, output = child(tmp_path, *OVERRIDES, "resume=true")
-    path, status = only(tmp_path / "logs")
+    path, status = read_single_run(tmp_path / "logs")
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 0)
     assert f"resuming {path} from the start: no round was saved" in output
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
-    only(tmp_path / "logs")
+    assert same_bits(uninterrupted_run, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
+    read_single_run(tmp_path / "logs")
 
 
 def test_in_a_round_it_says_how_to_go_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", TERM, call=3)
     code, output = child(tmp_path, *OVERRIDES)
-    status = only(tmp_path / "logs")[1]
+    status = read_single_run(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
     assert "SIGTERM: finishing the round; a further signal drops it\n" in output
     assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", output)
     assert output.endswith(" resume=true\n")
     monkeypatch.undo()
-    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
+    assert same_bits(uninterrupted_run, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
 
 
 def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL, call=4)
     child(tmp_path, *OVERRIDES)
-    assert only(tmp_path / "logs")[1]["rounds_done"] == 2
-    assert only(tmp_path / "logs")[1]["status"] == "running"
+    assert read_single_run(tmp_path / "logs")[1]["rounds_done"] == 2
+    assert read_single_run(tmp_path / "logs")[1]["status"] == "running"
 
 
 def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "finish", INT)
     code, output = child(tmp_path, *OVERRIDES)
-    assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
+    assert (code, read_single_run(tmp_path / "logs")[1]["status"]) == (130, "finished")
     assert output.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
 
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
 def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun, number: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, CollectReports, "finish", INT, number)
     code, _ = child(tmp_path, *OVERRIDES)
-    path, status = only(tmp_path / "logs")
+    path, status = read_single_run(tmp_path / "logs")
     expected = (130, "interrupted") if number == TERM else (-signal.SIGKILL, "running")
     assert (code, status["status"]) == expected
     assert (status["rounds_done"], status["early"]) == (4, False)
@@ -173,8 +173,8 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     (path / "weights.pt").unlink()
     resumed = run_training(tmp_path / "logs", *OVERRIDES, "resume=true")
     assert (resumed.reports, resumed.info.start, CollectReports.latest[-1].status) == ([], 4, "finished")
-    assert (resumed.weights() == uninterrupted.weights()).all()
-    status = only(tmp_path / "logs")[1]
+    assert (resumed.weights() == uninterrupted_run.weights()).all()
+    status = read_single_run(tmp_path / "logs")[1]
     assert (status["status"], status["rounds_done"], status["early"]) == ("finished", 4, False)
 
 
@@ -196,7 +196,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     heard = signal.Signals[first[1]]  # of two that another process sends either may arrive first
     assert heard in numbers
     assert code == 128 + heard
-    status = only(tmp_path / "logs")[1]
+    status = read_single_run(tmp_path / "logs")[1]
     assert status["status"] == "interrupted"
     assert 1 <= status["rounds_done"] < 50
     assert f"stopped after round {status['rounds_done']}; resume with" in output
@@ -261,4 +261,4 @@ def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
     with pytest.raises(ZeroDivisionError):
         run_training(tmp_path)
     assert len(list((tmp_path / "runs").iterdir())) == stays
-    assert not stays or only(tmp_path)[1]["status"] == "failed"
+    assert not stays or read_single_run(tmp_path)[1]["status"] == "failed"

@@ -45,7 +45,7 @@ def test_an_empty_cohort_is_shared_as_an_empty_cohort() -> None:
     assert positions_of_rank(0, 2, no_clients, np.empty(0)) == []
 
 
-def listening() -> set[str]:
+def list_listening_addresses() -> set[str]:
     """Addresses at which this process waits for connections, in the kernel's notation."""
     files = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
     sockets = {name.removeprefix("socket:[").removesuffix("]") for name in files if name.startswith("socket:")}
@@ -59,7 +59,9 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
 
     def watched(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
-            file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
+            file.write(
+                json.dumps({"threads": torch.get_num_threads(), "at": sorted(list_listening_addresses())}) + "\n"
+            )
         return begin(self, task, broadcast)
 
     monkeypatch.setattr(LocalTrainer, "begin_hooks", watched)

@@ -32,10 +32,10 @@ def test_the_same_clients_are_tied_in_every_round_and_more_with_a_larger_probabi
     main_classes = np.full(200, 9)
     rounds = [Draws(0, 200, t, main_classes, 10) for t in (0, 5)]
     few, repeat = (tie_to_class(np.zeros(200), draws, 0.3, OPTION) > 0 for draws in rounds)
-    many = tie_to_class(np.zeros(200), rounds[0], 0.6, OPTION) > 0
+    higher_share = tie_to_class(np.zeros(200), rounds[0], 0.6, OPTION) > 0
     assert (few == repeat).all()
-    assert (many | ~few).all()
-    assert 0 < few.sum() < many.sum() < 200
+    assert (higher_share | ~few).all()
+    assert 0 < few.sum() < higher_share.sum() < 200
 
 
 def test_samples_with_several_classes_are_rejected() -> None:

@@ -73,7 +73,7 @@ def test_option_ranges_are_checked(wrong: dict[str, int]) -> None:
         PaceControl(**wrong)
 
 
-def logged(seed: str) -> list[dict[str, float]]:
+def read_logged_rounds(seed: str) -> list[dict[str, float]]:
     """The rounds of the authors' FedBalancer run on UCI-HAR."""
     if not LOGS.exists():
         pytest.skip("no ../shared/papers/tables beside the repository: the authors' logs are shared, not committed")
@@ -89,7 +89,7 @@ def test_the_authors_logs_are_reproduced(seed: str, rounds: int) -> None:
 
     The deadline is dl + (dh - dl) ddlr wherever dl and dh are logged, and the threshold is ll + (lh - ll) ltr.
     """
-    rows = logged(seed)
+    rows = read_logged_rounds(seed)
     assert len(rows) == rounds
     control = PaceControl(w=20, lss=0.05, dss=0.05)
     state = control.first_state()

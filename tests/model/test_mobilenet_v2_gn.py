@@ -86,14 +86,14 @@ def test_initial_weights_have_the_right_distribution() -> None:
     assert not classifier.bias.any()
 
 
-def saved(path: Path, network: nn.Module) -> dict[str, Tensor]:
+def save_network(path: Path, network: nn.Module) -> dict[str, Tensor]:
     torch.save(network.state_dict(), path)
     return network.state_dict()
 
 
 def test_pretrained_weights_are_loaded_except_for_the_classifier(tmp_path: Path) -> None:
     """The file has seven classes, batch norm and its statistics, as torchvision's files have."""
-    weights_file = saved(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
+    weights_file = save_network(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
     for n_classes, norm in ((7, "group"), (4, "group"), (7, "batch")):
         network = build(n_classes, norm=norm, weights=str(tmp_path / "w.pt"), **TINY)
         fresh = build(n_classes, norm=norm, **TINY).state_dict()
@@ -128,7 +128,7 @@ def test_weights_with_wrong_shapes_are_named(tmp_path: Path, change: Any, messag
 
 
 def test_a_wrong_number_of_colours_is_named(tmp_path: Path) -> None:
-    saved(tmp_path / "w.pt", build(**TINY))
+    save_network(tmp_path / "w.pt", build(**TINY))
     with pytest.raises(
         OptionError,
         match=r"features.0.0.weight has shape \[8, 3, 3, 3\] in the file and \[8, 1, 3, 3\] in the network\. Choose",

@@ -98,10 +98,10 @@ def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -
 
 def test_the_alias_is_a_composition(tmp_path: Path) -> None:
     alias = run_training(tmp_path / "a", "agg=propfair", "objective@objective.base=gce", "rounds=2")
-    overrides = run_training(
+    composition = run_training(
         tmp_path / "b", "agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2"
     )
-    assert same_bits(alias, overrides)
+    assert same_bits(alias, composition)
     assert alias.info.choices["objective.base"] == "gce"
     assert not torch.equal(alias.weights(), run_training(tmp_path / "c", "agg=propfair", "rounds=2").weights())
     with pytest.raises(IncompatibleConfig, match="agg=propfair stands for objective=propfair, but objective=ce"):
@@ -109,13 +109,13 @@ def test_the_alias_is_a_composition(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("overrides", "line"),
+    ("override", "line"),
     [
         ("objective.base.q=2", r"^objective\.base\.q must be a number in \(0, 1\], got 2$"),
         ("+objective.base.r=2", r"^objective\.base: has no option 'r'; its only option is q$"),
         ("objective.M=0.5", r"^objective\.M must be above 1\.42857, the largest value"),
     ],
 )
-def test_an_error_in_the_base_objective_names_its_path(tmp_path: Path, overrides: str, line: str) -> None:
+def test_an_error_in_the_base_objective_names_its_path(tmp_path: Path, override: str, line: str) -> None:
     with pytest.raises(OptionError, match=line):
-        run_training(tmp_path, "objective=propfair", "objective@objective.base=gce", overrides)
+        run_training(tmp_path, "objective=propfair", "objective@objective.base=gce", override)

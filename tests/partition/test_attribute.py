@@ -28,7 +28,7 @@ def sample_pool(pools: np.ndarray, seed: int = 0) -> SamplePool:
     return SamplePool(pair // pools.shape[1], len(pools), None, pair % pools.shape[1], pools.shape[1])
 
 
-def dealt(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
+def deal_samples(partition: Attribute, pools: np.ndarray, clients: int | None, seed: int = 0) -> np.ndarray:
     """The samples that each client got, [K, C, A]."""
     pool = sample_pool(pools)
     parts = partition.split(pool, clients, np.random.default_rng(seed))
@@ -43,7 +43,7 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
 
     Half of a kind has the other class, attribute or pairing, so that all 2,400 samples are dealt.
     """
-    counts = dealt(rule(ci=0.5, ai=0.5), EVEN, 12)
+    counts = deal_samples(rule(ci=0.5, ai=0.5), EVEN, 12)
     kinds = {
         ((90, 90), (10, 10)): 3,
         ((10, 10), (90, 90)): 3,
@@ -52,7 +52,7 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
     }
     tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in counts]
     assert {kind: tables.count(kind) for kind in kinds} == kinds
-    paired = dealt(rule(ci=0, ai=0, left="ci"), EVEN, 12)
+    paired = deal_samples(rule(ci=0, ai=0, left="ci"), EVEN, 12)
     tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in paired]
     assert {kind: tables.count(kind) for kind in set(tables)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
 
@@ -61,7 +61,7 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
 @for_all("classes, attributes", [(2, 2), (4, 2), (6, 3)])
 def test_the_pooled_data_have_only_the_remaining_skew(remaining_skew: str, classes: int, attributes: int) -> None:
     """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: all kinds are equally frequent."""
-    counts = dealt(rule(ci=1 / 3, ai=1 / 3, left=remaining_skew), np.full((classes, attributes), 3000), 36)
+    counts = deal_samples(rule(ci=1 / 3, ai=1 / 3, left=remaining_skew), np.full((classes, attributes), 3000), 36)
     metrics = skew.skew_metrics(counts)
     for name in skew.SKEW_NAMES:
         assert (metrics[f"global_{name}"] > 0.02) == (name == remaining_skew), metrics
@@ -71,7 +71,7 @@ def test_the_pooled_data_have_only_the_remaining_skew(remaining_skew: str, class
 def test_sizes_are_not_raised_by_rounding() -> None:
     """Nine clients have 2 (.45 + .05) + 5 * .45 = 3.25 of the rarest pair, and 37 / 3.25 = 11.4; 12 would fit."""
     pools = np.array([[37, 613], [487, 593]])
-    counts = dealt(rule(ci=0.17, ai=0.17, share=0.9, left="sc"), pools, 9)
+    counts = deal_samples(rule(ci=0.17, ai=0.17, share=0.9, left="sc"), pools, 9)
     assert (counts.sum((1, 2)) == 11).all()
     P = np.array([[0.45, 0.05], [0.05, 0.45]])  # each kind's, by its skew
     ci, ai = ([[0.45, 0.45], [0.05, 0.05]], [[0.05, 0.05], [0.45, 0.45]]), ([[0.45, 0.05]] * 2, [[0.05, 0.45]] * 2)
@@ -80,13 +80,13 @@ def test_sizes_are_not_raised_by_rounding() -> None:
 
 def test_all_clients_have_the_largest_possible_equal_size() -> None:
     """The rarest pair allows 50 / .5 of them, as half of the 24 clients have .9 / 2 of each pair, and half .1 / 2."""
-    counts = dealt(rule(ci=0.5, ai=0.5), np.array([[1200, 1200], [1200, 600]]), 24)
+    counts = deal_samples(rule(ci=0.5, ai=0.5), np.array([[1200, 1200], [1200, 600]]), 24)
     assert (counts.sum((1, 2)) == 100).all()
     assert (counts.sum(0) == 600).all()
 
 
 def test_a_share_of_one_half_is_no_skew() -> None:
-    counts = dealt(rule(share=0.5), EVEN, 6)
+    counts = deal_samples(rule(share=0.5), EVEN, 6)
     assert np.ptp(counts) == 0
 
 
@@ -137,7 +137,7 @@ def test_sizes_can_be_given_if_all_clients_are_skewed() -> None:
 def test_with_the_datas_margins_all_samples_are_used() -> None:
     """Four clients of 100: one of class 0 alone, in its own 80 : 20; the others share 200, 80, 0 and 20 by thirds."""
     pools = np.array([[280, 70], [0, 50]])
-    counts = dealt(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
+    counts = deal_samples(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
     mainly = [client_table.tolist() for client_table in counts if not client_table[1].any()]
     assert mainly == [[[80, 20], [0, 0]]]
     assert (counts.sum(0) == pools).all()
@@ -148,18 +148,18 @@ def test_with_the_datas_margins_all_samples_are_used() -> None:
 
 def test_a_dominant_class_keeps_the_proportions_of_the_others() -> None:
     """Class 0 has 100 of 400 and gets .6 of 40, 24; 1 and 2 have 1 : 2 and share 16 so."""
-    counts = dealt(rule(ci=0.1, ai=0, share=0.6, margins="data"), np.array([[50, 50], [100, 0], [200, 0]]), 10)
+    counts = deal_samples(rule(ci=0.1, ai=0, share=0.6, margins="data"), np.array([[50, 50], [100, 0], [200, 0]]), 10)
     assert [[12, 12], [5, 0], [11, 0]] in counts.tolist()
 
 
 def test_user_tables_are_followed_exactly() -> None:
     tables = [[[9, 1], [5, 5]], [[0, 3], [2, 0]], [[1, 1], [1, 1]]]
     for clients in (None, 3):
-        assert dealt(rule(counts=tables), EVEN, clients).tolist() == tables
+        assert deal_samples(rule(counts=tables), EVEN, clients).tolist() == tables
 
 
 def test_the_kinds_of_clients_are_drawn() -> None:
-    first, repeat, other_seed = (dealt(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
+    first, repeat, other_seed = (deal_samples(rule(), EVEN, 12, seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first, repeat)
     assert first.tolist() != other_seed.tolist()
     assert sorted(first.tolist()) == sorted(other_seed.tolist())
@@ -198,7 +198,7 @@ def test_an_impossible_table_is_rejected_with_a_possible_one(
     partition: Attribute, pools: np.ndarray, clients: int | None, message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):
-        dealt(partition, pools, clients)
+        deal_samples(partition, pools, clients)
 
 
 def test_data_without_attributes_are_rejected() -> None:
@@ -222,18 +222,18 @@ def test_shares_of_kinds_above_one_in_total_are_rejected() -> None:
 def test_a_size_that_rounds_above_the_pool_is_reduced() -> None:
     """Two clients of 10 need 4.5 + .5 = 5 of each pair; rounding makes that 6 of the pair that has 5, so they get 9."""
     pools = np.array([[22, 5], [19, 9]])
-    counts = dealt(rule(ci=0, ai=0, left="ci"), pools, 2)
+    counts = deal_samples(rule(ci=0, ai=0, left="ci"), pools, 2)
     assert counts.sum((1, 2)).tolist() == [9, 9]
     assert (counts.sum(0) <= pools).all()
 
 
 def test_a_client_of_shift_d_pairs_class_y_with_attribute_y_plus_d() -> None:
     """Two clients, three classes and attributes: shifts 0 and 1, so the peaks are 0, 1, 2 and 1, 2, 0."""
-    counts = dealt(rule(ci=0, ai=0, left="ci"), np.full((3, 3), 300), 2)
+    counts = deal_samples(rule(ci=0, ai=0, left="ci"), np.full((3, 3), 300), 2)
     assert sorted(client.argmax(1).tolist() for client in counts) == [[0, 1, 2], [1, 2, 0]]
 
 
 def test_a_pair_with_too_few_samples_is_named_by_class_and_attribute() -> None:
     tables = [[[1, 1, 1], [1, 1, 9]]]
     with pytest.raises(OptionError, match=r"9 training samples of class 1 with attribute 2, but there are 5 "):
-        dealt(rule(counts=tables), np.full((2, 3), 5), 1)
+        deal_samples(rule(counts=tables), np.full((2, 3), 5), 1)

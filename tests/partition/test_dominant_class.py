@@ -23,14 +23,14 @@ def class_counts(parts: list[np.ndarray], labels: np.ndarray, n_classes: int = C
     return np.stack([np.bincount(labels[part], minlength=n_classes) for part in parts])
 
 
-def balanced(n: int) -> np.ndarray:
+def make_balanced_labels(n: int) -> np.ndarray:
     return np.random.default_rng(5).permutation(np.arange(n) % C)
 
 
 @for_all("clients", [10, 20, 50, 73])
 @for_all("fraction, share", [(0.3, 0.8), (0.1, 0.95), (0.5, 0.6)])
 def test_exactly_the_fraction_of_the_clients_has_exactly_the_share(clients: int, fraction: float, share: float) -> None:
-    labels = balanced(6013)
+    labels = make_balanced_labels(6013)
     parts = split(fraction, share, clients, labels)
     sizes = np.array([len(part) for part in parts])
     counts = class_counts(parts, labels)
@@ -43,7 +43,7 @@ def test_exactly_the_fraction_of_the_clients_has_exactly_the_share(clients: int,
 
 def test_flash_setting_on_balanced_classes() -> None:
     """K = 50, 60,000 samples: 15 skewed clients of 1200 with 960 of their class and 240 / 9 = 26.7 of each other."""
-    labels = balanced(60_000)
+    labels = make_balanced_labels(60_000)
     counts = class_counts(split(0.3, 0.8, 50, labels), labels)
     skewed = counts.max(1) == 960
     assert skewed.sum() == 15
@@ -58,7 +58,7 @@ def test_flash_setting_on_balanced_classes() -> None:
 
 
 def test_the_skewed_clients_are_drawn_at_random() -> None:
-    labels, often = balanced(1000), np.zeros(10)
+    labels, often = make_balanced_labels(1000), np.zeros(10)
     for seed in range(400):
         often += class_counts(split(0.3, 0.8, 10, labels, seed=seed), labels).max(1) == 80
     assert often.sum() == 3 * 400
@@ -66,7 +66,7 @@ def test_the_skewed_clients_are_drawn_at_random() -> None:
 
 
 def test_fractions_of_zero_and_one_are_possible() -> None:
-    labels = balanced(2000)
+    labels = make_balanced_labels(2000)
     counts = class_counts(split(0.0, 0.8, 20, labels), labels)
     np.testing.assert_array_equal(counts, np.full((20, C), 10))
     counts = class_counts(split(1.0, 1.0, 20, labels), labels)

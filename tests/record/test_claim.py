@@ -31,12 +31,12 @@ def make_folder(logs: Path, name: str, started: float, *, checkpoint: bool = Tru
     return path
 
 
-def ended(done: int, **options: Any) -> dict[str, Any]:
+def make_status(done: int, **options: Any) -> dict[str, Any]:
     return {"status": "finished", "rounds_done": done, **options}
 
 
 def ended_early(*callbacks: Any) -> dict[str, Any]:
-    return ended(12, early=True, callbacks=list(callbacks))
+    return make_status(12, early=True, callbacks=list(callbacks))
 
 
 def request(rounds: int, *callbacks: Any) -> RunRequest:
@@ -56,16 +56,16 @@ CASES: list[tuple[dict[str, Any], RunRequest, FolderUse]] = [
     ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.RUN_WITHOUT_CHECKPOINT),
     ({"status": "interrupted", "rounds_done": 50}, RUN, FolderUse.UNFINISHED_RUN),  # its figures are missing
     ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.RUN_WITHOUT_CHECKPOINT),
-    (ended(50), RUN, FolderUse.FINISHED_RUN),
+    (make_status(50), RUN, FolderUse.FINISHED_RUN),
     (
-        ended(50),
+        make_status(50),
         request(20),
         FolderUse.UNRELATED_RUN,
     ),  # 20 rounds are not the first 20 of 50
-    (ended(50), request(80), FolderUse.EXTENDABLE_RUN),
-    (ended(50), request(50, STOP), FolderUse.UNRELATED_RUN),
-    (ended(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED_RUN),
-    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENDABLE_RUN),
+    (make_status(50), request(80), FolderUse.EXTENDABLE_RUN),
+    (make_status(50), request(50, STOP), FolderUse.UNRELATED_RUN),
+    (make_status(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED_RUN),
+    (make_status(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENDABLE_RUN),
     (ended_early(STOP), request(50, STOP), FolderUse.FINISHED_RUN),
     (ended_early(STOP), request(80, STOP), FolderUse.FINISHED_RUN),  # with more rounds it would have ended there, too
     (ended_early(STOP), request(12, STOP), FolderUse.FINISHED_RUN),
@@ -84,7 +84,7 @@ def test_the_use_of_a_folder_for_a_run(
     assert wanted_run.find_folder_use(make_folder(tmp_path, "a", 0, **status)) is use
 
 
-def claimed(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
+def claim_run(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
     home = claim_folder(logs, "run", wanted_run, resumes=True)
     home.release_lock()
     return home.path.name, home.is_new, home.is_finished
@@ -93,59 +93,59 @@ def claimed(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
 @pytest.mark.parametrize("empty_started", [1, 9])
 def test_a_start_without_a_checkpoint_hides_no_other_run(tmp_path: Path, empty_started: int) -> None:
     make_folder(tmp_path, "run-9326706e-s0-2", empty_started, checkpoint=False)
-    assert claimed(tmp_path) == ("run-9326706e-s0-2", False, False), "it is used again if there is no other run"
-    make_folder(tmp_path, "run-9326706e-s0-3", 5, **ended(20))
-    assert claimed(tmp_path) == ("run-9326706e-s0-3", False, False)
-    make_folder(tmp_path, "run-9326706e-s0", 4, **ended(50))
-    assert claimed(tmp_path) == ("run-9326706e-s0", False, True)
+    assert claim_run(tmp_path) == ("run-9326706e-s0-2", False, False), "it is used again if there is no other run"
+    make_folder(tmp_path, "run-9326706e-s0-3", 5, **make_status(20))
+    assert claim_run(tmp_path) == ("run-9326706e-s0-3", False, False)
+    make_folder(tmp_path, "run-9326706e-s0", 4, **make_status(50))
+    assert claim_run(tmp_path) == ("run-9326706e-s0", False, True)
     make_folder(tmp_path, "run-9326706e-s0-4", 3, status="interrupted", rounds_done=10)
-    assert claimed(tmp_path) == ("run-9326706e-s0-4", False, False)
+    assert claim_run(tmp_path) == ("run-9326706e-s0-4", False, False)
 
 
 def test_of_equal_runs_the_newest_is_resumed(tmp_path: Path) -> None:
     for number, started in ((2, 5), (3, 9), (4, 7)):
         make_folder(tmp_path, f"run-9326706e-s0-{number}", started, status="interrupted", rounds_done=number)
-    assert claimed(tmp_path)[0] == "run-9326706e-s0-3"
+    assert claim_run(tmp_path)[0] == "run-9326706e-s0-3"
 
 
 def test_an_extension_resumes_the_run_with_the_most_rounds(tmp_path: Path) -> None:
     for number, (started, done) in enumerate([(5, 3), (6, 20), (7, 20), (9, 10)], start=2):
-        make_folder(tmp_path, f"run-9326706e-s0-{number}", started, **ended(done))
-    assert claimed(tmp_path)[0] == "run-9326706e-s0-4"
+        make_folder(tmp_path, f"run-9326706e-s0-{number}", started, **make_status(done))
+    assert claim_run(tmp_path)[0] == "run-9326706e-s0-4"
 
 
 def test_each_number_of_rounds_finds_its_own_run(tmp_path: Path) -> None:
     """As after a sweep over rounds, of which one job was interrupted."""
     stem = "run-9326706e-s0"
-    make_folder(tmp_path, stem, 1, **ended(10, rounds=10))
-    make_folder(tmp_path, f"{stem}-2", 2, **ended(20, rounds=20))
+    make_folder(tmp_path, stem, 1, **make_status(10, rounds=10))
+    make_folder(tmp_path, f"{stem}-2", 2, **make_status(20, rounds=20))
     make_folder(tmp_path, f"{stem}-3", 3, status="interrupted", rounds=30, rounds_done=5)
-    folders_by_rounds = {rounds: claimed(tmp_path, request(rounds)) for rounds in (10, 20, 30, 50)}
+    folders_by_rounds = {rounds: claim_run(tmp_path, request(rounds)) for rounds in (10, 20, 30, 50)}
     assert folders_by_rounds[10] == (stem, False, True)
     assert folders_by_rounds[20] == (f"{stem}-2", False, True)
     assert folders_by_rounds[30] == (f"{stem}-3", False, False)
     assert folders_by_rounds[50] == (f"{stem}-2", False, False), "it resumes the run with the most rounds"
-    assert claimed(tmp_path, request(4)) == (f"{stem}-4", True, False)
+    assert claim_run(tmp_path, request(4)) == (f"{stem}-4", True, False)
 
 
 def test_a_job_does_not_resume_the_runs_of_other_jobs_of_its_sweep(tmp_path: Path) -> None:
     """Except a finished run that it would equal; runs of earlier sweeps are extended."""
     stem = "run-9326706e-s0"
-    other_folder = make_folder(tmp_path, stem, 1, **ended(3, rounds=3))
+    other_folder = make_folder(tmp_path, stem, 1, **make_status(3, rounds=3))
     siblings = frozenset([other_folder])
-    assert claimed(tmp_path, request(5)) == (stem, False, False)
-    assert claimed(tmp_path, replace(request(5), sibling_folders=siblings)) == (f"{stem}-2", True, False)
-    assert claimed(tmp_path, replace(request(3), sibling_folders=siblings)) == (stem, False, True)
+    assert claim_run(tmp_path, request(5)) == (stem, False, False)
+    assert claim_run(tmp_path, replace(request(5), sibling_folders=siblings)) == (f"{stem}-2", True, False)
+    assert claim_run(tmp_path, replace(request(3), sibling_folders=siblings)) == (stem, False, True)
 
 
 def test_without_a_run_to_resume_the_folder_is_new(tmp_path: Path) -> None:
     make_folder(tmp_path, "run-9326706e-s01", 1)
     make_folder(tmp_path, "run-00000000-s0", 1)
     make_folder(tmp_path, "run-9326706e-s0", 1, **ended_early(STOP))
-    assert claimed(tmp_path, RunRequest("9326706e", 0, Budget(50), [TIMER])) == ("run-9326706e-s0-2", True, False)
+    assert claim_run(tmp_path, RunRequest("9326706e", 0, Budget(50), [TIMER])) == ("run-9326706e-s0-2", True, False)
 
 
-@pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
+@pytest.mark.parametrize("status", [make_status(50), {"status": "interrupted", "rounds_done": 3}])
 def test_a_folder_in_use_is_rejected(tmp_path: Path, status: dict[str, Any]) -> None:
     make_folder(tmp_path, "run-9326706e-s0", 1, **status)
     first = claim_folder(tmp_path, "run", RUN, resumes=True)
@@ -186,14 +186,14 @@ def test_a_damaged_status_is_ignored(tmp_path: Path, status: bytes) -> None:
     path = make_folder(tmp_path, "run-9326706e-s0", 1)
     (path / "status.json").write_bytes(status)
     assert read_status(path) == {}
-    assert claimed(tmp_path) == ("run-9326706e-s0", False, False), "its checkpoint has the number of rounds"
+    assert claim_run(tmp_path) == ("run-9326706e-s0", False, False), "its checkpoint has the number of rounds"
 
 
 def test_a_run_without_a_config_is_still_found(tmp_path: Path) -> None:
     path = make_folder(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
     (path / "config.yaml").unlink()
     make_folder(tmp_path, "run-9326706e-s0-2", 1, status="running", rounds_done=3)
-    assert claimed(tmp_path)[0] == "run-9326706e-s0", "it is the newer one"
+    assert claim_run(tmp_path)[0] == "run-9326706e-s0", "it is the newer one"
 
 
 def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path) -> None:
@@ -211,13 +211,13 @@ def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path)
 def test_a_file_is_no_run_folder(tmp_path: Path) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "old-9326706e-s0").write_text("")
-    assert claimed(tmp_path) == ("run-9326706e-s0", True, False)
+    assert claim_run(tmp_path) == ("run-9326706e-s0", True, False)
 
 
 def test_logs_may_be_a_link(tmp_path: Path) -> None:
     make_folder(tmp_path / "disk", "run-9326706e-s0", 1, status="running", rounds_done=3)
     (tmp_path / "logs").symlink_to("disk")
-    assert claimed(tmp_path / "logs") == ("run-9326706e-s0", False, False)
+    assert claim_run(tmp_path / "logs") == ("run-9326706e-s0", False, False)
     (tmp_path / "broken").symlink_to("nowhere")
     with pytest.raises(OptionError, match=r"paths\.logs must be a folder that can be written"):
         claim_folder(tmp_path / "broken", "run", RUN, resumes=True)

@@ -209,7 +209,7 @@ def test_more_rounds_extend_a_finished_run(tmp_path: Path) -> None:
     check(tmp_path / "run", 6)
 
 
-def departed(step: int) -> RoundReport:
+def make_departed_report(step: int) -> RoundReport:
     return dataclasses.replace(make_report(step), fingerprint="0bad")
 
 
@@ -221,7 +221,7 @@ def test_a_repeated_step_is_compared_and_not_rewritten(tmp_path: Path) -> None:
     writer.observe(make_report(2))
     assert texts(tmp_path / "run") == before
     with pytest.raises(CheckpointError, match=r"differs from the journal of .* at round 3 .*0bad.*number of threads"):
-        writer.observe(departed(3))
+        writer.observe(make_departed_report(3))
     assert texts(tmp_path / "run") == before
 
 
@@ -233,7 +233,7 @@ def test_after_a_force_a_differing_step_is_logged_and_not_rewritten(
     before = texts(tmp_path / "run")
     writer = Journal()
     writer.start(make_run_info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
-    writer.observe(departed(3))
+    writer.observe(make_departed_report(3))
     assert texts(tmp_path / "run") == before
     assert "differs from the journal" in caplog.text
 

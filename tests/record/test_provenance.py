@@ -19,9 +19,9 @@ def _without_cache() -> Iterator[None]:
     provenance.current_commit.cache_clear()
 
 
-def git(where: Path, *overrides: str) -> None:
+def git(where: Path, *arguments: str) -> None:
     subprocess.run(
-        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *overrides],
+        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *arguments],
         check=True,
     )
 

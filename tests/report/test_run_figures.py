@@ -28,7 +28,7 @@ NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.
 
 
 @pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
+def drawn_figures(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
     """The figures by file name, neither laid out nor written, as that takes the time."""
     figures: dict[str, Figure] = {}
 
@@ -59,7 +59,7 @@ def run(folder: Path, **changes: Any) -> RunInfo:
     return facts
 
 
-def overrides(figure: Figure) -> str:
+def read_figure_text(figure: Figure) -> str:
     """All the text in a figure, one on each line."""
     texts = [text.get_text() for text in figure.texts]
     for axes in figure.axes:
@@ -72,14 +72,17 @@ def overrides(figure: Figure) -> str:
 
 @pytest.mark.parametrize(("status", "page_exists"), [("interrupted", True), ("failed", False)])
 def test_the_option_decides_when_figures_are_drawn(
-    tmp_path: Path, drawn: dict[str, Figure], status: str, page_exists: bool
+    tmp_path: Path, drawn_figures: dict[str, Figure], status: str, page_exists: bool
 ) -> None:
     replay_run([Journal(), Figures(["png"], always=True)], make_run_info(tmp_path / "run"), last=3, status=status)
-    assert (sorted(drawn) == NAMES) == page_exists
+    assert (sorted(drawn_figures) == NAMES) == page_exists
 
 
 def test_figures_are_drawn_by_default_only_on_a_terminal(
-    tmp_path: Path, drawn: dict[str, Figure], monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
+    tmp_path: Path,
+    drawn_figures: dict[str, Figure],
+    monkeypatch: pytest.MonkeyPatch,
+    captured_log: pytest.LogCaptureFixture,
 ) -> None:
     """At a terminal, outside of a sweep; elsewhere only a page that is there is kept up to date."""
     for number, (at_terminal, sweep, has_page, expected) in enumerate(
@@ -90,7 +93,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
             (False, True, True, True),
         ]
     ):
-        drawn.clear()
+        drawn_figures.clear()
         captured_log.clear()
         monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
         facts = make_run_info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
@@ -98,15 +101,15 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
             facts.folder.mkdir()
             (facts.folder / "report.html").write_text("")
         replay_run([Journal(), Figures(["png"], always=False)], facts)
-        assert (sorted(drawn) == NAMES) == expected == bool(drawn)
+        assert (sorted(drawn_figures) == NAMES) == expected == bool(drawn_figures)
         was_drawn = "figures and page: " in captured_log.text
         assert was_drawn == (not expected and not sweep), "a sweep has its own report"
 
 
-def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_figures_have_titles_and_labels(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
     draw_run(run(tmp_path / "run"))
-    for figure in drawn.values():
-        assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in overrides(figure)
+    for figure in drawn_figures.values():
+        assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in read_figure_text(figure)
     expected = {
         "accuracy.png": ["accuracy, %", "cross-entropy, nats", "communication round (about 5 min 1"],
         "partition.png": ["class", "client", "samples, training and validation", "label noise, %", "virtual s"],
@@ -126,10 +129,10 @@ def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]
         "belief.png": ["theta[duration]", "communication round", "mean and 95 % interval"],
     }
     for name, labels in expected.items():
-        assert all(label in overrides(drawn[name]) for label in labels), name
+        assert all(label in read_figure_text(drawn_figures[name]) for label in labels), name
     best = max(range(7), key=lambda step: make_report(step).metrics["test/acc"])
-    assert f"best so far: {100 * make_report(best).metrics['test/acc']:.1f} % at round {best}" in overrides(
-        drawn["accuracy.png"]
+    assert f"best so far: {100 * make_report(best).metrics['test/acc']:.1f} % at round {best}" in read_figure_text(
+        drawn_figures["accuracy.png"]
     )
 
 
@@ -150,7 +153,7 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
 
 @pytest.mark.parametrize(("clients", "classes", "rounds"), [(1, 1, 1), (2, 2, 0), (410, 12, 2), (12, 10, 3)])
 def test_figures_fit_a_column_or_a_page_at_every_size(
-    tmp_path: Path, drawn: dict[str, Figure], clients: int, classes: int, rounds: int
+    tmp_path: Path, drawn_figures: dict[str, Figure], clients: int, classes: int, rounds: int
 ) -> None:
     facts = make_run_info(tmp_path / "run", clients=clients, classes=classes, rounds=rounds)
     choices = {**facts.choices, "partition": "dominant_class", "label_noise": "beta", "experiment": "flash_literal"}
@@ -159,8 +162,8 @@ def test_figures_fit_a_column_or_a_page_at_every_size(
     facts = dataclasses.replace(facts, choices=choices, config={**facts.config, **options})
     replay_run([Journal()], facts)
     draw_run(facts)
-    assert {"accuracy.png", "partition.png"} <= drawn.keys()
-    for figure in drawn.values():
+    assert {"accuracy.png", "partition.png"} <= drawn_figures.keys()
+    for figure in drawn_figures.values():
         check_layout(figure)
 
 
@@ -172,17 +175,17 @@ def test_the_unit_of_virtual_time_fits_its_size(longest: float, unit: str) -> No
     assert style.choose_time_unit([0.0, longest])[1] == unit
 
 
-def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
     writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
         round_report = make_report(step)
         writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
-    drawn["accuracy.png"] = not_none(curves.draw_accuracy(facts, read_history(facts.folder)))
-    assert "communication round (without virtual time)" in overrides(drawn["accuracy.png"])
+    drawn_figures["accuracy.png"] = not_none(curves.draw_accuracy(facts, read_history(facts.folder)))
+    assert "communication round (without virtual time)" in read_figure_text(drawn_figures["accuracy.png"])
 
 
-def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
     """Evaluated every other round, clients never, and a selector without beliefs."""
     writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
@@ -190,39 +193,43 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
         metrics = {"test/acc": 0.1 * step, "test/loss": 1.0} if step % 2 == 0 else {"comm/up_bytes": 1.0}
         writer.observe(dataclasses.replace(make_report(step), metrics=metrics, trace={}))
     draw_run(facts)
-    assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
-    assert "clients" not in overrides(drawn["accuracy.png"]).split("seed 0")[1]
-    (line, *_) = drawn["accuracy.png"].axes[0].lines
+    assert sorted(drawn_figures) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
+    assert "clients" not in read_figure_text(drawn_figures["accuracy.png"]).split("seed 0")[1]
+    (line, *_) = drawn_figures["accuracy.png"].axes[0].lines
     assert np.asarray(line.get_xdata()).tolist() == [0, 2, 4]
 
 
-def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_a_partition_without_noise_or_time_has_no_panel_for_it(
+    tmp_path: Path, drawn_figures: dict[str, Figure]
+) -> None:
     nothing = np.zeros(12)
-    drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing, expected_s=nothing))
-    texts = overrides(drawn["partition.png"])
+    drawn_figures["partition.png"] = partition.draw_partition(
+        make_run_info(tmp_path, noise_rate=nothing, expected_s=nothing)
+    )
+    texts = read_figure_text(drawn_figures["partition.png"])
     assert "Partition: classes and samples of each client" in texts
     assert "equal for all" not in texts
     assert not re.search("label noise|virtual|input noise", texts)
-    assert len(drawn["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
-    drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing))
-    assert "Partition: classes, speed and samples of each client" in overrides(drawn["partition.png"])
+    assert len(drawn_figures["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
+    drawn_figures["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing))
+    assert "Partition: classes, speed and samples of each client" in read_figure_text(drawn_figures["partition.png"])
 
 
-def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
     for largest, scale in ((19, "linear"), (40, "log")):
         counts = np.full((12, 2), 10)
         counts[3] *= largest
-        drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, class_counts=counts))
-        (sizes,) = [axes for axes in drawn["partition.png"].axes if axes.get_xlabel().startswith("samples")]
+        drawn_figures["partition.png"] = partition.draw_partition(make_run_info(tmp_path, class_counts=counts))
+        (sizes,) = [axes for axes in drawn_figures["partition.png"].axes if axes.get_xlabel().startswith("samples")]
         assert sizes.get_xscale() == scale
 
 
 def test_both_validation_curves_are_thin_lines(
-    drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
+    drawn_figures: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "MAX_RAW_POINTS", 100)
-    drawn["accuracy.png"] = not_none(curves.draw_accuracy(long, read_history(long.folder)))
-    accuracy, loss = drawn["accuracy.png"].axes
+    drawn_figures["accuracy.png"] = not_none(curves.draw_accuracy(long, read_history(long.folder)))
+    accuracy, loss = drawn_figures["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN_LINE_WIDTH
@@ -231,14 +238,14 @@ def test_both_validation_curves_are_thin_lines(
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 
-def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[str, Figure]) -> None:
+def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
     writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
         writer.observe(dataclasses.replace(make_report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn["belief.png"] = not_none(selector_state.draw_state(facts, read_history(facts.folder)))
-    assert "(first 24 of 50)" in overrides(drawn["belief.png"])
-    assert len(drawn["belief.png"].axes) == 24
+    drawn_figures["belief.png"] = not_none(selector_state.draw_state(facts, read_history(facts.folder)))
+    assert "(first 24 of 50)" in read_figure_text(drawn_figures["belief.png"])
+    assert len(drawn_figures["belief.png"].axes) == 24
 
 
 def test_a_failing_figure_does_not_fail_the_run(
@@ -256,11 +263,11 @@ def test_a_failing_figure_does_not_fail_the_run(
 
 
 def test_the_command_draws_the_figures_again(
-    tmp_path: Path, drawn: dict[str, Figure], capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, drawn_figures: dict[str, Figure], capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts = run(tmp_path / "run")
     assert main([str(facts.folder)]) == 0
-    assert sorted(drawn) == NAMES
+    assert sorted(drawn_figures) == NAMES
     assert str(facts.folder / "figures" / "belief.png") in capsys.readouterr().out
     assert main([str(tmp_path)]) == 1
     assert "is not the folder of a run" in capsys.readouterr().err

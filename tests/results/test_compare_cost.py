@@ -19,7 +19,7 @@ FACTS = {"oracle": False, "folder": ""}
 FIRST = Target(0.3, crossing="first")
 
 
-def rising(slopes: dict[str, list[float]], rounds: int = 6) -> RunFrames:
+def make_rising_runs(slopes: dict[str, list[float]], rounds: int = 6) -> RunFrames:
     """Runs that gain a share of .1 a round; a round takes 7 s and 3 MB."""
     runs, curves = [], []
     for condition, values in slopes.items():
@@ -36,7 +36,7 @@ def rising(slopes: dict[str, list[float]], rounds: int = 6) -> RunFrames:
 
 def test_the_cost_is_computed_along_every_known_axis() -> None:
     """.3 is met in round 3 with .1 a round, in round 2 with .15: 1.5 times as fast, on every seed."""
-    comparison = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
+    comparison = compare_cost(make_rising_runs({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
     assert set(comparison.results) == {"virtual_s", "bytes", "rounds"}
     entry = comparison.results["virtual_s"]["", "b"]
     assert (entry.median.value, entry.median.n_met) == (14.0, 3)
@@ -47,7 +47,7 @@ def test_the_cost_is_computed_along_every_known_axis() -> None:
 
 def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
     """2 J a round: .3 is met at 6 J with .1 a round; whole runs of six rounds spend 12 J."""
-    frames = rising({"a": [1.0] * 3, "b": [1.5] * 3})
+    frames = make_rising_runs({"a": [1.0] * 3, "b": [1.5] * 3})
     frames.runs["joules"], frames.curves["joules"] = 12.0, 2.0 * frames.curves["round"]
     comparison = compare_cost(frames, Options(ACC, "a"), FIRST, "joules")
     assert comparison.results["joules"]["", "a"].median.value == 6.0
@@ -56,13 +56,15 @@ def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
 
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
     """The mean of three evaluations is at least .3 in round 4: (.2 + .3 + .4) / 3."""
-    comparison = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
+    comparison = compare_cost(make_rising_runs({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
     assert comparison.results["rounds"]["", "a"].median.value == 4
 
 
 def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
     """Results .5 and 1, the mean of rounds 4 to 6: .95 times .75."""
-    comparison = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
+    comparison = compare_cost(
+        make_rising_runs({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds"
+    )
     assert comparison.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
     assert comparison.results["rounds"]["", "b"].median.n_met == 0
 
@@ -76,7 +78,7 @@ def test_the_default_target_of_a_loss_starts_at_the_untrained_model() -> None:
 
 def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
     """Seed 1 has no run of b, and so no target."""
-    frames = rising({"a": [1.0, 1.0], "b": [1.2], "c": [2.0, 2.0]})
+    frames = make_rising_runs({"a": [1.0, 1.0], "b": [1.2], "c": [2.0, 2.0]})
     comparison = compare_cost(frames, Options(ACC, "a"), Target(best_of=["a", "b"]), "rounds")
     assert comparison.targets == {"": {0: pytest.approx(0.6)}}
     with pytest.raises(OptionError, match="target must be best_of: and one or more of a, b, c, got 'best_of:d'"):
@@ -84,7 +86,7 @@ def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
 
 
 def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
-    comparison = compare_cost(rising({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
+    comparison = compare_cost(make_rising_runs({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
     entry = comparison.results["rounds"]["", "b"]
     assert entry.speed_up is not None
     assert entry.speed_up.bound == ">="
@@ -94,7 +96,7 @@ def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
 
 
 def test_an_unknown_axis_is_rejected() -> None:
-    frames = rising({"a": [1.0]})
+    frames = make_rising_runs({"a": [1.0]})
     with pytest.raises(OptionError, match="axis=client_flops has no value for run a/0: it was not logged"):
         compare_cost(frames, Options(ACC, "a"), FIRST, "client_flops")
     frames.runs["virtual_s"] = 0.0

@@ -14,7 +14,7 @@ from fedcohort.results.summary_rows import describe_share
 from record.example_run import make_report, make_run_info
 
 
-def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any]]:
+def summarise_run(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any]]:
     facts = make_run_info(folder, rounds=len(rounds) - 1)
     journal, summary = Journal(), Summary(full=True)
     journal.start(facts)
@@ -42,7 +42,7 @@ def test_times_to_shares_of_the_best(tmp_path: Path, capsys: pytest.CaptureFixtu
         point(0.8, 200, 4e6),
         point(0.6, 300, 5e6),
     ]
-    reached = summarised(tmp_path / "run", *rounds)
+    reached = summarise_run(tmp_path / "run", *rounds)
     assert [(share["round"], share["virtual_s"], share["bytes"]) for share in reached] == [
         (3, 30.0, 9e6),
         (4, 200.0, 1.2e7),
@@ -55,13 +55,13 @@ def test_times_to_shares_of_the_best(tmp_path: Path, capsys: pytest.CaptureFixtu
 
 
 def test_times_are_not_interpolated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    reached = summarised(tmp_path / "run", point(0.1, 0.0), point(0.9, 0.0, 1e6))
+    reached = summarise_run(tmp_path / "run", point(0.1, 0.0), point(0.9, 0.0, 1e6))
     assert [share["virtual_s"] for share in reached] == [None, None, None]
     assert "round 1, no clock, 3 MB" in " ".join(capsys.readouterr().out.split())
-    assert summarised(tmp_path / "other", {"comm/up_bytes": 3.0}) == []
-    bare = summarised(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
+    assert summarise_run(tmp_path / "other", {"comm/up_bytes": 3.0}) == []
+    bare = summarise_run(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
     assert (bare[0]["round"], bare[0]["bytes"]) == (1, None)
-    assert summarised(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
+    assert summarise_run(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
     assert describe_share(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
 
 
@@ -70,5 +70,5 @@ def test_a_run_without_improvement_reaches_no_share(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], last: float, lines: int
 ) -> None:
     """Where the best is round 0, so are all of its shares: `to 90 % of its best: round 0` says nothing."""
-    summarised(tmp_path / "run", {"test/acc": 0.5}, {"test/acc": last})
+    summarise_run(tmp_path / "run", {"test/acc": 0.5}, {"test/acc": last})
     assert capsys.readouterr().out.count("% of its best") == lines

@@ -27,7 +27,7 @@ Closed = list[tuple[Arrivals, ServerState, dict[str, Any]]]
 
 
 @pytest.fixture
-def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
+def closed_rounds(monkeypatch: pytest.MonkeyPatch) -> Closed:
     """The result of each round: the arrivals, the server's state, and the vectors that clients keep."""
     calls: Closed = []
     close = ServerStep.finish_round
@@ -41,7 +41,7 @@ def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
     return calls
 
 
-def advises(monkeypatch: pytest.MonkeyPatch, advice: Any) -> None:
+def give_advice(monkeypatch: pytest.MonkeyPatch, advice: Any) -> None:
     """Random selection that gives this advice, a function of the outcome."""
     monkeypatch.setattr(Random, "advises", True)
     monkeypatch.setattr(Random, "observe", lambda self, state, outcome: (advice(outcome), state))
@@ -59,7 +59,7 @@ def assert_equal(a: Any, b: Any) -> None:
         assert a == b
 
 
-def moved(run: FinishedRun, start: FinishedRun) -> bool:
+def has_moved(run: FinishedRun, start: FinishedRun) -> bool:
     return not torch.equal(run.weights(), start.weights())
 
 
@@ -74,17 +74,17 @@ OVERRIDES = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba"
 
 @pytest.mark.parametrize("overrides", OVERRIDES)
 def test_a_step_above_the_limit_changes_nothing(
-    overrides: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    overrides: str, closed_rounds: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
         run = run_training(tmp_path, *overrides.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
-    assert not moved(run, start)
+    assert not has_moved(run, start)
     assert [report.metrics.get("round/dropped_step") for report in run.reports] == [None, 1.0, 1.0]
     assert [report.metrics.get("round/arrived") for report in run.reports] == [None, 4.0, 4.0]
     assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
     assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
-    (_, first, first_kept), (_, second, still) = closed
+    (_, first, first_kept), (_, second, still) = closed_rounds
     assert first_kept == still == {}
     for part in ("agg", "server"):
         assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
@@ -95,7 +95,7 @@ def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monk
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
     run = run_training(tmp_path, "rounds=1")
     assert run.last.metrics["round/dropped_step"] == 1
-    assert not moved(run, start)
+    assert not has_moved(run, start)
 
 
 def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -119,17 +119,17 @@ def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) ->
     limited = run_training(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
     taken = run_training(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
     assert (limited.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
-    assert not moved(limited, start)
-    assert moved(taken, start)
+    assert not has_moved(limited, start)
+    assert has_moved(taken, start)
 
 
-def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
+def test_selections_are_counted(closed_rounds: Closed, tmp_path: Path) -> None:
     """Four of 12 clients a round, whether they arrive or not."""
     run = run_training(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
     cohorts = np.concatenate([report.cohort for report in run.reports[1:]])
-    state = closed[-1][1]
+    state = closed_rounds[-1][1]
     assert len(cohorts) == 12
-    assert sum(len(collected.clients) for collected, _, _ in closed) < 12
+    assert sum(len(collected.clients) for collected, _, _ in closed_rounds) < 12
     assert state.times_selected.tolist() == np.bincount(cohorts, minlength=12).tolist()
 
 
@@ -185,27 +185,27 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
 def test_a_selector_that_excludes_all_makes_an_empty_round(
     overrides: str,
     advice: Any,
-    closed: Closed,
+    closed_rounds: Closed,
     start: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    advises(monkeypatch, advice)
+    give_advice(monkeypatch, advice)
     with caplog.at_level(logging.WARNING, "fedcohort"):
         run = run_training(tmp_path, overrides, "rounds=2", "eval.clients_every=0")
-    assert not moved(run, start)
+    assert not has_moved(run, start)
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
     assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
-    (_, first, first_kept), (_, second, still) = closed
+    (_, first, first_kept), (_, second, still) = closed_rounds
     assert first_kept == still == {}
     for part in ("agg", "server"):
         assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
 
 
 def test_the_aggregator_does_not_see_excluded_clients(
-    closed: Closed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    closed_rounds: Closed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SCAFFOLD: c is the mean of c_i over all 12 clients, and those left out have kept nothing."""
     left_out: set[int] = set()
@@ -214,10 +214,10 @@ def test_the_aggregator_does_not_see_excluded_clients(
         left_out.add(int(outcome.clients[0]))
         return AggregationOverride(keep=np.arange(len(outcome.clients)) > 0)
 
-    advises(monkeypatch, first_is_out)
+    give_advice(monkeypatch, first_is_out)
     run_training(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
     visible: set[int] = set()
-    for collected, state, kept_clients in closed:
+    for collected, state, kept_clients in closed_rounds:
         visible |= set(collected.clients[1:].tolist())
         assert {int(k) for k in kept_clients} == visible
         mean = torch.stack([stored["c"].double() for stored in kept_clients.values()]).sum(0) / 12
@@ -244,7 +244,7 @@ def test_the_aggregator_does_not_see_excluded_clients(
 def test_advice_that_breaks_the_contract_stops_the_run(
     advice: AggregationOverride, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    advises(monkeypatch, lambda outcome: advice)
+    give_advice(monkeypatch, lambda outcome: advice)
     with pytest.raises(FedcohortError, match=message):
         run_training(tmp_path, "rounds=1")
 

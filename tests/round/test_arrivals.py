@@ -13,7 +13,7 @@ from optional_values import not_none
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
 
 
-def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:
+def collect_rows(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
     collector = Collector(
         LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_updates=stacked), device=device
@@ -31,23 +31,23 @@ P = [1.0, 2.0, 1.0, 4.0]
 def test_a_tensor_is_averaged_over_the_clients_that_sent_it() -> None:
     """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
     for stacked in (True, False):
-        filled = fill_unsent_tensors(collected(ROWS, P, stacked), SENT_TENSORS, LAYOUT)
+        filled = fill_unsent_tensors(collect_rows(ROWS, P, stacked), SENT_TENSORS, LAYOUT)
         assert not_none(filled.mean).tolist() == [4, 4, 5, 3, 3, 3, 3]
-    matrix = not_none(fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).updates)
+    matrix = not_none(fill_unsent_tensors(collect_rows(ROWS, P), SENT_TENSORS, LAYOUT).updates)
     assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]
     assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]
     weights = torch.tensor(P, dtype=torch.float64) / 8
-    torch.testing.assert_close(weights @ matrix, fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).mean)
+    torch.testing.assert_close(weights @ matrix, fill_unsent_tensors(collect_rows(ROWS, P), SENT_TENSORS, LAYOUT).mean)
 
 
 def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
     """a: (1 + 8 + 7) / 8 = 2, half of the mean of those who sent it."""
-    assert not_none(collected(ROWS, P).mean)[0] == 2.0
+    assert not_none(collect_rows(ROWS, P).mean)[0] == 2.0
 
 
 def test_a_tensor_that_no_client_sends_is_unchanged() -> None:
     lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
-    filled = fill_unsent_tensors(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
+    filled = fill_unsent_tensors(collect_rows([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
     assert not_none(filled.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
-    complete = collected(ROWS, P)
+    complete = collect_rows(ROWS, P)
     assert fill_unsent_tensors(complete, dict.fromkeys(range(4)), LAYOUT) is complete

@@ -9,49 +9,51 @@ from selector_harness import ids, make_context, make_outcome, to_list
 from state_saving import save_and_restore
 
 
-def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
+def record_failures(times: int, clients: list[int], start: int = 0) -> Backoff:
     past = NO_FAILURES
     for round in range(start, start + times):
         past = backoff.update_backoff(past, make_outcome(round, [], failed=clients))
     return past
 
 
-def offered(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
+def list_offered_clients(
+    past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None
+) -> list[int]:
     return to_list(backoff.withhold_clients(past, make_context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_do_not_withhold_a_client() -> None:
-    assert offered(failed(2, [1]), 2) == list(range(8))
+    assert list_offered_clients(record_failures(2, [1]), 2) == list(range(8))
 
 
 @pytest.mark.parametrize(("times", "laps"), [(3, 4), (4, 8), (5, 16), (6, 32), (7, 32), (400, 32)])
 def test_the_back_off_doubles_from_one_lap_to_eight(times: int, laps: int) -> None:
     """K / m = 4 rounds a lap."""
-    past, other_clients = failed(times, [1]), [0, 2, 3, 4, 5, 6, 7]
-    assert offered(past, times) == offered(past, times + laps - 1) == other_clients
-    assert offered(past, times + laps) == list(range(8))
+    past, other_clients = record_failures(times, [1]), [0, 2, 3, 4, 5, 6, 7]
+    assert list_offered_clients(past, times) == list_offered_clients(past, times + laps - 1) == other_clients
+    assert list_offered_clients(past, times + laps) == list(range(8))
 
 
 def test_an_arrival_resets_the_back_off() -> None:
-    past = backoff.update_backoff(failed(6, [1, 2]), make_outcome(6, [1]))
-    assert offered(past, 7) == [0, 1, 3, 4, 5, 6, 7]
+    past = backoff.update_backoff(record_failures(6, [1, 2]), make_outcome(6, [1]))
+    assert list_offered_clients(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
     assert backoff.update_backoff(past, make_outcome(8, [2])) is NO_FAILURES
 
 
 def test_no_client_is_withheld_if_too_few_remain() -> None:
     """Clients whose back-off ends first return together; clients that are away stay away."""
-    past = backoff.update_backoff(failed(3, [1, 2, 3], start=0), make_outcome(3, [0], failed=[3]))
-    assert offered(past, 4, available=[1, 2, 3]) == [1, 2]
-    assert offered(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
-    assert offered(past, 4, available=[0, 3]) == [0, 3]
-    assert offered(past, 4, cohort=40, available=[1, 2, 3]) == [1, 2, 3]
-    assert offered(past, 4, available=[]) == []
+    past = backoff.update_backoff(record_failures(3, [1, 2, 3], start=0), make_outcome(3, [0], failed=[3]))
+    assert list_offered_clients(past, 4, available=[1, 2, 3]) == [1, 2]
+    assert list_offered_clients(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
+    assert list_offered_clients(past, 4, available=[0, 3]) == [0, 3]
+    assert list_offered_clients(past, 4, cohort=40, available=[1, 2, 3]) == [1, 2, 3]
+    assert list_offered_clients(past, 4, available=[]) == []
 
 
 def test_the_back_off_state_is_stored() -> None:
-    past = failed(4, [1, 5])
-    assert offered(save_and_restore(past), 4) == offered(past, 4)
+    past = record_failures(4, [1, 5])
+    assert list_offered_clients(save_and_restore(past), 4) == list_offered_clients(past, 4)
     assert save_and_restore(past).clients.dtype == ids().dtype
 
 

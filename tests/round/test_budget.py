@@ -20,14 +20,14 @@ LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("whole"), *LONG)
 
 
 @pytest.fixture(scope="module")
-def three(uninterrupted: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def three_round_run(uninterrupted_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Ended by its budget after round 3."""
-    return run_training(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
+    return run_training(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted_run, 3)!r}")
 
 
 def clock(run: FinishedRun, step: int) -> float:
@@ -94,25 +94,25 @@ def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc", "client_flops"])
 def test_a_run_ends_after_the_round_that_reaches_it(
-    uninterrupted: FinishedRun, three: FinishedRun, tmp_path: Path, name: str
+    uninterrupted_run: FinishedRun, three_round_run: FinishedRun, tmp_path: Path, name: str
 ) -> None:
-    best = [report.metrics["test/acc_best"] for report in uninterrupted.reports]
-    end = {"bytes": traffic(uninterrupted, 3), "acc": best[3]}
-    end["client_flops"] = uninterrupted.reports[3].metrics["comp/client_flops"]
+    best = [report.metrics["test/acc_best"] for report in uninterrupted_run.reports]
+    end = {"bytes": traffic(uninterrupted_run, 3), "acc": best[3]}
+    end["client_flops"] = uninterrupted_run.reports[3].metrics["comp/client_flops"]
     last = best.index(best[3]) if name == "acc" else 3
-    run = three if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
+    run = three_round_run if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
     assert run.last.step == max(last, 1)
-    assert run.last.fingerprint == uninterrupted.reports[run.last.step].fingerprint
+    assert run.last.fingerprint == uninterrupted_run.reports[run.last.step].fingerprint
     ends = {"status": "finished", "rounds_done": run.last.step, "ended_by": [f"until.{name}"], "early": False}
     assert result_of(run) == ends
 
 
 def test_a_larger_budget_extends_a_finished_run(
-    uninterrupted: FinishedRun,
+    uninterrupted_run: FinishedRun,
     tmp_path: Path,
     captured_log: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
-    first, second = clock(uninterrupted, 1) + 0.01, clock(uninterrupted, 4)
+    first, second = clock(uninterrupted_run, 1) + 0.01, clock(uninterrupted_run, 4)
     short = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}")
     assert short.last.step == 2
     assert any(
@@ -129,11 +129,11 @@ def test_a_larger_budget_extends_a_finished_run(
     assert longer.folder.exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1
     extended = run_training(tmp_path, *LONG, "resume=true")
-    assert same_bits(extended, uninterrupted)
+    assert same_bits(extended, uninterrupted_run)
 
 
-def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    budgets = [(*LONG, f"until.virtual_s={clock(uninterrupted, step)!r}") for step in (2, 4)]
+def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted_run: FinishedRun, tmp_path: Path) -> None:
+    budgets = [(*LONG, f"until.virtual_s={clock(uninterrupted_run, step)!r}") for step in (2, 4)]
     first, second = (run_training(tmp_path, *overrides) for overrides in budgets)
     assert second.folder != first.folder
     assert run_training(tmp_path, *budgets[0], "resume=true").folder == first.folder
@@ -142,8 +142,8 @@ def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: Fini
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_round_report", 4), (RunStatus, "finish", 1)])
 def test_a_run_killed_before_or_at_its_end_resumes(
-    uninterrupted: FinishedRun,
-    three: FinishedRun,
+    uninterrupted_run: FinishedRun,
+    three_round_run: FinishedRun,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     owner: type[Observer],
@@ -151,30 +151,30 @@ def test_a_run_killed_before_or_at_its_end_resumes(
     call: int,
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
-    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
+    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted_run, 3)!r}")
     act_at_call(monkeypatch, owner, name, call, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *overrides) and None))
     monkeypatch.undo()
     resumed = run_training(tmp_path, *overrides, "resume=true")
     assert result_of(resumed)["rounds_done"] == 3
     assert result_of(resumed)["ended_by"] == ["until.virtual_s"]
-    assert (three.weights() == resumed.weights()).all()
+    assert (three_round_run.weights() == resumed.weights()).all()
 
 
 def test_an_unfinished_run_above_the_budget_is_rejected(
-    uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act_at_call(monkeypatch, rounds, "make_round_report", 5, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):
-        run_training(tmp_path, *LONG, f"until.virtual_s={clock(uninterrupted, 1)!r}", "resume=true")
+        run_training(tmp_path, *LONG, f"until.virtual_s={clock(uninterrupted_run, 1)!r}", "resume=true")
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
 
 
-def test_two_processes_end_in_the_same_round(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted, 2)!r}", "trainer.devices=2")
+def test_two_processes_end_in_the_same_round(uninterrupted_run: FinishedRun, tmp_path: Path) -> None:
+    overrides = (*LONG, f"until.virtual_s={clock(uninterrupted_run, 2)!r}", "trainer.devices=2")
     status = run_in_child(lambda: run_training(tmp_path, *overrides) and None)
     assert status == 0
     (path,) = (tmp_path / "runs").iterdir()
@@ -197,12 +197,14 @@ def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.Lo
     assert "follows the virtual clock" not in caplog.text
 
 
-def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    flops = [report.metrics["comp/client_flops"] for report in uninterrupted.reports]
+def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(
+    uninterrupted_run: FinishedRun, tmp_path: Path
+) -> None:
+    flops = [report.metrics["comp/client_flops"] for report in uninterrupted_run.reports]
     short = run_training(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
     assert short.last.step == 2
     longer = run_training(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step) == (short.folder, 3)
-    assert same_bits(longer, uninterrupted)
+    assert same_bits(longer, uninterrupted_run)
     with pytest.raises(OptionError, match=r"until.client_flops must be above .*, which .* reached before its"):
         run_training(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")

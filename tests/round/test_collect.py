@@ -200,8 +200,8 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
     """A collected variance is the second moment about the common mean.
 
     Client 0 has one sample, of mean 0 and variance 1; client 1 three, of mean 2 and variance 1. The mean is (0 + 3 * 2)
-    / 4 = 1.5, the second moment (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75. It is the same if client 2
-    arrives and a selector excludes it.
+    / 4 = 1.5. The second moment is (1 + 3 (1 + 4)) / 4 = 4, and the variance 4 - 1.5^2 = 1.75. It is the same if client
+    2 arrives and a selector excludes it.
     """
     layout = FlatModel(nn.BatchNorm1d(1)).layout
     offsets = {block.name: block.offset for block in layout.buffers}

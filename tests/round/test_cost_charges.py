@@ -22,7 +22,7 @@ def test_static_signals_are_charged_once() -> None:
     )
 
 
-def closing(units: list[int]) -> DeadlineOutcome:
+def make_deadline_outcome(units: list[int]) -> DeadlineOutcome:
     done = np.array(units, np.int64)
     return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
 
@@ -37,17 +37,17 @@ def make_jobs(*rows: Ids | None) -> Jobs:
 JOBS = make_jobs()
 
 
-def answered(*probes: Probe) -> dict[str, ProbeResult]:
+def answer_probes(*probes: Probe) -> dict[str, ProbeResult]:
     return {probe.signal: ProbeResult(probe.clients, np.zeros(len(probe.clients))) for probe in probes}
 
 
 def test_the_charges_of_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    charge = make_cost_model().charge_round([], {}, JOBS, closing([1, 0]), is_fedavg=False, draws=DRAWS)
+    charge = make_cost_model().charge_round([], {}, JOBS, make_deadline_outcome([1, 0]), is_fedavg=False, draws=DRAWS)
     passes = 3 * (1 * 10 + 3 * 40)
     assert charge == Charge(down_bytes=2 * MODEL_BYTES, up_bytes=100.0, client_flops=30.0 * passes)
     few = make_cost_model().charge_round(
-        [], {}, make_jobs(ids(0), ids(0, 1)), closing([2, 3]), is_fedavg=False, draws=DRAWS
+        [], {}, make_jobs(ids(0), ids(0, 1)), make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS
     )
     assert few == Charge(down_bytes=2 * MODEL_BYTES, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
@@ -56,9 +56,9 @@ def test_probes_charge_the_download_of_clients_that_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
     charge = make_cost_model().charge_round(
-        probes, answered(*probes), JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS
+        probes, answer_probes(*probes), JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS
     )
-    plain = make_cost_model().charge_round([], {}, JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS)
+    plain = make_cost_model().charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS)
     probe_charge = Charge(MODEL_BYTES + 0.0, 4 * 4.0, MODEL_BYTES + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
     assert charge == plain + probe_charge
 
@@ -66,7 +66,9 @@ def test_probes_charge_the_download_of_clients_that_do_not_train() -> None:
 def test_an_aggregators_queries_go_to_the_training_clients() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
     fair = make_cost_model((), "fedmaba")
-    asks, plain = (fair.charge_round([], {}, JOBS, closing([2, 3]), is_fedavg=p, draws=DRAWS) for p in (False, True))
+    asks, plain = (
+        fair.charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=p, draws=DRAWS) for p in (False, True)
+    )
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
 
@@ -83,7 +85,9 @@ def test_a_client_answers_a_query_once(probe: Probe, repeat: tuple[int, ...]) ->
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
     fair, base = make_cost_model((), "fedmaba"), make_cost_model()
     charge, base_cost = (
-        model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS)
+        model.charge_round(
+            [probe], answer_probes(probe), JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS
+        )
         for model in (fair, base)
     )
     passes = sum({0: 10, 2: 40}[k] for k in repeat)
@@ -98,8 +102,10 @@ def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: d
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
     model = make_cost_model(components={"codec": make_component("codec", codec, **options)})
-    charge = model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS)
-    plain = make_cost_model().charge_round([], {}, JOBS, closing([2, 3]), is_fedavg=False, draws=DRAWS)
+    charge = model.charge_round(
+        [probe], answer_probes(probe), JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS
+    )
+    plain = make_cost_model().charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS)
     extra, answers = MODEL_BYTES + 3 * MODEL_BYTES, 3 * 4 + 2 * sent  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert charge == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
@@ -117,6 +123,7 @@ def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
 def test_weighted_samples_take_more_passes_except_in_a_plain_round() -> None:
     heavy = make_cost_model((), "fedbio")
     costs = [
-        heavy.charge_round([], {}, JOBS, closing([2, 3]), is_fedavg=p, draws=DRAWS).client_flops for p in (False, True)
+        heavy.charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=p, draws=DRAWS).client_flops
+        for p in (False, True)
     ]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

@@ -36,7 +36,7 @@ CHEAP = ("rounds=1", "eval.clients_every=0", "split.limit=120", "client.epochs=1
 CASES = [*list_options("agg"), "fedbio agg.variant=second_order", "fedmaba agg.loss=loss_post"]
 
 
-def serialised(agg: Any) -> tuple[int, int, int]:
+def measure_extra_bytes(agg: Any) -> tuple[int, int, int]:
     """(bytes down, bytes up) in addition to a toy model, in model sizes, and bytes of the reported numbers."""
     trainer = make_trainer(make_federation(), make_network(), hooks=agg.hooks)
     n = trainer.server.layout.n_params
@@ -57,7 +57,7 @@ def serialised(agg: Any) -> tuple[int, int, int]:
 def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, case: str) -> None:
     choice, *options = case.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
-    down, up, numbers = serialised(make_component("agg", choice, **changes))
+    down, up, numbers = measure_extra_bytes(make_component("agg", choice, **changes))
     assert (down, up, numbers) == TABLE.get(case, (down, up, numbers))
     cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(choice, [])
     proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", choice).requirements else []

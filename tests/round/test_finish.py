@@ -19,7 +19,7 @@ CLIENTS, ONE_UNIT = np.array([0, 2, 5]), np.ones(3, np.int64)
 NONE = np.empty(0, np.int64)
 
 
-def dispatched(timing: Timing) -> Dispatch:
+def make_dispatch(timing: Timing) -> Dispatch:
     """Return a round in which all three clients measure the losses of their samples."""
     jobs = Jobs(
         CLIENTS,
@@ -81,7 +81,7 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     """
     measured = np.array([2.0, 3.0, 4.0])
     timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
-    finished = close_round(dispatched(timing), dispatcher(3.0), STATE)  # type: ignore[arg-type]
+    finished = close_round(make_dispatch(timing), dispatcher(3.0), STATE)  # type: ignore[arg-type]
     assert sorted(finished.initial_losses) == [0, 2]
     assert (finished.arrived_jobs.client.tolist(), finished.dropped_jobs.client.tolist()) == ([0], [2, 5])
     assert len(finished.jobs_in_flight) == 0

@@ -25,32 +25,32 @@ from fedcohort.types import Ids, RoundOutcome, Selection, Values
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
 
-def guarded(method: Any, name: str, **attributes: Any) -> Any:
+def guard_method(method: Any, name: str, **attributes: Any) -> Any:
     kind: Any = type("Mine", (FedAvg,), {name: method, **attributes, "__module__": __name__})
     return guard_component(kind(weighting="used"), "agg", "agg=mine", Aggregator)
 
 
-def arrived() -> Arrived:
+def make_arrived() -> Arrived:
     return Arrived(OUTCOME, torch.ones(3, dtype=torch.float64), {}, np.full(2, 0.5), None)
 
 
 def test_a_valid_result_is_returned_unchanged() -> None:
     agg = guard_component(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
-    mean = arrived()
+    mean = make_arrived()
     assert agg.direction(None, mean)[0].displacement is mean.mean
 
 
 def test_an_invalid_result_names_option_class_method_and_value() -> None:
-    agg = guarded(lambda self, n_used, n_train: -n_used.astype(float), "weights")
+    agg = guard_method(lambda self, n_used, n_train: -n_used.astype(float), "weights")
     message = r"agg=mine \(.*test_guard.Mine\): weights: the result must be .* got float64 array \[2\]"
     with pytest.raises(ComponentError, match=message):
         agg.weights(np.array([3, 4]), np.array([3, 4]))
 
 
 def test_an_exception_names_file_and_line() -> None:
-    agg = guarded(lambda self, state, received: 1 / 0, "direction")
+    agg = guard_method(lambda self, state, received: 1 / 0, "direction")
     with pytest.raises(ComponentError, match=r"direction raised ZeroDivisionError.*test_guard.py, line \d+"):
-        agg.direction(None, arrived())
+        agg.direction(None, make_arrived())
 
 
 def test_arrays_are_read_only_and_changed_tensors_are_an_error() -> None:
@@ -61,20 +61,20 @@ def test_arrays_are_read_only_and_changed_tensors_are_an_error() -> None:
     def direction(self: object, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean.mul_(2)), state
 
-    agg, sizes = guarded(weights, "weights", direction=direction), np.array([3, 4])
+    agg, sizes = guard_method(weights, "weights", direction=direction), np.array([3, 4])
     with pytest.raises(ComponentError, match="read-only"):
         agg.weights(sizes, sizes)
     assert sizes.tolist() == [3, 4]
     sizes[:] = 1  # the run's own array stays as it was
     with pytest.raises(ComponentError, match="changes an argument tensor in place"):
-        agg.direction(None, arrived())
+        agg.direction(None, make_arrived())
 
 
 def test_attributes_have_the_types_of_the_contract() -> None:
     with pytest.raises(ComponentError, match="needs must be frozenset, got 'loss'"):
-        guarded(None, "other", needs="loss")
+        guard_method(None, "other", needs="loss")
     with pytest.raises(ComponentError, match="broadcast must be a method, got None"):
-        guarded(None, "broadcast")
+        guard_method(None, "broadcast")
 
 
 @pytest.mark.parametrize("clip", [5, 5.0, None])
@@ -87,7 +87,7 @@ def test_a_method_without_arguments_is_named() -> None:
     part = guard_component(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
     assert part.ready(Draws(0, 5, 1)).dtype == bool
     with pytest.raises(ComponentError, match="weights raised TypeError"):
-        guarded(lambda self: None, "weights").weights(np.ones(1), np.ones(1))
+        guard_method(lambda self: None, "weights").weights(np.ones(1), np.ones(1))
 
 
 def test_unguarded_code_is_identified_by_its_module() -> None:
@@ -108,7 +108,7 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
 
 
 def test_errors_of_the_engine_name_the_component() -> None:
-    agg = guarded(None, "other")
+    agg = guard_method(None, "other")
     with (
         pytest.raises(UndeclaredSignal, match=r"agg=mine \(.*\): the selector reads"),
         prefix_errors_with_component(agg),

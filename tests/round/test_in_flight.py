@@ -132,8 +132,8 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
 ) -> None:
     """Clients 0 and 1 start; client 2 replaces client 0 at 1 s, and ends at 3 s, as client 1 does, which is first.
 
-    Step 1: 8 + (-4 - 2) / 2 = 5 at 3 s. Client 2's -(8 + 4)/2 = -6 arrives in the same second and waits for client 0,
-    which starts at 3 s with w = 5 and arrives at 4 s with -2.5, while client 1 waits: 5 + (-6 2^-.5 - 2.5) / 2.
+    Step 1: 8 + (-4 - 2) / 2 = 5 at 3 s. Client 2's -(8 + 4)/2 = -6 arrives in the same second and waits for client 0.
+    Client 0 starts at 3 s with w = 5 and arrives at 4 s with -2.5. Client 1 still waits: 5 + (-6 2^-.5 - 2.5) / 2.
     """
     run = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
     assert run.reports[1].cohort.tolist() == [0, 1, 2]

@@ -13,18 +13,18 @@ from fedcohort.round.late_report import add_late_columns, compute_lateness_metri
 from job_tables import make_jobs
 
 
-def started_later() -> Any:
+def make_late_start() -> Any:
     """Client 5 started 4 s after the others: 1 s down, 2 s a unit and 1 s up, which last 10 s with an absence."""
     timing = Timing(np.ones(1), np.zeros(1), np.full(1, 2.0), np.ones(1))
     jobs = make_jobs(client=[5], start_s=[54.0], assigned=[3], duration_s=[10.0])
     return dataclasses.replace(jobs, timing=timing)
 
 
-def finished() -> Any:
+def make_round() -> Any:
     """Round 6: clients 0 and 1 were selected in it; 3 was in round 4, and 2, whose update is too old, in round 1."""
     return SimpleNamespace(
         round=6,
-        dispatch=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refill_jobs=started_later()),
+        dispatch=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refill_jobs=make_late_start()),
         arrived_jobs=make_jobs(client=[1, 3], broadcast=[6, 4], duration_s=[2.0, 30.0], units=[5, 4], assigned=[5, 4]),
         staleness=np.array([0, 2]),
         jobs_in_flight=JobsInFlight(make_jobs(client=[0], broadcast=[6], bytes_up=[260.0])),
@@ -33,7 +33,7 @@ def finished() -> Any:
 
 
 def test_jobs_in_flight_and_the_staleness_of_updates_are_reported() -> None:
-    assert compute_lateness_metrics(finished()) == {
+    assert compute_lateness_metrics(make_round()) == {
         "round/in_flight": 1,
         "comm/in_flight": 260,
         "round/dropped_stale": 1,
@@ -50,7 +50,7 @@ def test_late_arrivals_have_their_work_and_seconds_since_their_broadcast() -> No
         "finish_s": (cohort, np.array([np.nan, 2.0])),
         **{f"{phase}_s": (cohort, np.zeros(2)) for phase in JOB_PHASES},
     }
-    columns = add_late_columns(table, finished())
+    columns = add_late_columns(table, make_round())
     values = {
         name: dict(zip(np.asarray(ids).tolist(), column.tolist(), strict=True))
         for name, (ids, column) in columns.items()

@@ -97,10 +97,10 @@ def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tm
     assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
     for rounds in (2, 6):
         ranks = run_training(tmp_path / "two", *overrides, f"rounds={rounds}", "trainer.devices=2", "resume=true")
-    one, two = (history.read_history(finished.folder) for finished in (run, ranks))
+    single, double = (history.read_history(finished.folder) for finished in (run, ranks))
     metrics, columns = ["privacy/epsilon", "round/arrived", "staleness/max"], ["signal_loss_squares", "epsilon"]
-    pd.testing.assert_frame_equal(two.metrics[metrics], one.metrics[metrics])
-    pd.testing.assert_frame_equal(two.clients(columns), one.clients(columns), rtol=1e-5)
+    pd.testing.assert_frame_equal(double.metrics[metrics], single.metrics[metrics])
+    pd.testing.assert_frame_equal(double.clients(columns), single.clients(columns), rtol=1e-5)
     n_arrivals = np.sum([np.isin(np.arange(8), report.arrived) for report in run.reports[1:]], axis=0)
     noise = make_component("signal_noise", "gaussian", sigma=2.0)
     assert epsilons(run)[-1] == noise.epsilon(2 * int(n_arrivals.max()))

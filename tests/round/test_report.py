@@ -19,13 +19,13 @@ def ids(*clients: int) -> np.ndarray:
     return np.array(clients, np.int64)
 
 
-def collected(**changes: Any) -> Any:
+def make_arrivals(**changes: Any) -> Any:
     """Clients 1 and 4 of five arrived, with weights of 1/4 and 3/4."""
     facts = {"clients": ids(1, 4), "weights": np.array([0.25, 0.75]), "reports": {}, "derived_signals": {}}
     return SimpleNamespace(**{**facts, **changes})
 
 
-def finished() -> Any:
+def make_round() -> Any:
     scores = np.array([0.1, 0.2, 0.3, NAN, 0.5])
     selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
     phases = {"down": np.ones(3), "train": np.array([1.0, 18.0, 4.0]), "up": np.array([1.0, 2.0, 2.0])}
@@ -43,7 +43,7 @@ def finished() -> Any:
 def test_there_is_a_column_for_each_known_fact() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     signals = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = make_client_columns(finished(), collected(reports=reports, derived_signals=signals), 5)
+    table = make_client_columns(make_round(), make_arrivals(reports=reports, derived_signals=signals), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
@@ -72,7 +72,7 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 
 def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
-    timing = finished()
+    timing = make_round()
     assert compute_deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.outcome = replace(timing.outcome, announced_s=np.inf)
     assert compute_deadline_metrics(timing) == {"round/closed_s": 8.0}
@@ -97,15 +97,15 @@ def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
     for total in (0.5, 1.0, 2.0):
-        metrics = compute_data_metrics(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
+        metrics = compute_data_metrics(sequences, make_arrivals(weights=total * np.array([0.25, 0.75])), liars)
         assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
-    assert compute_data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
+    assert compute_data_metrics(sequences, make_arrivals(weights=np.zeros(2)), liars) == {}
 
 
 def test_the_imbalance_is_that_of_the_pooled_data() -> None:
     """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
     honest, data = np.zeros(5, bool), federation(np.array([[9, 0], [30, 0], [0, 30], [9, 0], [0, 10]]))
     for clients, expected in ((ids(1), 1.0), (ids(1, 2), 0.0), (ids(1, 4), 0.188722)):
-        metrics = compute_data_metrics(data, collected(clients=clients), honest)
+        metrics = compute_data_metrics(data, make_arrivals(clients=clients), honest)
         assert metrics == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
-    assert compute_data_metrics(data, collected(clients=ids()), honest) == {}
+    assert compute_data_metrics(data, make_arrivals(clients=ids()), honest) == {}

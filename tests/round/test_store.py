@@ -78,15 +78,15 @@ def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def mapped(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def mapped_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("mapped"), *MAPPED)
 
 
-def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
+def test_files_change_no_bit(mapped_run: FinishedRun, tmp_path: Path) -> None:
     memory = run_training(tmp_path, *OVERRIDES)
-    assert same_bits(mapped, memory)
-    assert (mapped.folder / "client_store.c").exists()
-    small = (mapped.folder / "last.ckpt").stat().st_size
+    assert same_bits(mapped_run, memory)
+    assert (mapped_run.folder / "client_store.c").exists()
+    small = (mapped_run.folder / "last.ckpt").stat().st_size
     assert small < (memory.folder / "last.ckpt").stat().st_size
 
 
@@ -94,12 +94,12 @@ def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
     ("owner", "name", "call"), [(closing, "extend_selection_hash", 3), (checkpoint, "rename_checkpoint", 3)]
 )
 def test_a_killed_run_resumes_exactly(
-    mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
+    mapped_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
     act_at_call(monkeypatch, owner, name, call, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *MAPPED) and None))
     monkeypatch.undo()
-    assert same_bits(mapped, run_training(tmp_path / "killed", *MAPPED, "resume=true"))
+    assert same_bits(mapped_run, run_training(tmp_path / "killed", *MAPPED, "resume=true"))
 
 
 def test_stored_values_have_the_declared_size() -> None:

@@ -16,7 +16,7 @@ K, M, T = 20, 5, 400
 ALL_CLIENTS = np.arange(K)
 
 
-def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
+def run_reference(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
     """The record and the numbers of selections after `rounds` rounds of `choose`(round), with all clients available."""
     chance, counts = UniformReference.make_empty_reference(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
@@ -68,28 +68,28 @@ def test_rounds_without_a_cohort_do_not_count() -> None:
 def test_the_expected_overlap_is_m_over_k_for_independent_selections(favourites: bool) -> None:
     """Hypergeometric: variance of a round's share (1 - m/K) (K - m) / (K (K - 1)) * K / m = .0296; 4 sd of the mean."""
     rng = new_generator(1, "test")
-    chance, _ = played(lambda t: np.arange(M) if favourites else rng.permutation(K)[:M])
+    chance, _ = run_reference(lambda t: np.arange(M) if favourites else rng.permutation(K)[:M])
     deviation = np.sqrt((M / K) * (1 - M / K) / M * (K - M) / (K - 1) / T)
     assert chance.overlaps / chance.rounds == pytest.approx(M / K, abs=4 * deviation)
 
 
 def test_a_fixed_cohort_departs_by_one_minus_m_over_k() -> None:
     """c_k = T for m clients, e_k = T m / K for all: 1/2 (m T (1 - m/K) + (K - m) T m / K) / (T m)."""
-    chance, counts = played(lambda t: np.arange(M))
+    chance, counts = run_reference(lambda t: np.arange(M))
     metrics = chance.metrics(counts)
     assert metrics["select/departure"] == pytest.approx(1 - M / K)
     assert metrics["select/departure_uniform"] < 0.05
 
 
 def test_round_robin_does_not_depart_from_uniform() -> None:
-    chance, counts = played(lambda t: (np.arange(M) + t * M) % K)
+    chance, counts = run_reference(lambda t: (np.arange(M) + t * M) % K)
     assert chance.metrics(counts)["select/departure"] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_uniform_selection_departs_as_far_as_its_reference() -> None:
     """Mean |c - e| of a binomial-like count is sqrt(2/pi) of its sd; over 20 clients the two agree to a third."""
     rng = new_generator(2, "test")
-    chance, counts = played(lambda t: rng.permutation(K)[:M])
+    chance, counts = run_reference(lambda t: rng.permutation(K)[:M])
     metrics = chance.metrics(counts)
     expected = np.sqrt(2 / np.pi) * np.sqrt(T * (M / K) * (1 - M / K)) * K / (2 * T * M)
     assert metrics["select/departure"] == pytest.approx(expected, rel=0.5)
@@ -97,7 +97,7 @@ def test_uniform_selection_departs_as_far_as_its_reference() -> None:
 
 
 def test_full_participation_equals_its_reference() -> None:
-    chance, counts = played(lambda t: ALL_CLIENTS, rounds=3)
+    chance, counts = run_reference(lambda t: ALL_CLIENTS, rounds=3)
     assert chance.metrics(counts) == pytest.approx(
         {
             "select/uniform_overlap": 1.0,

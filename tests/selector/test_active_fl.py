@@ -22,13 +22,13 @@ def active(**changes: Any) -> ActiveFl:
     return make_typed(ActiveFl, "selector", "active_fl", **{"alpha1": 0.4, "alpha3": 0.0, "tie": "id", **changes})
 
 
-def chosen(selector: ActiveFl, loss: np.ndarray = LOSS, **kwargs: Any) -> Selection:
+def select_clients(selector: ActiveFl, loss: np.ndarray = LOSS, **kwargs: Any) -> Selection:
     return selector.select(State(loss), make_context(signals={"n_train": N[: len(loss)]}, **kwargs), {})[0]
 
 
 def test_values_and_probabilities_by_hand() -> None:
     """v = 10 2, 20 .5, 5 1, 10 1, 15 3. Clients 2 and 1 are excluded; the others have e^.2, e^.1 and e^.45."""
-    selection = chosen(active())
+    selection = select_clients(active())
     np.testing.assert_allclose(not_none(selection.scores), [20, 10, 5, 10, 45], rtol=1e-14)
     expected = np.array([np.exp(0.2), 0, 0, np.exp(0.1), np.exp(0.45)])
     np.testing.assert_allclose(not_none(selection.probability), expected / expected.sum(), rtol=1e-12)
@@ -41,21 +41,23 @@ def test_inclusion_probabilities_of_two_draws() -> None:
     """Client 0: p0 + p3 p0 / (1 - p3) + p4 p0 / (1 - p4) = .64921127, and so on. Four sigma of 3000 rounds."""
     p = np.array([0.64921127, 0, 0, 0.60465399, 0.74613474])
     counts = np.bincount(
-        np.concatenate([chosen(active(), seed=seed).clients for seed in range(3000)]), minlength=len(N)
+        np.concatenate([select_clients(active(), seed=seed).clients for seed in range(3000)]), minlength=len(N)
     )
     assert (np.abs(counts / 3000 - p) <= 4 * np.sqrt(p * (1 - p) / 3000)).all()
 
 
 def test_the_mean_loss_over_the_root_prefers_small_clients() -> None:
     """v = .2, .025, .2, .1, .2: clients 1 and 3 are excluded."""
-    selection = chosen(active(value="mean"))
+    selection = select_clients(active(value="mean"))
     np.testing.assert_allclose(not_none(selection.scores), [0.2, 0.025, 0.2, 0.1, 0.2], rtol=1e-14)
     np.testing.assert_allclose(not_none(selection.probability), [1 / 3, 0, 1 / 3, 0, 1 / 3], atol=1e-8)
 
 
 def test_equal_values_at_the_cut_are_excluded_at_random() -> None:
     """Clients 1 and 3 both have 10."""
-    excluded = {int(not_none(chosen(active(tie="random"), seed=seed).probability)[1] == 0) for seed in range(20)}
+    excluded = {
+        int(not_none(select_clients(active(tie="random"), seed=seed).probability)[1] == 0) for seed in range(20)
+    }
     assert excluded == {0, 1}
 
 
@@ -66,7 +68,7 @@ def test_the_cohort_has_a_part_by_value(cohort: int, by_value: int) -> None:
 
 def test_the_parts_are_disjoint_and_excluded_clients_return_uniformly() -> None:
     """m = 3: two of {0, 3, 4} by value and the last uniformly from the three others, of which two are excluded."""
-    cohorts = [chosen(active(alpha3=0.1), cohort=3, seed=seed).clients for seed in range(300)]
+    cohorts = [select_clients(active(alpha3=0.1), cohort=3, seed=seed).clients for seed in range(300)]
     assert all(len(np.unique(clients)) == 3 for clients in cohorts)
     excluded = np.mean([np.isin(clients, [1, 2]).any() for clients in cohorts])
     assert abs(excluded - 2 / 3) < 4 * np.sqrt(2 / 9 / 300)
@@ -75,7 +77,7 @@ def test_the_parts_are_disjoint_and_excluded_clients_return_uniformly() -> None:
 @pytest.mark.parametrize("options", [{"alpha3": 1.0}, {"alpha1": 0.0, "alpha2": 0.0}])
 def test_without_values_it_is_random_selection(options: dict[str, float]) -> None:
     """Each client has two of five places; four sigma of 1500 rounds."""
-    selections = [chosen(active(**options), seed=seed) for seed in range(1500)]
+    selections = [select_clients(active(**options), seed=seed) for seed in range(1500)]
     np.testing.assert_allclose(not_none(selections[0].probability), 0.2, rtol=1e-12)
     share = np.bincount(np.concatenate([selection.clients for selection in selections])) / 1500
     assert (np.abs(share - 0.4) < 4 * np.sqrt(0.24 / 1500)).all()
@@ -84,9 +86,9 @@ def test_without_values_it_is_random_selection(options: dict[str, float]) -> Non
 def test_new_clients_have_the_largest_known_value() -> None:
     """The largest of the available ones: client 4 is away."""
     loss = np.array([2.0, NAN, 1.0, NAN, 3.0])
-    scores = not_none(chosen(active(), loss, available=[0, 1, 2, 3]).scores)
+    scores = not_none(select_clients(active(), loss, available=[0, 1, 2, 3]).scores)
     np.testing.assert_allclose(scores[:4], [20, 20, 5, 20], rtol=1e-14)
-    assert not_none(chosen(active(), np.full(5, NAN)).scores).tolist() == [0] * 5
+    assert not_none(select_clients(active(), np.full(5, NAN)).scores).tolist() == [0] * 5
 
 
 def test_reported_losses_are_kept_where_they_are_finite() -> None:

@@ -24,21 +24,21 @@ def auto(**options: Any) -> Auto:
     return make_typed(Auto, "selector", "auto", **options)
 
 
-def report(excess: Sequence[float], counts: np.ndarray | None = None, other: float = 3.5) -> ProbeResult:
+def report(excess: Sequence[float], counts: np.ndarray | None = None, other_loss: float = 3.5) -> ProbeResult:
     """Return the answers of clients whose mean loss is .5 nats plus `excess` in every class; other labels cost more."""
     counts = np.full((K, C), 10.0) if counts is None else counts
     means = 0.5 + np.array(excess)[:, None] + np.zeros(C)
-    rows = np.hstack([counts, counts * means, counts * (means**2 + 0.1), other * counts.sum(1, keepdims=True)])
+    rows = np.hstack([counts, counts * means, counts * (means**2 + 0.1), other_loss * counts.sum(1, keepdims=True)])
     return ProbeResult(ALL, rows)
 
 
-def noisy(gap: float, other: float = 3.5) -> ProbeResult:
+def noisy(gap: float, other_loss: float = 3.5) -> ProbeResult:
     """Return a report in which the last four clients have about the rate `gap` of wrong labels more."""
-    nats = gap * (other - 0.5)
-    return report([0.0] * (K - N_NOISY) + [nats] * N_NOISY, other=other)
+    nats = gap * (other_loss - 0.5)
+    return report([0.0] * (K - N_NOISY) + [nats] * N_NOISY, other_loss=other_loss)
 
 
-def after(selector: Auto, *probes: ProbeResult, state: State | None = None) -> State:
+def run_rounds(selector: Auto, *probes: ProbeResult, state: State | None = None) -> State:
     """Return the state after rounds 12, 24, ... with these answers, each followed by a selection."""
     state = state or selector.init(Population(K, C, 4, {}))
     for look, answers in enumerate(probes, 1):
@@ -67,10 +67,10 @@ def random_cohorts(rounds: int = 40) -> list[list[int]]:
 
 def test_two_looks_are_needed_before_clients_are_left_out() -> None:
     selector = auto(probation=0)
-    once = after(selector, noisy(0.6))
+    once = run_rounds(selector, noisy(0.6))
     assert not once.watch.is_acting
     assert once.watch.is_suspected
-    twice = after(selector, noisy(0.6), noisy(0.6))
+    twice = run_rounds(selector, noisy(0.6), noisy(0.6))
     assert twice.watch.is_acting
     assert np.flatnonzero(~twice.in_pool).tolist() == [8, 9, 10, 11]
     assert max(max(cohort) for cohort in cohorts(selector, twice)) < 8
@@ -82,25 +82,25 @@ def test_two_looks_are_needed_before_clients_are_left_out() -> None:
         [noisy(0.02), noisy(0.02)],
         [noisy(0.15), noisy(0.15)],
         [noisy(0.6), noisy(0.3)],
-        [noisy(0.6, other=0.6), noisy(0.6)],
+        [noisy(0.6, other_loss=0.6), noisy(0.6)],
         [report([0.0] * K), report([0.0] * K)],
     ],
     ids=["no gap", "below the threshold", "falls", "the first look is too early", "equal"],
 )
 def test_otherwise_it_is_random_selection_to_the_bit(probes: list[ProbeResult]) -> None:
     selector = auto()
-    state = after(selector, *probes)
+    state = run_rounds(selector, *probes)
     assert not state.watch.is_acting
     assert cohorts(selector, state) == random_cohorts()
 
 
 def test_before_the_first_probe_it_is_random_selection() -> None:
-    assert cohorts(auto(), after(auto())) == random_cohorts()
+    assert cohorts(auto(), run_rounds(auto())) == random_cohorts()
 
 
 def test_act_false_probes_and_stays_random() -> None:
     selector = auto(act=False)
-    state = after(selector, noisy(0.6), noisy(0.6))
+    state = run_rounds(selector, noisy(0.6), noisy(0.6))
     assert cohorts(selector, state) == random_cohorts()
     assert len(selector.plan(state, make_context(36, 4, K))) == 1
     np.testing.assert_allclose(state.rate[8:], 0.6, atol=0.05)
@@ -118,9 +118,9 @@ def test_probes_are_sent_in_the_rounds_of_the_interval() -> None:
 
 
 def test_a_small_first_gap_ends_the_probes() -> None:
-    assert after(auto(), noisy(0.05)).watch.is_done
-    assert not after(auto(), noisy(0.15)).watch.is_done
-    assert not auto().plan(after(auto(), noisy(0.05)), make_context(24, 4, K))
+    assert run_rounds(auto(), noisy(0.05)).watch.is_done
+    assert not run_rounds(auto(), noisy(0.15)).watch.is_done
+    assert not auto().plan(run_rounds(auto(), noisy(0.05)), make_context(24, 4, K))
 
 
 def test_a_large_federation_is_probed_in_part_first() -> None:
@@ -153,7 +153,7 @@ def test_a_sample_of_clients_of_one_class_leads_to_a_question_to_all() -> None:
 def test_probation_keeps_an_eighth_of_the_places() -> None:
     """Four places a round and .125: one excluded client in every second round."""
     selector = auto()
-    state = after(selector, noisy(0.6), noisy(0.6))
+    state = run_rounds(selector, noisy(0.6), noisy(0.6))
     n_excluded = [sum(client >= 8 for client in cohort) for cohort in cohorts(selector, state)]
     assert sum(n_excluded) == 20
     assert max(n_excluded) == 1
@@ -162,9 +162,9 @@ def test_probation_keeps_an_eighth_of_the_places() -> None:
 def test_a_falling_gap_releases_the_excluded_clients_for_good() -> None:
     """A domain is learnt: .6, .6, then .4 < .8 * .6; a gap of .5 keeps them out."""
     selector = auto()
-    still_acting = after(selector, noisy(0.6), noisy(0.6), noisy(0.5))
+    still_acting = run_rounds(selector, noisy(0.6), noisy(0.6), noisy(0.5))
     assert not still_acting.in_pool.all()
-    released = after(selector, noisy(0.6), noisy(0.6), noisy(0.4))
+    released = run_rounds(selector, noisy(0.6), noisy(0.6), noisy(0.4))
     assert released.in_pool.all()
     assert released.watch.is_done
     assert cohorts(selector, released) == random_cohorts()
@@ -174,27 +174,27 @@ def test_one_class_clients_get_balanced_cohorts() -> None:
     """Three clients for each of four classes; a balanced cohort has one of each, a random one rarely."""
     counts = 40.0 * np.repeat(np.eye(C), 3, axis=0)
     selector = auto()
-    state = after(selector, report([0.0] * K, counts))
+    state = run_rounds(selector, report([0.0] * K, counts))
     assert state.is_balanced
     assert all(sorted(k // 3 for k in cohort) == [0, 1, 2, 3] for cohort in cohorts(selector, state))
-    assert not after(auto(balance=False), report([0.0] * K, counts)).is_balanced
+    assert not run_rounds(auto(balance=False), report([0.0] * K, counts)).is_balanced
 
 
 def test_cohorts_are_not_balanced_while_noise_is_suspected() -> None:
     """Clients 8 to 11 have even counts and wrong labels; the others one class each, so that balance prefers 8 to 11."""
     counts = np.concatenate([40.0 * np.repeat(np.eye(C), 2, axis=0), np.full((4, C), 10.0)])
     answers = report([0.0] * 8 + [1.8] * 4, counts)
-    suspected = after(auto(), answers)
+    suspected = run_rounds(auto(), answers)
     assert suspected.watch.is_suspected
     assert not suspected.is_balanced
-    acting = after(auto(probation=0), answers, answers)
+    acting = run_rounds(auto(probation=0), answers, answers)
     assert acting.watch.is_acting
     assert acting.is_balanced
     assert all(sorted(k // 2 for k in cohort) == [0, 1, 2, 3] for cohort in cohorts(auto(probation=0), acting))
 
 
 def test_noise_false_ignores_a_gap() -> None:
-    state = after(auto(noise=False), noisy(0.6), noisy(0.6))
+    state = run_rounds(auto(noise=False), noisy(0.6), noisy(0.6))
     assert not state.watch.is_acting
     assert not state.watch.is_suspected
 
@@ -202,11 +202,11 @@ def test_noise_false_ignores_a_gap() -> None:
 def test_answers_that_no_client_can_give_are_left_out() -> None:
     values = noisy(0.6).values.copy()
     values[0, 0], values[1, 5] = np.nan, -1.0
-    state = after(auto(probation=0), ProbeResult(ALL, values), ProbeResult(ALL, values))
+    state = run_rounds(auto(probation=0), ProbeResult(ALL, values), ProbeResult(ALL, values))
     assert np.flatnonzero(np.isnan(state.rate)).tolist() == [0, 1]
     assert state.in_pool[:8].all()
     nothing = ProbeResult(ALL, np.full_like(values, np.nan))
-    assert cohorts(auto(), after(auto(), nothing, nothing)) == random_cohorts()
+    assert cohorts(auto(), run_rounds(auto(), nothing, nothing)) == random_cohorts()
 
 
 def test_slow_clients_are_left_out_if_speeds_persist() -> None:

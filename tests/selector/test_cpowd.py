@@ -25,16 +25,16 @@ def cpowd(**changes: Any) -> CPowD:
     return make_typed(CPowD, "selector", "cpowd", **changes)
 
 
-def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
+def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
     return to_list(cpowd().select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:
     """As pow-d: ascending order would give {1, 4}; positions among the candidates instead of ids, {1, 2}."""
-    assert chosen([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
-    assert chosen([0, 1, 3, 4], [NAN, 0.1, NAN, 0.2]) == [1, 4]
-    assert len(chosen([], [], cohort=3)) == 3
+    assert select_clients([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
+    assert select_clients([0, 1, 3, 4], [NAN, 0.1, NAN, 0.2]) == [1, 4]
+    assert len(select_clients([], [], cohort=3)) == 3
 
 
 def test_cpowd_queries_the_same_clients_as_powd_at_a_lower_cost() -> None:

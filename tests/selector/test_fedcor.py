@@ -36,14 +36,14 @@ def quick(**changes: Any) -> FedCor:
     return cor(**{"warmup": 1, "interval": 2, "dim": 4, "first_steps": 30, "steps": 5, **changes})
 
 
-def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
+def order_cohort(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
     order, scores = cor().order_cohort(SIGMA, p, np.array(alpha, float), make_context(20, 2, 3))
     return order.tolist(), scores
 
 
 def test_a_choice_by_hand() -> None:
     """p Sigma = (.52, .64, .48) over roots (1, 1.0954, .8944); then (.0400, ., .3733) over (.5701, ., .8756)."""
-    order, scores = chosen()
+    order, scores = order_cohort()
     np.testing.assert_allclose(scores[0], [0.52, 0.584237, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.070165, -INF, 0.426377], atol=5e-7)
     assert order == [1, 2]
@@ -57,7 +57,7 @@ def test_losses_are_weighted_by_shares_of_samples(n: tuple[int, ...], p: list[fl
 
 
 def test_clients_that_trained_often_are_discounted() -> None:
-    order, scores = chosen(alpha=(1, 0.8, 1))
+    order, scores = order_cohort(alpha=(1, 0.8, 1))
     np.testing.assert_allclose(scores[0], [0.52, 0.46739, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.462902, 0.387922, -INF], atol=5e-7)
     assert order == [2, 0]
@@ -65,7 +65,7 @@ def test_clients_that_trained_often_are_discounted() -> None:
 
 def test_the_posterior_avoids_two_correlated_clients() -> None:
     """Equal p: clients 1 and 0, correlated with .82, have the best two scores; given 1, there is little left in 0."""
-    order, scores = chosen(p=np.full(3, 1 / 3))
+    order, scores = order_cohort(p=np.full(3, 1 / 3))
     np.testing.assert_allclose(scores[0], [0.666667, 0.699868, 0.409946], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.160794, -INF, 0.27283], atol=5e-7)
     assert order == [1, 2]
@@ -93,7 +93,7 @@ def test_queries_follow_the_schedule() -> None:
     steps = play_rounds(quick(warmup=5, interval=4), World(), 40)
     queried = [[probe.signal for probe in step.probes] for step in steps]
     assert queried[:7] == [["loss"]] * 7
-    shadows = [t for t, overrides in enumerate(queried) if "shadow_loss" in overrides]
+    shadows = [t for t, signals in enumerate(queried) if "shadow_loss" in signals]
     assert shadows == [9, 13, 17, 21, 25, 29, 33, 37]
     assert all(len(probe.clients) == 12 for step in steps for probe in step.probes)
     assert sum(map(len, queried)) == 5 + 2 + 2 * 8

@@ -36,7 +36,7 @@ def pns(**changes: Any) -> FedPns:
     return make_typed(FedPns, "selector", "fedpns", **changes)
 
 
-def arrived(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
+def make_round_outcome(clients: list[int], updates: np.ndarray, steps: list[float] | None = None) -> RoundOutcome:
     signals = {"update_gram": derive("update_gram", updates), "steps": np.array(steps or [1.0] * len(clients), float)}
     return RoundOutcome(0, Selection(ids(*clients)), ids(*clients), ids(), signals, {}, 1.0)
 
@@ -121,7 +121,7 @@ def test_two_labels_give_their_probability_to_the_others() -> None:
 def test_a_round_by_hand() -> None:
     """Five clients, 4 absent: client 3 is left out, and loses all (1 of 1); the others gain, the absent one too."""
     selector = pns(keep=0.75)
-    advice, state = selector.observe(fresh(5), arrived([0, 1, 2, 3], G))
+    advice, state = selector.observe(fresh(5), make_round_outcome([0, 1, 2, 3], G))
     assert advice is not None
     assert advice.keep is not None
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
@@ -130,27 +130,27 @@ def test_a_round_by_hand() -> None:
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 0]
     np.testing.assert_allclose(state.probability, [0.25, 0.25, 0.25, 0.0, 0.25], atol=1e-7)
     assert state.probability[3] > 0
-    advice, state = selector.observe(state, arrived([0, 1], G[:2]))
+    advice, state = selector.observe(state, make_round_outcome([0, 1], G[:2]))
     assert advice is None
     assert state.rounds_arrived.tolist() == [2, 2, 1, 1, 0]
 
 
 def test_keep_is_a_share_of_the_arrived_clients() -> None:
     """.8 of 4 is 3.2, so all four stay; .8 of 10 is 8."""
-    assert pns().observe(fresh(4), arrived([0, 1, 2, 3], G))[0] is None
+    assert pns().observe(fresh(4), make_round_outcome([0, 1, 2, 3], G))[0] is None
     g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
-    advice = pns().observe(fresh(10), arrived(list(range(10)), g))[0]
+    advice = pns().observe(fresh(10), make_round_outcome(list(range(10)), g))[0]
     assert advice is not None
     assert np.flatnonzero(~not_none(advice.keep)).tolist() == [5, 6]
 
 
 def test_updates_are_divided_by_steps() -> None:
     """Updates are compared per step: what looks unequal may be the same gradient, taken more often."""
-    few = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
+    few = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
     assert few[0] is not None, "1 and -1: each alone has E = 1, together 0"
-    divided = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
+    divided = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
     assert divided[0] is None, "1 and 1: together 2"
-    single_steps = pns(keep=0.5).observe(fresh(2), arrived([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
+    single_steps = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
     assert single_steps[0] is not None, "1 and .1 have 1.21 / 2 together, 1 alone has more"
 
 
@@ -159,7 +159,7 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
     """It is neither compared nor left out here: the engine has done so. The others are compared as ever."""
     g = G.copy()
     g[1] = bad
-    advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
+    advice, state = pns(keep=0.5).observe(fresh(4), make_round_outcome([0, 1, 2, 3], g))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert state.probability.sum() == pytest.approx(1.0)
@@ -169,7 +169,7 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
 @pytest.mark.parametrize("size", [1e-160, 1e154])
 def test_the_size_of_updates_does_not_matter(size: float) -> None:
     """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
-    advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
+    advice, state = pns(keep=0.5).observe(fresh(4), make_round_outcome([0, 1, 2, 3], size * G))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert not normalise_gram(np.zeros((2, 2))).any()
@@ -178,7 +178,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
     g = np.array([[1.0], [1.0], [-1.0], [-1.0]])
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        state = pns(keep=0.75).observe(fresh(4), arrived(order, g[order]))[1]
+        state = pns(keep=0.75).observe(fresh(4), make_round_outcome(order, g[order]))[1]
         assert np.flatnonzero(state.rounds_labelled).tolist() == [0]
 
 
@@ -194,7 +194,7 @@ def test_the_draw_follows_the_probabilities() -> None:
     assert pns().select(state, make_context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
 
 
-def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[Any, State]:
+def observe_losses(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[Any, State]:
     """Five clients of whom 3 and 4 oppose the others, 4 more so; losses: by the members of a plain mean."""
     g = np.array([[1.0], [1.0], [1.0], [-1.0], [-2.0]])
 
@@ -203,7 +203,7 @@ def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[An
         np.testing.assert_allclose(weights[members], 1 / len(members))
         return losses[tuple(members.tolist())]
 
-    outcome = arrived([0, 1, 2, 3, 4], g)
+    outcome = make_round_outcome([0, 1, 2, 3, 4], g)
     outcome.signals["server_loss"] = trial  # type: ignore[index]
     advice, state = pns(keep=keep, loss_check=True).observe(fresh(5), outcome)
     return advice, state
@@ -212,21 +212,21 @@ def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[An
 def test_the_loss_check_by_hand() -> None:
     """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
     all_clients, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
-    advice, state = checked({all_clients: 3.0, four: 2.0, three: 1.0})
+    advice, state = observe_losses({all_clients: 3.0, four: 2.0, three: 1.0})
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1]
-    advice, state = checked({all_clients: 3.0, four: 2.0, three: 2.5})
+    advice, state = observe_losses({all_clients: 3.0, four: 2.0, three: 2.5})
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
     assert state.probability[3] == pytest.approx(1e-8, rel=1e-3)
-    advice, state = checked({all_clients: 1.0, four: 2.0})
+    advice, state = observe_losses({all_clients: 1.0, four: 2.0})
     assert advice is None
     assert state.rounds_labelled.tolist() == [0, 0, 0, 0, 1]
-    assert checked({all_clients: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
+    assert observe_losses({all_clients: 2.0, four: 2.0, three: 2.0})[0].keep.sum() == 3, (
         "equal losses leave it out, as in the code"
     )
-    assert checked({all_clients: 2.0, four: NAN})[0] is None, "no loss is as bad as none"
-    assert checked({all_clients: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
+    assert observe_losses({all_clients: 2.0, four: NAN})[0] is None, "no loss is as bad as none"
+    assert observe_losses({all_clients: NAN, four: 2.0, three: 1.0})[0].keep.sum() == 3
 
 
 def test_the_loss_check_uses_the_updated_model() -> None:

@@ -44,7 +44,7 @@ def feel(**changes: Any) -> Feel:
     return replace(PLAIN, **changes)
 
 
-def chosen(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -> tuple[Selection, State]:
+def select_clients(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -> tuple[Selection, State]:
     answers = {"grad_norm": ProbeResult(ids(0, 1, 2), np.array(norms))}
     state = State(np.full(3, NAN), np.zeros(3))
     return feel(**changes).select(state, make_context(0, cohort, 3, signals=SIGNALS, seed=seed), answers)
@@ -127,7 +127,7 @@ def test_a_client_twice_as_slow_is_selected_less_often() -> None:
 
 def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None:
     """a over 2.3, T over 70 / 3: the scores, which are the probabilities."""
-    selection, _ = chosen([2.0, 1.0, 5.0])
+    selection, _ = select_clients([2.0, 1.0, 5.0])
     expected = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
     np.testing.assert_allclose(not_none(selection.scores), expected, rtol=1e-10)
     np.testing.assert_allclose(not_none(selection.probability), expected, rtol=1e-10)
@@ -138,9 +138,9 @@ def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
     """4 sigma of 500 draws."""
-    p = chosen([2.0, 1.0, 5.0])[0].probability
+    p = select_clients([2.0, 1.0, 5.0])[0].probability
     assert p is not None
-    picks = [chosen([2.0, 1.0, 5.0], seed=seed, redraw=redraw)[0].clients[0] for seed in range(500)]
+    picks = [select_clients([2.0, 1.0, 5.0], seed=seed, redraw=redraw)[0].clients[0] for seed in range(500)]
     assert (np.abs(np.bincount(picks, minlength=3) / 500 - p) < 4 * np.sqrt(p * (1 - p) / 500)).all()
 
 
@@ -154,7 +154,7 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
         return sampling_probabilities(A[remaining] / A[remaining].sum(), T[remaining] / T[remaining].mean(), 0.5)
 
     for seed in range(40):
-        selection, state = chosen([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
+        selection, state = select_clients([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
         for first, second in permutations(selection.clients.tolist()):
             remaining = np.setdiff1d(np.arange(3), [first])
             repeat = q[remaining] / q[remaining].sum() if redraw == "renormalise" else own_probabilities(remaining)
@@ -190,7 +190,7 @@ def test_the_advice_is_unbiased_over_rounds(redraw: str) -> None:
     """The mean over 500 seeds of sum weights g, within 4 standard errors of (.3, .8)."""
     selector, sums = feel(agg="unbiased", redraw=redraw), []
     for seed in range(500):
-        selection, state = chosen([2.0, 1.0, 5.0], 2, seed, agg="unbiased", redraw=redraw)
+        selection, state = select_clients([2.0, 1.0, 5.0], 2, seed, agg="unbiased", redraw=redraw)
         advice, _ = selector.observe(state, make_outcome(0, selection.clients.tolist()))
         assert advice is not None
         assert advice.weights is not None
@@ -225,8 +225,8 @@ def test_only_the_unbiased_option_returns_advice() -> None:
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 0.0, -1.0])
 def test_a_non_finite_norm_is_never_preferred(bad: float) -> None:
     for seed in range(20):
-        assert chosen([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
-    assert len(chosen([bad] * 3, 2)[0].clients) == 2
+        assert select_clients([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
+    assert len(select_clients([bad] * 3, 2)[0].clients) == 2
     np.testing.assert_array_equal(normalise_importance(np.full(3, bad)), np.full(3, 1 / 3))
 
 
@@ -234,7 +234,7 @@ def test_a_non_finite_norm_is_never_preferred(bad: float) -> None:
 def test_a_non_finite_norm_is_not_preferred_for_its_speed(bad: float) -> None:
     """rho = .999: client 0 is the fastest by far, and has no norm."""
     for seed in range(20):
-        assert 0 not in chosen([bad, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
+        assert 0 not in select_clients([bad, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
 
 
 def test_all_clients_or_none_are_queried() -> None:

@@ -16,7 +16,7 @@ from selector_harness import World, list_cohorts, play_rounds
 
 
 def test_causal_credit_by_hand() -> None:
-    """Rewards are |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0), then |.5 - .1| / 1 = .4.
+    """Rewards are |1 - .8| / 2 = .1 and |1 - .5| / 2 = .25 on two contexts (1, 1, 0, 0). The next is |.5 - .1| = .4.
 
     The last reward is credited to the context that chose client 1: ratios .5 and .6, duration 2 s, reward .25.
     """

@@ -13,7 +13,7 @@ from flash_harness import LOSSES, NAN, RAW_FEATURES, SECONDS, get_ridge, make_fl
 from selector_harness import World, list_cohorts, play_rounds
 
 
-def answered(**changes: object) -> Flash:
+def make_flash_answered(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_answered", **changes)
 
 
@@ -23,7 +23,7 @@ def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[floa
 
     Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
     """
-    ours = play_losses(answered(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    ours = play_losses(make_flash_answered(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
     chosen = play_losses(make_flash(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
     np.testing.assert_allclose(get_ridge(ours).V, get_ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
     np.testing.assert_allclose(get_ridge(ours).b, get_ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
@@ -33,19 +33,19 @@ def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[floa
 
 def test_clients_without_two_answers_are_not_learned_from() -> None:
     story = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
-    ours, chosen = (play_losses(make(**RAW_FEATURES), story, SECONDS)[-1] for make in (answered, make_flash))
+    ours, chosen = (play_losses(make(**RAW_FEATURES), story, SECONDS)[-1] for make in (make_flash_answered, make_flash))
     np.testing.assert_array_equal(get_ridge(ours).V, get_ridge(chosen).V)
     np.testing.assert_array_equal(ours.measurements.r, chosen.measurements.r)
 
 
 def test_if_all_clients_train_it_equals_flash() -> None:
-    ours, plain_flash = (play_rounds(make(), World(cohort=12), 6) for make in (answered, make_flash))
+    ours, plain_flash = (play_rounds(make(), World(cohort=12), 6) for make in (make_flash_answered, make_flash))
     assert list_cohorts(ours) == list_cohorts(plain_flash)
     np.testing.assert_array_equal(get_ridge(ours[-1].after).V, get_ridge(plain_flash[-1].after).V)
 
 
 def test_no_additional_signal_is_queried() -> None:
-    assert answered().needs == make_flash().needs
+    assert make_flash_answered().needs == make_flash().needs
 
 
 @pytest.mark.parametrize("reward", ["global", "progress"])
@@ -55,4 +55,4 @@ def test_a_global_reward_is_rejected(reward: str) -> None:
         "progress": "credit must be causal with reward=progress, which the cohort shares, got 'answered'",
     }
     with pytest.raises(OptionError, match=re.escape(message[reward])):
-        replace(answered(), reward=reward)
+        replace(make_flash_answered(), reward=reward)

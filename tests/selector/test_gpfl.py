@@ -24,7 +24,7 @@ Scores = tuple[tuple[float, float], tuple[float, float]]  # accuracy and loss, b
 RISES, FALLS, STAYS = ((0.5, 1.0), (0.6, 1.0)), ((0.6, 1.0), (0.5, 0.9)), ((0.5, 1.0), (0.5, 1.0))
 
 
-def arrived(
+def make_round_outcome(
     clients: list[int], project: Callable[[np.ndarray], np.ndarray], scores: Scores, failed: tuple[int, ...] = ()
 ) -> RoundOutcome:
     """Return a round with the projections, and the server's accuracy and loss before and after the step."""
@@ -34,7 +34,7 @@ def arrived(
     return result
 
 
-def fixed(*projections: float) -> Callable[[np.ndarray], np.ndarray]:
+def make_constant_projection(*projections: float) -> Callable[[np.ndarray], np.ndarray]:
     return lambda weights: np.array(projections)
 
 
@@ -47,9 +47,11 @@ def test_values_are_means_of_the_rewards_and_an_initial_zero() -> None:
     """exp(c) of 1, 2, 4 give 1/7, 2/7, 4/7, halved by the initial 0. Then 0 and 3 share -1, in halves."""
     selector = make_component("selector", "gpfl")
     state = selector.init(START)
-    state = selector.observe(state, arrived([0, 1, 2], fixed(*np.log([1e4, 2e4, 4e4])), RISES, failed=(4,)))[1]
+    state = selector.observe(
+        state, make_round_outcome([0, 1, 2], make_constant_projection(*np.log([1e4, 2e4, 4e4])), RISES, failed=(4,))
+    )[1]
     assert values_of(state) == pytest.approx([1 / 14, 1 / 7, 2 / 7, 0, 0])
-    state = selector.observe(state, arrived([0, 3], fixed(0.3, 0.3), FALLS))[1]
+    state = selector.observe(state, make_round_outcome([0, 3], make_constant_projection(0.3, 0.3), FALLS))[1]
     assert values_of(state) == pytest.approx([(1 / 7 - 1 / 2) / 3, 1 / 7, 2 / 7, -1 / 4, 0])
     assert state.times_selected.tolist() == [2, 1, 1, 1, 1], "client 4 failed and was selected"
 
@@ -98,7 +100,7 @@ def test_without_rewards_every_client_has_its_turn() -> None:
     state = selector.init(Population(6, 2, 2, {"n_train": np.full(6, 5)}))
     for t in range(12):
         clients = selector.select(state, make_context(round=t, n_clients=6), {})[0].clients.tolist()
-        state = selector.observe(state, arrived(clients, fixed(0.0, 1.0), STAYS))[1]
+        state = selector.observe(state, make_round_outcome(clients, make_constant_projection(0.0, 1.0), STAYS))[1]
         assert np.ptp(state.times_selected) == (0 if t % 3 == 2 else 1)
     assert state.reward_counts.tolist() == [4] * 6
     assert not state.reward_sums.any()
@@ -108,15 +110,17 @@ def test_values_that_are_not_finite_give_no_reward() -> None:
     selector = make_component("selector", "gpfl")
     state = selector.init(START)
     for result in (
-        arrived([0, 1], fixed(NAN, NAN), RISES),
-        arrived([0, 1], fixed(0.0, 1.0), ((0.5, 1.0), (0.6, NAN))),
+        make_round_outcome([0, 1], make_constant_projection(NAN, NAN), RISES),
+        make_round_outcome([0, 1], make_constant_projection(0.0, 1.0), ((0.5, 1.0), (0.6, NAN))),
         make_outcome(0, [], failed=[0, 1]),
     ):
         after = selector.observe(state, result)[1]
         assert not after.reward_counts.any()
         assert not after.reward_sums.any()
         assert after.times_selected.tolist() == [1, 1, 0, 0, 0]
-    next_state = selector.observe(state, arrived([0, 1, 2], fixed(1e6, math.inf, 1e6), RISES))[1]
+    next_state = selector.observe(
+        state, make_round_outcome([0, 1, 2], make_constant_projection(1e6, math.inf, 1e6), RISES)
+    )[1]
     assert next_state.reward_sums.tolist() == [0.5, 0, 0.5, 0, 0]
     assert next_state.reward_counts.tolist() == [1, 0, 1, 0, 0]
 
@@ -131,7 +135,7 @@ def test_weights_are_shares_of_the_reported_samples(n_train: list[int], expected
 
     selector = make_component("selector", "gpfl")
     selector.observe(
-        selector.init(Population(2, 2, 2, {"n_train": np.array(n_train)})), arrived([0, 1], project, RISES)
+        selector.init(Population(2, 2, 2, {"n_train": np.array(n_train)})), make_round_outcome([0, 1], project, RISES)
     )
     assert weights[0].tolist() == expected
 
@@ -183,7 +187,7 @@ def test_cohorts_are_those_of_the_released_rule() -> None:
             float(np.sign(new_scores[0] - scores[0])) or (0.5 if new_scores[1] < scores[1] else -0.5),
         )
         project = find_derived("step_projection").make(TwoLayers(), torch.from_numpy(updates))
-        state = selector.observe(state, arrived(clients, project, (scores, new_scores)))[1]
+        state = selector.observe(state, make_round_outcome(clients, project, (scores, new_scores)))[1]
         released.learn(clients, model, model + updates, model + step, improvements[-1])
         model, scores = model + step, new_scores
         np.testing.assert_allclose(values_of(state), [np.mean(rewards) for rewards in released.rewards], atol=1e-12)
@@ -215,11 +219,11 @@ def test_the_step_is_fedavgs_and_its_evaluation_is_charged(tmp_path: Path, monke
 def test_two_processes_select_the_same_clients_with_batch_normalisation(tmp_path: Path) -> None:
     """Each process trains a part of the cohort. Projections and evaluations need the updates of the whole cohort."""
     overrides = ("selector=gpfl", "rounds=3", "model=resnet8_gn", "model.norm=batch", "model.width=8", "cohort=4")
-    one, two = (
+    single, double = (
         run_training(tmp_path / "one", *overrides),
         run_training(tmp_path / "two", *overrides, "trainer.devices=2"),
     )
-    np.testing.assert_allclose(two.weights(), one.weights(), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(double.weights(), single.weights(), rtol=0, atol=1e-5)
 
 
 def test_late_updates_are_rejected(tmp_path: Path) -> None:

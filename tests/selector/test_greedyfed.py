@@ -16,7 +16,7 @@ N_TRAIN = np.array([30, 10, 20, 40, 50])
 START = Population(5, 2, 2, {"n_train": N_TRAIN})
 
 
-def arrived(
+def make_round_outcome(
     round: int, clients: list[int], losses: dict[tuple[int, ...], float], failed: tuple[int, ...] = ()
 ) -> RoundOutcome:
     """Return a round whose losses are by the members of the mean, which the numbers of samples must weigh."""
@@ -36,28 +36,30 @@ def test_values_are_means_of_a_clients_rounds() -> None:
     """Two clients: phi_0 = ((v(0) - v()) + (v(01) - v(1))) / 2 = ((2 - 1.4) + (1.8 - 1.2)) / 2, v = -loss."""
     selector = make_component("selector", "greedyfed")
     state = selector.init(START)
-    _, state = selector.observe(state, arrived(0, [0, 1], {(): 2.0, (0,): 1.4, (1,): 1.8, (0, 1): 1.2}, failed=(4,)))
+    _, state = selector.observe(
+        state, make_round_outcome(0, [0, 1], {(): 2.0, (0,): 1.4, (1,): 1.8, (0, 1): 1.2}, failed=(4,))
+    )
     np.testing.assert_allclose(state.value_estimates, [0.6, 0.2, 0, 0, 0])
-    _, state = selector.observe(state, arrived(1, [2, 0], {(): 2.0, (0,): 2.2, (2,): 1.5, (0, 2): 1.7}))
+    _, state = selector.observe(state, make_round_outcome(1, [2, 0], {(): 2.0, (0,): 2.2, (2,): 1.5, (0, 2): 1.7}))
     np.testing.assert_allclose(state.value_estimates, [(0.6 - 0.2) / 2, 0.2, 0.5, 0, 0])
     assert state.participation_rounds.tolist() == [2, 1, 1, 0, 0]
     exponential = make_component("selector", "greedyfed", memory="exp", alpha=0.75)
-    first = exponential.observe(exponential.init(START), arrived(0, [0], {(): 2.0, (0,): 1.4}))[1]
+    first = exponential.observe(exponential.init(START), make_round_outcome(0, [0], {(): 2.0, (0,): 1.4}))[1]
     assert first.value_estimates[0] == pytest.approx(0.6)
-    _, state = exponential.observe(state, arrived(2, [1], {(): 2.0, (1,): 1.0}))
+    _, state = exponential.observe(state, make_round_outcome(2, [1], {(): 2.0, (1,): 1.0}))
     assert state.value_estimates[1] == pytest.approx(0.75 * 0.2 + 0.25 * 1.0)
 
 
 def test_clients_without_a_value_come_first_and_then_the_largest_values() -> None:
     selector = make_component("selector", "greedyfed")
     state = selector.init(START)
-    _, state = selector.observe(state, arrived(0, [0, 1], {(): 2.0, (0,): 1.4, (1,): 1.8, (0, 1): 1.2}))
+    _, state = selector.observe(state, make_round_outcome(0, [0, 1], {(): 2.0, (0,): 1.4, (1,): 1.8, (0, 1): 1.2}))
     first = {tuple(selector.select(state, make_context(seed=s), {})[0].clients.tolist()) for s in range(20)}
     assert first == {(2, 3), (2, 4), (3, 4)}
-    _, state = selector.observe(state, arrived(1, [2, 3, 4], {m: 2.0 - (4 in m) for m in subsets(2, 3, 4)}))
+    _, state = selector.observe(state, make_round_outcome(1, [2, 3, 4], {m: 2.0 - (4 in m) for m in subsets(2, 3, 4)}))
     assert selector.select(state, make_context(round=2), {})[0].clients.tolist() == [0, 4]
     ucb = make_component("selector", "greedyfed", exploration=9.0)  # bonus 9 sqrt(ln 4), over sqrt 2 for client 4
-    _, state = ucb.observe(state, arrived(2, [4], {(): 2.0, (4,): 1.0}))
+    _, state = ucb.observe(state, make_round_outcome(2, [4], {(): 2.0, (4,): 1.0}))
     assert ucb.select(state, make_context(round=3), {})[0].scores[[0, 4]] == pytest.approx(
         [0.6 + 9 * np.log(4) ** 0.5, 1.0 + 9 * (np.log(4) / 2) ** 0.5]
     )
@@ -71,7 +73,7 @@ def test_s_fedavg_starts_at_equal_values_and_draws_by_their_exponentials() -> No
     """.75 x 1/3 + .25 x .3 = .325 by hand. Of values 0, ln 2 and ln 4, one client is drawn with 1/7, 2/7 and 4/7."""
     selector = make_component("selector", "greedyfed", choice="softmax", memory="exp")
     state = selector.init(Population(3, 2, 1, {"n_train": N_TRAIN[:3]}))
-    _, state = selector.observe(state, arrived(0, [0], {(): 2.0, (0,): 1.7}))
+    _, state = selector.observe(state, make_round_outcome(0, [0], {(): 2.0, (0,): 1.7}))
     np.testing.assert_allclose(state.value_estimates, [0.325, 1 / 3, 1 / 3])
     state.value_estimates[:] = np.log([1, 2, 4])
     drawn = [
@@ -85,7 +87,9 @@ def test_the_order_of_arrival_does_not_change_permutations() -> None:
     selector = make_component("selector", "greedyfed", exact=0, permutations=1)
     state: Any = selector.select(selector.init(START), make_context(), {})[1]
     losses = {m: 3.0 - len(m) ** 0.5 - 0.1 * sum(m) for m in subsets(0, 1, 3, 4)}
-    first, second = (selector.observe(state, arrived(0, order, losses))[1] for order in ([0, 1, 3, 4], [4, 1, 0, 3]))
+    first, second = (
+        selector.observe(state, make_round_outcome(0, order, losses))[1] for order in ([0, 1, 3, 4], [4, 1, 0, 3])
+    )
     np.testing.assert_array_equal(first.value_estimates, second.value_estimates)
 
 

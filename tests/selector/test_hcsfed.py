@@ -29,14 +29,14 @@ def hcs(**changes: Any) -> HcsFed:
     return make_typed(HcsFed, "selector", "hcsfed", **changes)
 
 
-def blank(n_clients: int = 10) -> State:
+def make_blank_state(n_clients: int = 10) -> State:
     return State(np.empty((n_clients, 0)), np.zeros(n_clients, bool), np.full(n_clients, -1), False)
 
 
 def select_after_query(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
     ctx = make_context(0, cohort, len(sketches), seed=seed)
     answers = {"compressed_gradient": ProbeResult(ctx.available, sketches)}
-    return hcs(**{"strata": 3, **changes}).select(blank(len(sketches)), ctx, answers)
+    return hcs(**{"strata": 3, **changes}).select(make_blank_state(len(sketches)), ctx, answers)
 
 
 def updates(clients: list[int], rows: np.ndarray, round: int = 0) -> RoundOutcome:
@@ -191,7 +191,7 @@ def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
     """The state after round 0, in which all clients sent `rows`, and the selection of round 1."""
     selector = hcs(variant="feddiverse_paper")
     K = len(rows)
-    selection, state = selector.select(blank(K), make_context(0, cohort, K), {})
+    selection, state = selector.select(make_blank_state(K), make_context(0, cohort, K), {})
     assert selection.uncapped
     assert len(selection.clients) == K
     _, state = selector.observe(state, updates(list(range(K)), rows))
@@ -230,5 +230,5 @@ def test_all_clients_compress_with_the_same_random_numbers_in_every_round() -> N
     """The key is a number of the method: results of earlier versions would change with it."""
     selector = hcs(recluster=2)
     for round in (0, 2):
-        (probe,) = selector.plan(blank(), make_context(round, 4, 10))
+        (probe,) = selector.plan(make_blank_state(), make_context(round, 4, 10))
         assert probe.options["key"] == 0

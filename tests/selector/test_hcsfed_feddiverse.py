@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optional_values import not_none
-from selector.test_hcsfed import NAN, X, blank, feddiverse_state, hcs, updates
+from selector.test_hcsfed import NAN, X, feddiverse_state, hcs, make_blank_state, updates
 from selector_harness import World, list_cohorts, make_context, play_rounds
 from state_saving import save_and_restore
 
@@ -38,7 +38,7 @@ def test_feddiverses_version() -> None:
 def test_feddiverses_version_gives_failed_clients_a_stratum_later() -> None:
     """Client 9 fails at first: it is drawn like a tenth of the clients, and has a stratum once its update arrived."""
     selector = hcs(variant="feddiverse_paper")
-    _, state = selector.select(blank(), make_context(0, 3, 10), {})
+    _, state = selector.select(make_blank_state(), make_context(0, 3, 10), {})
     _, state = selector.observe(state, updates(list(range(9)), np.sort(X[:9], axis=1)))
     _, state = selector.select(state, make_context(1, 3, 10), {})
     assert state.stratum_of_client[9] == -1
@@ -80,6 +80,6 @@ def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> 
 
 def test_without_a_sketch_there_is_no_norm() -> None:
     """No client arrived in the first round of the variant whose sketches are updates."""
-    selection, _ = hcs(variant="feddiverse_paper").select(blank(), make_context(1, 4, 10), {})
+    selection, _ = hcs(variant="feddiverse_paper").select(make_blank_state(), make_context(1, 4, 10), {})
     assert np.isnan(selection.score_terms["norm"]).all()
     assert len(selection.clients) == 4

@@ -30,8 +30,8 @@ THIRD = 1 / 3
 def test_optimal_probabilities_by_hand(u: tuple[float, ...], m: int, p: tuple[float, ...]) -> None:
     """Of 1, 2, 3 and 10, the last has 1, and the others share the sum of 1 that is left in proportion to 6.
 
-    AOCS comes to the same: of (1, 1, 1, 5, 6, 30) the first p are 4 u / 44, then 4 - 1 places for 5 with a sum of 14/11
-    give 3/14 for the first three, and in the end 1 place is left for these.
+    AOCS comes to the same. Of (1, 1, 1, 5, 6, 30) the first p are 4 u / 44. Then 4 - 1 places for 5 with a sum of 14/11
+    give 3/14 for the first three. In the end 1 place is left for these.
     """
     np.testing.assert_allclose(optimal_probabilities(np.array(u, float), m), p)
     np.testing.assert_allclose(approximate_probabilities(np.array(u, float), m, 10), p)
@@ -44,7 +44,7 @@ def test_corrections_of_aocs_by_hand() -> None:
 
 
 def test_no_other_probabilities_have_less_variance() -> None:
-    """sum u^2 (1 - p) / p is 22 for (1, 2, 3, 10) and m = 2, and 114 at p = .5; moved p of the same sum have more."""
+    """sum u^2 (1 - p) / p is 22 for (1, 2, 3, 10) and m = 2. It is 114 at p = .5. Other p of this sum have more."""
     u, rng = np.array([1.0, 2, 3, 10]), np.random.default_rng(0)
 
     def variance(p: np.ndarray) -> float:

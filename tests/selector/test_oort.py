@@ -50,7 +50,7 @@ def five(**changes: Any) -> State:
     return replace(state, **changes)
 
 
-def chosen(state: State, cohort: int = 2, round: int = 9, seed: int = 0, **changes: Any) -> Selection:
+def select_clients(state: State, cohort: int = 2, round: int = 9, seed: int = 0, **changes: Any) -> Selection:
     selector = replace(PLAIN, **changes)
     return selector.select(state, make_context(round, cohort, signals=EXPECTED, seed=seed), {})[0]
 
@@ -84,7 +84,7 @@ def test_slow_clients_are_penalised() -> None:
 
 def test_the_whole_score_by_hand() -> None:
     """norm(U) = (U - .999) / 9.001 in round 10; then clients 2 and 4 are 2 and 4 times too slow."""
-    selection = chosen(five(), eps=0.0, eps_min=0.0)
+    selection = select_clients(five(), eps=0.0, eps_min=0.0)
     parts = selection.score_terms
     before = [0.16006196, 0.28086338, 0.43690524, 0.61045042, 1.47985259]
     np.testing.assert_allclose(parts["utility"] + parts["staleness"], before, atol=5e-9)
@@ -103,7 +103,7 @@ def test_the_whole_score_by_hand() -> None:
 def test_admitted_clients_are_drawn_by_score() -> None:
     """cutoff = .05 admits all five; one place of each: 4 sigma of 1000 draws."""
     state, p = five(), np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
-    picks = [chosen(state, 1, seed=seed, cutoff=0.05, eps=0.0, eps_min=0.0).clients[0] for seed in range(1000)]
+    picks = [select_clients(state, 1, seed=seed, cutoff=0.05, eps=0.0, eps_min=0.0).clients[0] for seed in range(1000)]
     p /= p.sum()
     assert (np.abs(np.bincount(picks, minlength=5) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -188,18 +188,18 @@ def test_exploring_by_size_counts_duration() -> None:
 @pytest.mark.parametrize(("percent", "T"), [(0.1, 5.0), (30.0, 5.0), (40.0, 10.0), (99.0, 40.0), (100.0, INF)])
 def test_the_preferred_duration_is_a_percentile(percent: float, T: float) -> None:
     """Sorted: 5, 5, 10, 20, 40; place int(5 percent / 100)."""
-    system = chosen(five(preferred=percent), preferred_in="percentile", preferred=percent).score_terms["system"]
+    system = select_clients(five(preferred=percent), preferred_in="percentile", preferred=percent).score_terms["system"]
     np.testing.assert_allclose(system, speed_factor(five().seconds, T, 2.0))
 
 
 def test_a_client_that_never_trained_counts_with_its_expected_duration() -> None:
     """NaN stands for the 1 s of EXPECTED: position int(.3 5) = 1 of 1, 1, 10, 20, 40 is 1 s."""
     state = five(seconds=np.array([NAN, 10.0, 20.0, NAN, 40.0]), preferred=30.0)
-    system = chosen(state, preferred_in="percentile", preferred=30.0).score_terms["system"]
+    system = select_clients(state, preferred_in="percentile", preferred=30.0).score_terms["system"]
     np.testing.assert_allclose(system, [1, 1 / 100, 1 / 400, 1, 1 / 1600])
 
 
-def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
+def pace_rounds(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
     """T and the sums that stay, after rounds that paid `utility_sums`; W = 4, Delta = 5, T = 30 before."""
     selector = oort(**{"window": 4, **changes})
     state = selector.init(World(3, 1).population(selector.needs))
@@ -225,16 +225,16 @@ def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
     ],
 )
 def test_the_pacer_by_hand(pacer: str, sums: list[float], T: float) -> None:
-    assert paced(sums, pacer=pacer)[0] == T
-    assert len(paced(sums, pacer=pacer)[1]) < 8, "what is kept stays short"
+    assert pace_rounds(sums, pacer=pacer)[0] == T
+    assert len(pace_rounds(sums, pacer=pacer)[1]) < 8, "what is kept stays short"
 
 
 def test_the_pacer_stays_within_its_bounds() -> None:
     falling = [5.0] * 4 + [4.0] * 4
-    assert paced(falling, preferred=98.0)[0] == 100.0
-    assert paced(falling, preferred=98.0, preferred_in="seconds", step=7.0)[0] == 105.0
-    assert paced([1.0] * 4 + [7.0] * 4, pacer="code", preferred=6.0)[0] == 5.0
-    assert paced([1.0] * 4 + [7.0] * 4, pacer="code", preferred=3.0)[0] == 3.0
+    assert pace_rounds(falling, preferred=98.0)[0] == 100.0
+    assert pace_rounds(falling, preferred=98.0, preferred_in="seconds", step=7.0)[0] == 105.0
+    assert pace_rounds([1.0] * 4 + [7.0] * 4, pacer="code", preferred=6.0)[0] == 5.0
+    assert pace_rounds([1.0] * 4 + [7.0] * 4, pacer="code", preferred=3.0)[0] == 3.0
 
 
 def test_a_clients_report_is_kept_until_it_trains_again() -> None:
@@ -252,15 +252,17 @@ def test_a_clients_report_is_kept_until_it_trains_again() -> None:
 def test_clients_with_invalid_utility_are_a_last_resort(count: float, squares: float) -> None:
     assert np.isnan(client_utilities(np.array([count]), np.array([squares]))).all()
     state = five(utilities=np.array([1.0, 2.0, 3.0, 4.0, NAN]))
-    assert all(4 not in chosen(state, 4, seed=seed).clients for seed in range(30))
-    assert chosen(state, 5).clients.tolist() == [0, 1, 2, 3, 4]
+    assert all(4 not in select_clients(state, 4, seed=seed).clients for seed in range(30))
+    assert select_clients(state, 5).clients.tolist() == [0, 1, 2, 3, 4]
 
 
 def test_clients_over_the_limit_of_rounds_are_a_last_resort() -> None:
     state = five(n_participations=ids(10, 10, 9, 9, 9))
-    assert all(chosen(state, 3, seed=seed, cap=10, cutoff=0.0).clients.tolist() == [2, 3, 4] for seed in range(10))
-    assert {3} == {int(chosen(state, 1, seed=seed, cap=None).clients[0]) for seed in range(10)}
-    assert len(chosen(state, 4, cap=10).clients) == 4
+    assert all(
+        select_clients(state, 3, seed=seed, cap=10, cutoff=0.0).clients.tolist() == [2, 3, 4] for seed in range(10)
+    )
+    assert {3} == {int(select_clients(state, 1, seed=seed, cap=None).clients[0]) for seed in range(10)}
+    assert len(select_clients(state, 4, cap=10).clients) == 4
 
 
 def test_probabilities_refer_to_one_draw() -> None:

@@ -16,18 +16,18 @@ from selector_harness import make_context, to_list
 RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 
-def chosen(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
+def select_clients(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
     ctx_of_round = make_context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
     return to_list(OracleClean(share).select(Stateless(), ctx_of_round, {})[0].clients)
 
 
 def test_only_the_cleanest_clients_are_selected() -> None:
     """share=0 is a pool of m; 0.6 of five clients is a pool of the three cleanest, 1, 3 and 2."""
-    assert chosen(0.0) == [1, 3]
-    assert chosen(0.0, available=[0, 2, 4]) == [2, 4]
-    selections = [tuple(chosen(0.6, seed=seed)) for seed in range(40)]
+    assert select_clients(0.0) == [1, 3]
+    assert select_clients(0.0, available=[0, 2, 4]) == [2, 4]
+    selections = [tuple(select_clients(0.6, seed=seed)) for seed in range(40)]
     assert set(selections) == {(1, 2), (1, 3), (2, 3)}
-    assert len({tuple(chosen(1.0, seed=seed)) for seed in range(200)}) == 10  # all pairs
+    assert len({tuple(select_clients(1.0, seed=seed)) for seed in range(200)}) == 10  # all pairs
 
 
 @pytest.mark.parametrize(

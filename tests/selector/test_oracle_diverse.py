@@ -16,7 +16,7 @@ def make_count_context(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> R
     return make_context(cohort=cohort, n_clients=len(counts), signals={"label_counts": counts}, seed=seed)
 
 
-def chosen(seed: int, cohort: int = 3) -> list[int]:
+def select_clients(seed: int, cohort: int = 3) -> list[int]:
     return to_list(OracleDiverse().select(Stateless(), make_count_context(seed, cohort), {})[0].clients)
 
 
@@ -25,14 +25,14 @@ def test_cohorts_are_balanced_over_classes() -> None:
 
     The third client then completes the balance. No cohort has two clients of the same class.
     """
-    cohorts = {tuple(chosen(seed)) for seed in range(80)}
+    cohorts = {tuple(select_clients(seed)) for seed in range(80)}
     classes = {tuple(sorted(int(COUNTS[k].argmax()) for k in cohort if k != 5)) for cohort in cohorts}
     assert classes == {(0, 1, 2), (0, 1), (0, 2), (1, 2)}
     assert len(cohorts) > 5
 
 
 def test_the_first_client_is_uniform() -> None:
-    assert {chosen(seed, 1)[0] for seed in range(60)} == set(range(6))
+    assert {select_clients(seed, 1)[0] for seed in range(60)} == set(range(6))
 
 
 def test_clients_without_samples_come_last() -> None:

@@ -25,7 +25,7 @@ def pisces(**options: Any) -> Pisces:
     return make_typed(Pisces, "selector", "pisces", **options)
 
 
-def trained(selector: Pisces, client: int, staleness: list[int], count: float, squares: float) -> Any:
+def train_client(selector: Pisces, client: int, staleness: list[int], count: float, squares: float) -> Any:
     state = selector.init(POPULATION)
     for steps in staleness:
         report = make_outcome(9, [client], loss_count=[count], loss_squares=[squares])
@@ -46,7 +46,7 @@ def test_the_utilities_of_the_specification(
     count: float, squares: float, staleness: list[int], expected: float
 ) -> None:
     selector = pisces(eps=0, eps_min=0)
-    state = trained(selector, 3, staleness, count, squares)
+    state = train_client(selector, 3, staleness, count, squares)
     selection, _ = selector.select(state, make_context(cohort=1, n_clients=6), {})
     assert selection.clients.tolist() == [3]
     assert not_none(selection.scores)[3] == pytest.approx(expected)
@@ -55,7 +55,7 @@ def test_the_utilities_of_the_specification(
 def test_clients_that_never_trained_get_their_share() -> None:
     """One of six has trained. With eps = .5, Binomial(2, .5) others are drawn, but at least one of the two places."""
     selector = pisces(eps=0.5)
-    state = trained(selector, 3, [0], 10, 10.0)
+    state = train_client(selector, 3, [0], 10, 10.0)
     chosen = [selector.select(state, make_context(cohort=2, n_clients=6, seed=s), {})[0].clients for s in range(400)]
     assert np.mean([3 in clients for clients in chosen]) == pytest.approx(0.75, abs=0.06)
     assert all(len(clients) == 2 for clients in chosen)

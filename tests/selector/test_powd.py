@@ -15,36 +15,36 @@ from selector_harness import World, ids, make_context, play_rounds, to_list
 NAN, INF = float("nan"), float("inf")
 
 
-def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
+def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
     return to_list(PowD(None, "size").select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:
     """Ascending order would give {1, 4}; positions among the candidates instead of ids, {1, 2}."""
-    assert chosen([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
+    assert select_clients([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_a_loss_that_is_not_finite_is_never_preferred(bad: float) -> None:
     for seed in range(20):
-        assert chosen([0, 1, 3, 4], [bad, 0.1, bad, 0.2], seed=seed) == [1, 4]
+        assert select_clients([0, 1, 3, 4], [bad, 0.1, bad, 0.2], seed=seed) == [1, 4]
 
 
 def test_too_few_finite_losses_are_filled_up_with_answering_clients() -> None:
-    picks = {tuple(chosen([0, 1, 3], [NAN, 0.1, NAN], seed=seed)) for seed in range(40)}
+    picks = {tuple(select_clients([0, 1, 3], [NAN, 0.1, NAN], seed=seed)) for seed in range(40)}
     assert picks == {(0, 1), (1, 3)}
 
 
 def test_too_few_answers_are_filled_up_with_available_clients() -> None:
-    picks = {tuple(chosen([1], [0.1], available=[0, 1, 4], seed=seed)) for seed in range(40)}
+    picks = {tuple(select_clients([1], [0.1], available=[0, 1, 4], seed=seed)) for seed in range(40)}
     assert picks == {(0, 1), (1, 4)}
-    assert len(chosen([], [], cohort=3)) == 3
+    assert len(select_clients([], [], cohort=3)) == 3
 
 
 def test_equal_losses_at_the_cut_are_equally_likely() -> None:
     """1600 seeds; one standard deviation of the share is 1.25 %, and four are 5 %."""
-    ones = sum(chosen([0, 1, 3], [0.9, 0.5, 0.5], seed=seed) == [0, 1] for seed in range(1600))
+    ones = sum(select_clients([0, 1, 3], [0.9, 0.5, 0.5], seed=seed) == [0, 1] for seed in range(1600))
     assert 0.45 < ones / 1600 < 0.55
 
 

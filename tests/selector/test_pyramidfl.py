@@ -40,7 +40,7 @@ def pyramid(**changes: Any) -> PyramidFl:
     return make_typed(PyramidFl, "selector", "pyramidfl", **changes)
 
 
-def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
+def select_clients(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
     selector = pyramid(**changes)
     ctx = make_context(0, cohort, 3, signals=TIMES, seed=seed)
     object.__setattr__(ctx, "units", units)
@@ -74,14 +74,14 @@ def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
 
 def test_the_whole_selection_by_hand() -> None:
     """1.5, 1 and 2.8 times 5 units: 7.5 is 8 when rounded, 14."""
-    selection = chosen(beta=0.5)
+    selection = select_clients(beta=0.5)
     np.testing.assert_allclose(selection.score_terms["drop"], [0.266667, 0.1, 0.433333], atol=5e-7)
     np.testing.assert_allclose(selection.upload, 1 - selection.score_terms["drop"])
     np.testing.assert_allclose(selection.score_terms["work"], [1.5, 1, 2.8])
     assert selection.units.tolist() == [8, 5, 14]
     assert selection.units.dtype == np.int64
     assert not selection.zero_fill
-    assert chosen(drop_agg="zeros").zero_fill
+    assert select_clients(drop_agg="zeros").zero_fill
 
 
 def test_no_client_exceeds_the_time_of_the_slowest() -> None:
@@ -95,18 +95,18 @@ def test_no_client_exceeds_the_time_of_the_slowest() -> None:
 
 def test_passes_cap_the_work() -> None:
     """5 passes are 5 units if a unit is an epoch, so that no client does more than E; 8 passes are 8 units."""
-    assert chosen(passes=5).units.tolist() == [5, 5, 5]
-    assert chosen(passes=8).units.tolist() == [8, 5, 8]
-    assert chosen(passes=8, units=3).units.max() == 8
-    assert chosen(passes=1, units=1).units.tolist() == [1, 1, 1]
+    assert select_clients(passes=5).units.tolist() == [5, 5, 5]
+    assert select_clients(passes=8).units.tolist() == [8, 5, 8]
+    assert select_clients(passes=8, units=3).units.max() == 8
+    assert select_clients(passes=1, units=1).units.tolist() == [1, 1, 1]
     assert "pass_units" in pyramid(passes=5).needs
     assert "pass_units" not in pyramid().needs
 
 
 def test_the_slowest_of_a_larger_cohort_are_dropped() -> None:
     """1.5 x 2 = 3 are chosen: 20, 30 and 15 s; with 1 there is Oort's cohort."""
-    assert {tuple(chosen(2, seed=s, overcommit=1.5).clients.tolist()) for s in range(9)} == {(0, 2)}
-    exact = {tuple(chosen(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
+    assert {tuple(select_clients(2, seed=s, overcommit=1.5).clients.tolist()) for s in range(9)} == {(0, 2)}
+    exact = {tuple(select_clients(2, seed=s, overcommit=1.0).clients.tolist()) for s in range(30)}
     assert exact == {(0, 1), (0, 2), (1, 2)}
 
 

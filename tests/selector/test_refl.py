@@ -20,7 +20,7 @@ def refl(**options: Any) -> Refl:
     return make_typed(Refl, "selector", "refl", **options)
 
 
-def chosen(selector: Refl, forecasts: np.ndarray, cohort: int, seed: int = 0) -> Ids:
+def select_clients(selector: Refl, forecasts: np.ndarray, cohort: int, seed: int = 0) -> Ids:
     ctx = make_context(1, cohort, len(forecasts), seed=seed)
     answers = {"availability_forecast": ProbeResult(ctx.available, forecasts)}
     return selector.select(State(60.0), ctx, answers)[0].clients
@@ -28,15 +28,15 @@ def chosen(selector: Refl, forecasts: np.ndarray, cohort: int, seed: int = 0) ->
 
 def test_the_clients_that_will_be_available_least_come_first() -> None:
     """Clients 1, 3, 5 tie at .2; two of the three are drawn, each with probability 2/3. Then come 2, 0 and 4."""
-    assert chosen(refl(), FORECASTS, 3).tolist() == [1, 3, 5]
-    assert chosen(refl(), FORECASTS, 4).tolist() == [1, 2, 3, 5]
-    assert chosen(refl(), FORECASTS, 5).tolist() == [0, 1, 2, 3, 5]
-    share = np.mean([np.isin([1, 3, 5], chosen(refl(), FORECASTS, 2, seed)) for seed in range(600)], axis=0)
+    assert select_clients(refl(), FORECASTS, 3).tolist() == [1, 3, 5]
+    assert select_clients(refl(), FORECASTS, 4).tolist() == [1, 2, 3, 5]
+    assert select_clients(refl(), FORECASTS, 5).tolist() == [0, 1, 2, 3, 5]
+    share = np.mean([np.isin([1, 3, 5], select_clients(refl(), FORECASTS, 2, seed)) for seed in range(600)], axis=0)
     np.testing.assert_allclose(share, 2 / 3, atol=0.06)
 
 
 def test_equal_forecasts_give_uniform_draws() -> None:
-    share = np.mean([np.isin(range(6), chosen(refl(), np.ones(6), 2, seed)) for seed in range(900)], axis=0)
+    share = np.mean([np.isin(range(6), select_clients(refl(), np.ones(6), 2, seed)) for seed in range(900)], axis=0)
     np.testing.assert_allclose(share, 1 / 3, atol=0.05)
 
 
@@ -45,8 +45,8 @@ def test_wrong_forecasts_are_used_as_their_complement() -> None:
 
     Both right 9/16, one wrong 6/16 with equal values, both wrong 1/16: 9/16 + 3/16 = 3/4.
     """
-    assert chosen(refl(accuracy=0.0), FORECASTS, 1).tolist() == [4]
-    share = np.mean([chosen(refl(accuracy=0.75), np.array([0.0, 1.0]), 1, seed)[0] == 0 for seed in range(900)])
+    assert select_clients(refl(accuracy=0.0), FORECASTS, 1).tolist() == [4]
+    share = np.mean([select_clients(refl(accuracy=0.75), np.array([0.0, 1.0]), 1, seed)[0] == 0 for seed in range(900)])
     assert share == pytest.approx(3 / 4, abs=0.05)
 
 

@@ -25,44 +25,44 @@ def ucb(**changes: Any) -> UcbCs:
     return make_typed(UcbCs, "selector", "ucb_cs", **{"tie": "id", **changes})
 
 
-def after(selector: UcbCs, history: Sequence[tuple[int, float, float]], n: np.ndarray = N) -> State:
+def replay_history(selector: UcbCs, history: Sequence[tuple[int, float, float]], n: np.ndarray = N) -> State:
     state = selector.init(Population(len(n), 2, 1, {"n_train": n}))
     for round, (client, loss, std) in enumerate(history):
         state = selector.observe(state, make_outcome(round, [client], train_loss=[loss], train_loss_std=[std]))[1]
     return state
 
 
-def chosen(selector: UcbCs, state: State, cohort: int = 1, seed: int = 0, n: np.ndarray = N) -> Selection:
+def select_clients(selector: UcbCs, state: State, cohort: int = 1, seed: int = 0, n: np.ndarray = N) -> Selection:
     return selector.select(state, make_context(9, cohort, len(n), signals={"n_train": n}, seed=seed), {})[0]
 
 
 def scores(selector: UcbCs, state: State) -> np.ndarray:
-    client_scores = chosen(selector, state).scores
+    client_scores = select_clients(selector, state).scores
     assert client_scores is not None
     return client_scores
 
 
 def test_three_rounds_by_hand() -> None:
     """L = (.7^2 2, .7, 3), N = (.49, .7, 1), T = 2.19; sigma = .5: U_k = sqrt(.5 ln 2.19 / N_k)."""
-    state = after(ucb(), ONE_EACH)
+    state = replay_history(ucb(), ONE_EACH)
     np.testing.assert_allclose(state.discounted_sums.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
     np.testing.assert_allclose(state.discounted_sums.pull_counts, [0.49, 0.7, 1.0], rtol=1e-14)
     assert state.discounted_sums.n_rounds == pytest.approx(2.19, rel=1e-14)
     assert state.sigma == 0.5
     np.testing.assert_allclose(state.width_terms, [0.89437103, 0.74828449, 0.62605972], atol=1e-8)
     np.testing.assert_allclose(scores(ucb(), state), [1.44718551, 0.52448535, 0.72521194], atol=1e-8)
-    assert chosen(ucb(), state).clients.tolist() == [0], "without p_k it would be 2"
+    assert select_clients(ucb(), state).clients.tolist() == [0], "without p_k it would be 2"
 
 
 def test_score_parts_are_the_two_terms_of_eq_4() -> None:
-    parts = chosen(ucb(), after(ucb(), ONE_EACH)).score_terms
+    parts = select_clients(ucb(), replay_history(ucb(), ONE_EACH)).score_terms
     np.testing.assert_allclose(parts["exploit"], [1.0, 0.3, 0.6], rtol=1e-14)  # p_k (2, 1, 3)
     np.testing.assert_allclose(parts["explore"], [0.447185515, 0.224485347, 0.125211944], atol=1e-8)
 
 
 def test_sigma_of_the_last_round() -> None:
     """Only client 2's .2: every width shrinks to 2/5 of the above."""
-    state = after(ucb(sigma="last_round"), ONE_EACH)
+    state = replay_history(ucb(sigma="last_round"), ONE_EACH)
     assert state.sigma == 0.2
     np.testing.assert_allclose(scores(ucb(), state), [1.17887421, 0.38979414, 0.65008478], atol=1e-8)
 
@@ -70,14 +70,14 @@ def test_sigma_of_the_last_round() -> None:
 def test_algorithm_1_chooses_another_client() -> None:
     """A_0 = .5 * 2 in round 0 (ln T = 0), then twice times .7; A_1 is .7 of its value in round 1; only A_2 is new."""
     selector = ucb(index="algorithm1")
-    state = after(selector, ONE_EACH)
+    state = replay_history(selector, ONE_EACH)
     np.testing.assert_allclose(scores(selector, state), [0.49, 0.31816817, 0.72521194], atol=1e-8)
-    assert chosen(selector, state).clients.tolist() == [2]
+    assert select_clients(selector, state).clients.tolist() == [2]
 
 
 def test_the_exploration_bonus_grows_without_selections() -> None:
     """Only client 2 trains (loss 1, std .2): L_0 and N_0 decay by the same factor, so that client 0's width grows."""
-    rows = [after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * extra) for extra in range(5)]
+    rows = [replay_history(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * extra) for extra in range(5)]
     index = [scores(ucb(), state)[0] for state in rows]
     np.testing.assert_allclose(index, [1.447186, 1.581983, 1.728705, 1.895740, 2.089902], atol=5e-7)
     np.testing.assert_allclose([state.mean_terms[0] for state in rows], 2.0, rtol=1e-14)
@@ -86,21 +86,21 @@ def test_the_exploration_bonus_grows_without_selections() -> None:
 def test_the_bonus_of_algorithm_1_shrinks_without_selections() -> None:
     """The departure's reason: there, the same index only decays, by .7 a round."""
     selector = ucb(index="algorithm1")
-    index = [scores(selector, after(selector, ONE_EACH + [(2, 1.0, 0.2)] * extra))[0] for extra in range(5)]
+    index = [scores(selector, replay_history(selector, ONE_EACH + [(2, 1.0, 0.2)] * extra))[0] for extra in range(5)]
     np.testing.assert_allclose(index, 0.49 * 0.7 ** np.arange(5), rtol=1e-12)
 
 
 def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
     """+inf for the unvisited: K = 3, m = 1."""
-    state = after(ucb(), ONE_EACH[:1])
+    state = replay_history(ucb(), ONE_EACH[:1])
     assert np.isinf(scores(ucb(), state)).tolist() == [False, True, True]
-    first = {chosen(ucb(tie="random"), state, seed=seed).clients[0] for seed in range(30)}
+    first = {select_clients(ucb(tie="random"), state, seed=seed).clients[0] for seed in range(30)}
     assert first == {1, 2}, "in random order"
 
 
 def test_exploration_never_vanishes() -> None:
     """T tends to 1/(1 - .7), ln T to 1.204: client 2's width, trained every round, to sqrt(2 .25 1.204 .3)."""
-    state = after(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * 60)
+    state = replay_history(ucb(), ONE_EACH + [(2, 1.0, 0.2)] * 60)
     assert np.log(state.discounted_sums.n_rounds) == pytest.approx(1.2039728, abs=1e-7)
     assert state.width_terms[2] == pytest.approx(np.sqrt(0.5 * 1.2039728 * 0.3), abs=1e-7)
 
@@ -108,14 +108,14 @@ def test_exploration_never_vanishes() -> None:
 def test_a_single_step_means_pure_exploitation() -> None:
     """Its standard deviation is 0."""
     history = [(client, loss, 0.0) for client, loss, _ in ONE_EACH]
-    np.testing.assert_allclose(scores(ucb(), after(ucb(), history)), N / 100 * [2.0, 1.0, 3.0], rtol=1e-14)
+    np.testing.assert_allclose(scores(ucb(), replay_history(ucb(), history)), N / 100 * [2.0, 1.0, 3.0], rtol=1e-14)
 
 
 @pytest.mark.parametrize("index", ["eq4", "algorithm1"])
 def test_without_memory_only_the_last_round_counts(index: str) -> None:
     """discount = 0: T = 1, so that there is no width, and p_k times the last loss; Algorithm 1 lets it fall to 0."""
     selector = ucb(discount=0.0, index=index)
-    client_scores = scores(selector, after(selector, ONE_EACH))
+    client_scores = scores(selector, replay_history(selector, ONE_EACH))
     np.testing.assert_allclose(
         client_scores, [0.5 * 2.0, 0.3, 0.2 * 3.0] if index == "eq4" else [0.0, 0.0, 0.6], rtol=1e-14
     )
@@ -124,27 +124,27 @@ def test_without_memory_only_the_last_round_counts(index: str) -> None:
 def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
     """discount = 1, p = 1/3: mean + sigma sqrt(2 ln T / N), over 3."""
     history = [(0, 2.0, 1.0), (1, 1.0, 1.0), (2, 3.0, 1.0), (0, 4.0, 1.0)]
-    state = after(ucb(discount=1.0), history, np.ones(3, np.int64))
+    state = replay_history(ucb(discount=1.0), history, np.ones(3, np.int64))
     expected = (np.array([3.0, 1.0, 3.0]) + np.sqrt(2 * np.log(4) / np.array([2, 1, 1]))) / 3
-    selection = chosen(ucb(discount=1.0), state, n=np.ones(3, np.int64)).scores
+    selection = select_clients(ucb(discount=1.0), state, n=np.ones(3, np.int64)).scores
     np.testing.assert_allclose(not_none(selection), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), -float("inf")])
 def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
-    state = after(ucb(), [*ONE_EACH, (0, bad, NAN)])
+    state = replay_history(ucb(), [*ONE_EACH, (0, bad, NAN)])
     assert scores(ucb(), state)[0] == -np.inf
     assert np.isfinite(state.discounted_sums.reward_sums).all()
-    later = after(ucb(), [*ONE_EACH, (0, bad, NAN), (0, 2.0, 0.5)])
+    later = replay_history(ucb(), [*ONE_EACH, (0, bad, NAN), (0, 2.0, 0.5)])
     assert np.isfinite(scores(ucb(), later)[0])
 
 
 def test_a_client_without_finite_losses_is_not_selected_for_ever() -> None:
-    state = after(ucb(), [(0, NAN, NAN)])
+    state = replay_history(ucb(), [(0, NAN, NAN)])
     assert scores(ucb(), state).tolist() == [-np.inf, np.inf, np.inf]
 
 
-def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> State:
+def fail_rounds(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> State:
     """Rounds without arrivals."""
     for round, lost in enumerate(rounds):
         state = selector.observe(state, make_outcome(round, [], failed=lost, train_loss=[], train_loss_std=[]))[1]
@@ -155,13 +155,13 @@ def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> S
 def test_a_failure_counts_as_a_selection_without_reward(index: str) -> None:
     """L_0 = .7^3 2, N_0 = .7^3 + 1, T = 1 + .7 2.19; a client that only failed has an index, of its width alone."""
     selector = ucb(index=index)
-    state = failing(selector, after(selector, ONE_EACH), [[0]])
+    state = fail_rounds(selector, replay_history(selector, ONE_EACH), [[0]])
     np.testing.assert_allclose(
         [state.discounted_sums.reward_sums[0], state.discounted_sums.pull_counts[0]], [0.686, 1.343], rtol=1e-14
     )
     width = 0.5 * np.sqrt(2 * np.log(2.533) / 1.343)
     assert scores(selector, state)[0] == pytest.approx(0.5 * (0.686 / 1.343 + width), rel=1e-12)
-    stranger = failing(selector, after(selector, ONE_EACH[:2]), [[2]])
+    stranger = fail_rounds(selector, replay_history(selector, ONE_EACH[:2]), [[2]])
     assert stranger.mean_terms[2] == 0.0
     assert 0 < scores(selector, stranger)[2] < np.inf
 
@@ -187,7 +187,7 @@ def test_no_client_is_left_out_in_a_long_first_lap() -> None:
 
 
 def test_a_non_finite_deviation_keeps_the_last_one() -> None:
-    state = after(ucb(), [*ONE_EACH, (0, 1.0, NAN)])
+    state = replay_history(ucb(), [*ONE_EACH, (0, 1.0, NAN)])
     assert state.loss_deviations.tolist() == [0.5, 0.3, 0.2]
     assert state.sigma == 0.5
 
@@ -195,7 +195,7 @@ def test_a_non_finite_deviation_keeps_the_last_one() -> None:
 def test_rounds_without_arrivals_count() -> None:
     """L and N shrink together, T and with it every width grows; sigma stays."""
     for sigma in ("all_latest", "last_round"):
-        state = after(ucb(sigma=sigma), ONE_EACH)
+        state = replay_history(ucb(sigma=sigma), ONE_EACH)
         empty = ucb(sigma=sigma).observe(state, make_outcome(3, [], train_loss=[], train_loss_std=[]))[1]
         np.testing.assert_allclose(empty.mean_terms, state.mean_terms, rtol=1e-14)
         assert (empty.width_terms > state.width_terms).all()

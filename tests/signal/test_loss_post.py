@@ -82,7 +82,7 @@ def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
     assert first[0].last.fingerprint != first[1].last.fingerprint
 
 
-def spent(run: FinishedRun, name: str) -> float:
+def measure_cost(run: FinishedRun, name: str) -> float:
     return run.last.metrics[name] - run.reports[0].metrics[name]
 
 
@@ -94,29 +94,29 @@ def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     chosen = run.last.cohort
     n = float(run.info.n_train[chosen].sum())
     assert run.last.cohort.tolist() == free.last.cohort.tolist()
-    assert spent(run, "comm/up_bytes") == M * (4 * P + 4)
-    assert spent(run, "comm/probe_bytes") == 0
-    assert spent(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    assert measure_cost(run, "comm/up_bytes") == M * (4 * P + 4)
+    assert measure_cost(run, "comm/probe_bytes") == 0
+    assert measure_cost(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
     # a job of E epochs is n sample-times, a forward pass a third of an epoch: n + n / (3 E)
     longer = 1 + 1 / (3 * EPOCHS)
     expected = free.last.clients["finish_s"] * longer
     np.testing.assert_allclose(run.last.clients["finish_s"], expected, rtol=1e-12)
-    assert spent(run, "time/virtual_s") == pytest.approx(spent(free, "time/virtual_s") * longer)
+    assert measure_cost(run, "time/virtual_s") == pytest.approx(measure_cost(free, "time/virtual_s") * longer)
 
 
 def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
     run = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
     n = run.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
-    assert spent(run, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
+    assert measure_cost(run, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
 
 
 def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
     run = run_training(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
     assert len(run.last.arrived) == 0
     n = float(run.info.n_train[run.last.cohort].sum())
-    assert spent(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
-    assert spent(run, "comm/up_bytes") == 0
+    assert measure_cost(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
+    assert measure_cost(run, "comm/up_bytes") == 0
 
 
 def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from fedcohort.startup.command_line import is_inside_logs_folder
 
 
 @for_all(
-    "overrides, message",
+    "override, message",
     [
         ("hydra.run.dir=/elsewhere", "set paths.logs=FOLDER, or name=TEXT"),
         ("++hydra.run={dir:/elsewhere}", "set paths.logs=FOLDER"),
@@ -26,9 +26,9 @@ from fedcohort.startup.command_line import is_inside_logs_folder
         ("hydra.mode=MULTIRUN", "put -m first for a sweep"),
     ],
 )
-def test_options_that_write_files_or_call_functions_are_rejected(overrides: str, message: str) -> None:
+def test_options_that_write_files_or_call_functions_are_rejected(override: str, message: str) -> None:
     with pytest.raises(OptionError, match="is rejected, as fedcohort makes the folders") as e:
-        check(["seed=1", overrides])
+        check(["seed=1", override])
     assert message in str(e.value)
 
 

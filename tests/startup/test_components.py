@@ -20,7 +20,7 @@ PROGRAM = "subprocess.Popen"
 CHAIN = "fedcohort.record.provenance.subprocess.Popen"  # begins with our name, and is none of ours
 
 
-def touching(file: Path) -> dict[str, Any]:
+def make_touch_options(file: Path) -> dict[str, Any]:
     """Options with which `subprocess.Popen` makes `file`."""
     return {"_target_": PROGRAM, "args": ["touch", str(file)]}
 
@@ -106,7 +106,7 @@ def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, caps
     (folder / "manifest.json").unlink()
     card = json.loads((folder / "info.json").read_text())
     del card["digest"]  # a changed folder may lack digests, as those of older versions
-    card["info"]["config"][group] = touching(tmp_path / "touched")
+    card["info"]["config"][group] = make_touch_options(tmp_path / "touched")
     (folder / "info.json").write_text(json.dumps(card))
     assert line.main(["replay", str(folder)]) == 2
     assert f"{group}._target_ must be a class of fedcohort, because the config comes from a run folder" in (

@@ -27,7 +27,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def three_round_logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The logs of a run of three rounds, of which there are two checkpoints."""
     logs = tmp_path_factory.mktemp("three")
     run_training(logs, *OVERRIDES, "rounds=3")
@@ -35,8 +35,8 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def logs(three: Path, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(three, tmp_path / "logs"))
+def logs(three_round_logs: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(three_round_logs, tmp_path / "logs"))
 
 
 def home(logs: Path) -> Path:
@@ -44,7 +44,7 @@ def home(logs: Path) -> Path:
     return run_folder
 
 
-def resumed(logs: Path, how: str = "true", *overrides: str) -> FinishedRun:
+def resume_run(logs: Path, how: str = "true", *overrides: str) -> FinishedRun:
     return run_training(logs, *OVERRIDES, *overrides, f"resume={how}")
 
 
@@ -65,7 +65,7 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
     flip(home(logs) / name, 4 * (home(logs) / name).stat().st_size)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
     with pytest.raises(DamagedFile, match=rf"{name} is damaged: its content differs from manifest\.json"):
-        resumed(logs)
+        resume_run(logs)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 
@@ -74,8 +74,8 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 def test_a_kill_during_manifest_changes_leaves_a_resumable_run(
     finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
-    kill_at_call(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
-    run = resumed(logs)  # it may have finished before the kill
+    kill_at_call(monkeypatch, manifest, name, 1, when, lambda: resume_run(logs))
+    run = resume_run(logs)  # it may have finished before the kill
     assert bool((run.weights() == finished_run.weights()).all())
     manifest.check_all_files(run.folder)
 
@@ -106,8 +106,8 @@ def test_the_checkpoint_before_a_damaged_one_is_offered(
     with pytest.raises(
         CheckpointError, match=r"damaged.*; the previous checkpoint, of round 2, is intact: .*=previous$"
     ):
-        resumed(logs)
-    run = resumed(logs, "previous")
+        resume_run(logs)
+    run = resume_run(logs, "previous")
     assert run.reports[0].step == 3
     assert same_bits(finished_run, run)
     assert "resuming from the previous checkpoint, of round 2" in captured_log.text
@@ -120,15 +120,15 @@ def test_without_an_undamaged_checkpoint_there_is_an_error(logs: Path) -> None:
     with pytest.raises(
         CheckpointError, match=r"the previous checkpoint is damaged, too: start a new run with resume=false"
     ):
-        resumed(logs, "previous")
+        resume_run(logs, "previous")
     (home(logs) / "previous.ckpt").unlink()
     with pytest.raises(CheckpointError, match=r"there is no previous checkpoint: start a new run with resume=false"):
-        resumed(logs, "force")
+        resume_run(logs, "force")
 
 
 def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(finished_run: FinishedRun, logs: Path) -> None:
     (home(logs) / "last.ckpt").unlink()
-    run = resumed(logs)
+    run = resume_run(logs)
     assert run.reports[0].step == 3
     assert same_bits(finished_run, run)
 
@@ -143,8 +143,8 @@ def test_stored_client_files_are_checked_too(finished_run: FinishedRun, logs: Pa
     row = path.stat().st_size // (3 * len(slots))
     flip(path, 8 * row * (3 * client + slots[client]) + 77)
     with pytest.raises(CheckpointError, match=rf"the stored vectors of client {client} differ .*resume=previous"):
-        resumed(logs)
-    assert same_bits(finished_run, resumed(logs, "previous"))
+        resume_run(logs)
+    assert same_bits(finished_run, resume_run(logs, "previous"))
 
 
 class Evil:
@@ -161,7 +161,7 @@ def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monke
         checkpoint.load_checkpoint(path, "any")
     assert not (logs / "evil").exists()
     with pytest.raises(CheckpointError):
-        resumed(logs)
+        resume_run(logs)
     assert not (logs / "evil").exists()
     pickle.loads(pickle.dumps(Evil()))
     assert (logs / "evil").exists(), "it would have been run"
@@ -178,7 +178,7 @@ def test_an_unsupported_format_names_the_version_that_reads_it(logs: Path) -> No
         checkpoint.load_checkpoint(path, "any")
     torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
-        resumed(logs, "force")
+        resume_run(logs, "force")
 
 
 # --- other code, versions, processes -------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_changes_that_may_alter_results_are_rejected(
         change(monkeypatch)
     before = {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()}
     with pytest.raises(CheckpointError, match=rf"{reason}\. Restore these, .* resume=force"):
-        resumed(logs, how, *overrides)
+        resume_run(logs, how, *overrides)
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 
@@ -221,10 +221,10 @@ def test_a_forced_resume_continues_and_is_recorded(
     logs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other_code(monkeypatch)
-    run = resumed(logs, "force", "rounds=4")
+    run = resume_run(logs, "force", "rounds=4")
     assert run.reports[0].step == 4
     capsys.readouterr()
-    last = resumed(logs)  # with the same code again: nothing to force
+    last = resume_run(logs)  # with the same code again: nothing to force
     first, second, third = provenance.read_start_records(last.folder)
     assert [start["round"] for start in (first, second, third)] == [0, 3, 4]
     assert [start["forced"] is None for start in (first, second, third)] == [True, False, True]
@@ -258,14 +258,14 @@ def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> Non
 # --- what changes no result ----------------------------------------------------------------------------------------
 @pytest.mark.parametrize("override", ["checkpoint.every_s=5", "checkpoint.every=2", "engine.slices=3"])
 def test_options_that_do_not_alter_results_may_change(finished_run: FinishedRun, logs: Path, override: str) -> None:
-    run = resumed(logs, "true", override)
+    run = resume_run(logs, "true", override)
     assert run.folder == home(logs)
     assert same_bits(finished_run, run)
 
 
 def test_stored_client_values_can_move_to_memory_and_back(finished_run: FinishedRun, logs: Path) -> None:
-    resumed(logs, "true", "client_store.limit_gb=4", "rounds=4")
-    run = resumed(logs)
+    resume_run(logs, "true", "client_store.limit_gb=4", "rounds=4")
+    run = resume_run(logs)
     assert run.reports[0].step == 5
     assert same_bits(finished_run, run)
 

@@ -114,7 +114,7 @@ def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, mo
 
 
 @contextmanager
-def running(logs: Logs, last: int) -> Iterator[RunInfo]:
+def hold_running_run(logs: Logs, last: int) -> Iterator[RunInfo]:
     """A run that holds its lock and has committed the rounds up to `last`."""
     facts, journal = run_info(logs), Journal()
     journal.start(facts)
@@ -130,7 +130,7 @@ def running(logs: Logs, last: int) -> Iterator[RunInfo]:
 def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
     """One that says nothing then was killed; all rounds that it committed are there."""
     waits: list[float] = []
-    with running(logs, 3) as facts:
+    with hold_running_run(logs, 3) as facts:
 
         def wait(seconds: float) -> None:
             waits.append(seconds)
@@ -160,7 +160,7 @@ def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
 
 def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     """The status of a run that was given up is skipped."""
-    with running(logs, 6) as facts:
+    with hold_running_run(logs, 6) as facts:
         start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
         done = {"done": str(facts.folder), "error": ""}
         ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
@@ -179,7 +179,7 @@ def test_an_error_is_reported_and_the_follower_continues(
         raise error
 
     monkeypatch.setattr(RunSender, "start", fail)
-    with running(logs, 0) as facts:
+    with hold_running_run(logs, 0) as facts:
         (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
     assert answer in done["error"] + captured_log.text
 

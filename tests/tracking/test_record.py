@@ -58,11 +58,11 @@ def test_heterogeneity_without_a_preset_is_described_by_its_components(logs: Log
     config = {**run_info(logs).config, "partition": {"_target_": "x", "alpha": 0.1}}
     choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}
     facts = run_info(logs, config=config, choices=choices)
-    overrides = "dirichlet(alpha=0.1) + no label noise"
+    description = "dirichlet(alpha=0.1) + no label noise"
     assert (
-        record.list_tags(facts, "running")["heterogeneity"] == record.list_params(facts)["heterogeneity"] == overrides
+        record.list_tags(facts, "running")["heterogeneity"] == record.list_params(facts)["heterogeneity"] == description
     )
-    assert record.describe_dataset(facts).tags[0].value == overrides
+    assert record.describe_dataset(facts).tags[0].value == description
     assert record.list_tags(facts, "running")["experiment"] == record.list_params(facts)["experiment"] == "flash"
 
 

@@ -23,7 +23,7 @@ def files(tmp_path: Path) -> list[Path]:
     return [tmp_path / "report.html", tmp_path / "table.md"]
 
 
-def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> dict[str, Any]:
+def make_report_facts(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> dict[str, Any]:
     facts = {"name": "report: test/acc by selector", "sweep": sweep, "subject": sweep or "all runs"}
     return {**facts, "verdict": says, "note": f"> {says}", "files": files}
 
@@ -46,7 +46,7 @@ def note(logs: Logs) -> list[str]:
 
 def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    id = publish_report(logs.place(), **about("a", files))
+    id = publish_report(logs.place(), **make_report_facts("a", files))
     first = logs.runs()[0]
     assert (first.info.run_id, first.info.run_name, first.info.status) == (
         id,
@@ -67,9 +67,9 @@ def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, file
 
 def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    publish_report(logs.place(), **about("a", files))
+    publish_report(logs.place(), **make_report_facts("a", files))
     files[0].write_text("the second")
-    id = publish_report(logs.place(), **about("a", files, says="no method is ahead"))
+    id = publish_report(logs.place(), **make_report_facts("a", files, says="no method is ahead"))
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "no method is ahead"
     assert run.info.run_id == id
@@ -80,10 +80,10 @@ def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path
 def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for sweep in ("a", None, None):
-        publish_report(logs.place(), **about(sweep, files))
+        publish_report(logs.place(), **make_report_facts(sweep, files))
     assert sorted(run.data.tags["report"] for run in reports(logs)) == ["a", "all runs"]
-    publish_report(logs.place(), **{**about(None, files), "subject": "params.x = '%'"})
-    publish_report(logs.place(), **about("a", files))
+    publish_report(logs.place(), **{**make_report_facts(None, files), "subject": "params.x = '%'"})
+    publish_report(logs.place(), **make_report_facts("a", files))
     assert len(reports(logs)) == 3, "a condition is no sweep"
 
 
@@ -92,17 +92,17 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
     client, experiment = logs.client(), find_or_create_experiment(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
     for says in ("one", "two"):
-        publish_report(logs.place(), **about("a", files, says))
+        publish_report(logs.place(), **make_report_facts("a", files, says))
     assert note(logs)[1:] == ["Ours.", "Two lines."]
     client.set_experiment_tag(experiment, view.NOTE_TAG, "x" * 4900)
-    publish_report(logs.place(), **about("a", files))
+    publish_report(logs.place(), **make_report_facts("a", files))
     assert note(logs) == ["x" * 4900], "no room"
 
 
 def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for about_what in ("a", *"bcdefg"):
-        publish_report(logs.place(), **{**about(None, files, "y" * 2000), "subject": about_what})
+        publish_report(logs.place(), **{**make_report_facts(None, files, "y" * 2000), "subject": about_what})
     assert len("\n\n".join(note(logs))) <= 5000
     assert len(note(logs)) == 3, "two of them, and the rest"
 
@@ -135,7 +135,7 @@ def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: lis
         facts = {"selector": selector, f"selector.of_{selector}": "1", "client.lr": f"0.{number // 2}"}
         facts |= {"seed": f"{number}", "agg": "fedavg"}
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
-    publish_report(logs.place(), **about("s", files))
+    publish_report(logs.place(), **make_report_facts("s", files))
     tags = not_none(client.get_experiment(experiment)).tags
     saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
     state = json.loads(saved["state"])

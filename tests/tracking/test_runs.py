@@ -24,7 +24,7 @@ ACC = "test/acc"
 COLUMNS = ["condition", "seed", "oracle", "virtual_s", "bytes", "client_flops"]
 
 
-def tracked(logs: Logs) -> list[Path]:
+def make_tracked_runs(logs: Logs) -> list[Path]:
     """Two selectors with three seeds, whose accuracies differ."""
     folders = []
     for gain, selector in enumerate(("random", "flash")):
@@ -80,7 +80,7 @@ def numbers(result: Comparison) -> pd.DataFrame:
 
 
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
-    paths = tracked(logs)
+    paths = make_tracked_runs(logs)
     answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
     by_folder = compare_folders(paths, Question(baseline="random", source_text=answer.question.source_text), {})
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"

@@ -27,7 +27,7 @@ from tracking.tracked_run import CLOSED_ADDRESS, check_tracked_run, run_info
 
 
 @pytest.fixture(autouse=True)
-def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fork_followers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fork_followers(monkeypatch)
     yield
     if MlflowTracker._follower is not None:
@@ -43,7 +43,7 @@ def tracker(logs: Logs, uri: str | None = None, every_s: float = 0, wait_s: floa
 
 
 @contextmanager
-def locked(logs: Logs) -> Iterator[None]:
+def hold_lock(logs: Logs) -> Iterator[None]:
     """Hold the lock of the run, as its process does."""
     folder = run_info(logs).folder
     folder.mkdir(parents=True, exist_ok=True)
@@ -66,7 +66,7 @@ def number() -> int:
 def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
     first = tracker(logs)
     process_count = number()
-    with locked(logs):
+    with hold_lock(logs):
         replay_run([Journal(), first], run_info(logs), last=3, status="interrupted")
         replay_run([Journal(), tracker(logs, every_s=3600)], run_info(logs, start=3))
     check_tracked_run(logs, 6)
@@ -75,7 +75,7 @@ def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
 
 def test_its_messages_are_the_runs(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     tracked = tracker(logs, CLOSED_ADDRESS)
-    with locked(logs):
+    with hold_lock(logs):
         replay_run([Journal(), tracked], run_info(logs))
     (warning,) = warnings(captured_log)
     assert f"MLflow at {CLOSED_ADDRESS} can't be reached ([Errno 111] Connection refused)" in warning
@@ -92,7 +92,7 @@ def test_a_deleted_experiment_ends_a_run_by_name_and_costs_a_short_one_nothing(
 ) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
     journal, tracked = Journal(), tracker(logs)
-    with locked(logs):
+    with hold_lock(logs):
         for watcher in (journal, tracked):
             watcher.start(run_info(logs))
         if long:
@@ -111,7 +111,7 @@ def test_a_follower_that_dies_is_replaced(
 ) -> None:
     journal, tracked = Journal(), tracker(logs)
     first = number()
-    with locked(logs):
+    with hold_lock(logs):
         for watcher in (journal, tracked):
             watcher.start(run_info(logs))
         if moment == "rounds":
@@ -138,7 +138,7 @@ def test_a_follower_that_dies_is_replaced(
 def test_after_followers_died_a_resume_sends_the_rest(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with locked(logs), monkeypatch.context() as patched:
+    with hold_lock(logs), monkeypatch.context() as patched:
         patched.setattr(module, "subprocess", subprocess)
         patched.setattr(sys, "executable", "/bin/true")
         patched.setattr(MlflowTracker, "_follower", None)
@@ -147,7 +147,7 @@ def test_after_followers_died_a_resume_sends_the_rest(
     assert warning.startswith("the process that sends to MLflow has died; ")
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     tracked = tracker(logs)
-    with locked(logs):
+    with hold_lock(logs):
         tracked.catch_up(run_info(logs).folder)
         ended = check_tracked_run(logs, 6).info.end_time
         assert ended == history.read_history(run_info(logs).folder).times[-1]
@@ -178,7 +178,7 @@ def test_the_follower_of_a_killed_run_sends_its_rounds_and_ends(logs: Logs) -> N
         os.close(reading)
         tracked = tracker(logs, every_s=3600)
         os.write(writing, b".")
-        with locked(logs):
+        with hold_lock(logs):
             replay_run([Journal(), tracked, Dying()], run_info(logs), last=3)
 
     run_in_child(run)
@@ -204,7 +204,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: 
     stopped = MlflowTracker._follower
     assert stopped is not None
     os.kill(number(), signal.SIGSTOP)
-    with locked(logs):
+    with hold_lock(logs):
         for watcher in (journal, tracked):
             watcher.start(run_info(logs))
         for step in range(7):

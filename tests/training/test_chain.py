@@ -29,7 +29,7 @@ def convolutions() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
 
 
-def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def train_network(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights and losses after a pass over x, 13 images."""
     model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
     objective, client = make_component("objective", "ce"), make_component("client", "sgd")
@@ -44,7 +44,7 @@ def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.T
 def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
     with seeded_torch(3, "weights"):
         network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
-    (a, losses), (b, other_losses) = (trained(network, x, by_hand) for by_hand in (True, False))
+    (a, losses), (b, other_losses) = (train_network(network, x, by_hand) for by_hand in (True, False))
     assert not torch.equal(a, FlatModel(network).w)
     torch.testing.assert_close(a, b, atol=1e-13, rtol=0)
     np.testing.assert_allclose(losses, other_losses, atol=1e-13)
@@ -54,7 +54,7 @@ def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
     with seeded_torch(3, "weights"):
         network = convolutions()
     pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
-    (a, losses), (b, other_losses) = (trained(network, x, True) for x in (pixels, SCALE.convert_tensor(pixels)))
+    (a, losses), (b, other_losses) = (train_network(network, x, True) for x in (pixels, SCALE.convert_tensor(pixels)))
     assert torch.equal(a, b)
     assert losses.tolist() == other_losses.tolist()
 

@@ -89,7 +89,7 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
         assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
 
 
-def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
+def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
@@ -112,7 +112,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
         if update.group is not None:
             norm = float(torch.linalg.vector_norm(update.delta))
             assert list(update.norms) == pytest.approx([norm], rel=1e-10)
-    together, separate = (collected(local_trainer, updates, stacked) for stacked in (False, True))
+    together, separate = (collect_updates(local_trainer, updates, stacked) for stacked in (False, True))
     torch.testing.assert_close(together.mean, separate.mean, atol=1e-12, rtol=1e-10)
     assert together.clients.tolist() == separate.clients.tolist()
 
@@ -121,7 +121,7 @@ def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -
     local_trainer = trainer(torch.float64, batch=4)
     monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
     assert (
-        collected(
+        collect_updates(
             local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
         ).mean
         is not None
@@ -133,14 +133,14 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
-    results = collected(
+    results = collect_updates(
         local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     )
     assert results.dropped_ids.tolist() == [2]
     other_updates = [
         update for update in local_trainer.train_clients([make_task(k) for k in range(6)], {}) if update.client != 2
     ]
-    torch.testing.assert_close(results.mean, collected(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
+    torch.testing.assert_close(results.mean, collect_updates(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
 
 
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
@@ -158,7 +158,7 @@ def test_a_group_comes_whole() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     updates = list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
-        collected(local_trainer, updates[:2])
+        collect_updates(local_trainer, updates[:2])
 
 
 def test_one_step_in_closed_form() -> None:

@@ -46,7 +46,7 @@ RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11)]
 
 
 @cache
-def trained(kind: str, client: str, hooks: str, objective: str) -> list[ClientUpdate]:
+def train_clients(kind: str, client: str, hooks: str, objective: str) -> list[ClientUpdate]:
     federation, network = make_federation(clients=4, dtype=torch.float64), make_network(torch.float64)
     trainer = make_trainer(federation, network, objective, HOOKS[hooks], **CLIENTS[client])
     p = trainer.server.layout.n_params
@@ -69,7 +69,7 @@ def test_debug_is_sequential(case: tuple[str, str, str]) -> None:
 
 
 def assert_same_updates(kind: str, *case: str) -> None:
-    for a, b in zip(*(trained(k, *case) for k in ("sequential", kind)), strict=True):
+    for a, b in zip(*(train_clients(k, *case) for k in ("sequential", kind)), strict=True):
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
         assert a.batch_size.tolist() == b.batch_size.tolist()
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)

@@ -87,20 +87,24 @@ def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
     )
 
 
-def strided(channels: int, kernel: int = 1, groups: int = 1) -> nn.Module:
+def make_strided_convolution(channels: int, kernel: int = 1, groups: int = 1) -> nn.Module:
     return nn.Sequential(nn.Conv2d(channels, 8, kernel, stride=2, groups=groups))
 
 
 def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
     """In torch 2.13 it writes out of bounds; `tests/laws/test_layout_laws.py` trains every model's thinnest form."""
     for channels in (1, 3, 7):
-        assert not uses_channels_last("auto", strided(channels))
+        assert not uses_channels_last("auto", make_strided_convolution(channels))
     assert not uses_channels_last("auto", nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 2, 1, stride=2)))
-    for safe in (strided(8), strided(4, kernel=3), strided(4, groups=2)):
+    for safe in (
+        make_strided_convolution(8),
+        make_strided_convolution(4, kernel=3),
+        make_strided_convolution(4, groups=2),
+    ):
         assert uses_channels_last("auto", safe)
         check_channels_last("yes", safe, "cpu")
-    check_channels_last("yes", strided(4), "gpu")
-    check_channels_last("auto", strided(4), "cpu")
+    check_channels_last("yes", make_strided_convolution(4), "gpu")
+    check_channels_last("auto", make_strided_convolution(4), "cpu")
 
 
 def test_channels_last_is_refused_for_it_with_the_reason(tmp_path: Path) -> None:

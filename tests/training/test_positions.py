@@ -76,9 +76,9 @@ def test_dense_layers_of_each_place_are_trained() -> None:
 
 
 @pytest.mark.parametrize(
-    "overrides", [("ce", ()), ("flash_robust", ()), ("gce", make_component("agg", "scaffold").hooks)]
+    "objective_and_hooks", [("ce", ()), ("flash_robust", ()), ("gce", make_component("agg", "scaffold").hooks)]
 )
-def test_parallel_clients_have_the_results_of_single_ones(overrides: tuple[str, Any]) -> None:
+def test_parallel_clients_have_the_results_of_single_ones(objective_and_hooks: tuple[str, Any]) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
@@ -86,7 +86,7 @@ def test_parallel_clients_have_the_results_of_single_ones(overrides: tuple[str, 
     federation = build_federation(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     with seeded_torch(SEED, "weights"):
         network = Bigrams().double()
-    trainer = make_trainer(federation, network, *overrides, batch=6)
+    trainer = make_trainer(federation, network, *objective_and_hooks, batch=6)
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
     tasks = [make_task(k, loss_after=True) for k in range(4)]
     for a, b in zip(

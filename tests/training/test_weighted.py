@@ -64,7 +64,9 @@ class Watcher:
         return self.correction
 
 
-def watched(ask: Any = None, weight: float = 1.0, network: Any = None, **client: Any) -> tuple[Any, Watching]:
+def make_watched_trainer(
+    ask: Any = None, weight: float = 1.0, network: Any = None, **client: Any
+) -> tuple[Any, Watching]:
     correction = Watching(weight, ask)
     network = make_network(torch.float64) if network is None else network
     trainer = make_trainer(
@@ -158,7 +160,7 @@ def test_asking_moves_nothing() -> None:
 
 
 def test_positions_are_those_in_the_clients_data() -> None:
-    trainer, correction = watched(batch=2)
+    trainer, correction = make_watched_trainer(batch=2)
     rows = np.array([1, 4, 6, 9, 11])
     trainer.train(make_task(1, units=2, rows=rows), {})
     assert [len(batch) for batch in correction.positions] == [2, 2, 1] * 2
@@ -166,7 +168,7 @@ def test_positions_are_those_in_the_clients_data() -> None:
         assert sorted(position for batch in epoch for position in batch) == rows.tolist()
     x, y = trainer.federation.train.client_samples(1)
     recorded: list[tuple[Any, Any]] = []
-    trainer, correction = watched(lambda step: recorded.append((step.x, step.y)), batch=2)
+    trainer, correction = make_watched_trainer(lambda step: recorded.append((step.x, step.y)), batch=2)
     trainer.train(make_task(1, units=1, rows=rows), {})
     for position, (inputs, labels) in zip(correction.positions, recorded, strict=True):
         assert torch.equal(inputs, x[position])
@@ -175,7 +177,7 @@ def test_positions_are_those_in_the_clients_data() -> None:
 
 def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
     def gradients(round: int, client: int) -> list[torch.Tensor]:
-        trainer, correction = watched(lambda step: step.validation()[1], batch=3)
+        trainer, correction = make_watched_trainer(lambda step: step.validation()[1], batch=3)
         trainer.train(make_task(client, units=2, round=round), {})
         labels = trainer.federation.val.client_samples(client)[1]
         n, first = len(labels), torch.cat(correction.answers)[: len(labels)]
@@ -192,7 +194,7 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
 
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"choice": "adam"}, {"clip": 0.1}], ids=str)
 def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
-    trainer, _ = watched(batch=4, **client)
+    trainer, _ = make_watched_trainer(batch=4, **client)
     plain = make_trainer(trainer.federation, make_network(torch.float64), batch=4, **client)
     plain.chain = None
     a, b = (local_trainer.train(make_task(2), {}) for local_trainer in (trainer, plain))
@@ -201,7 +203,7 @@ def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
 
 
 def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> None:
-    twice, _ = watched(weight=2.0, batch=None)
+    twice, _ = make_watched_trainer(weight=2.0, batch=None)
     plain = make_trainer(twice.federation, make_network(torch.float64), batch=None)
     a, b = twice.train(make_task(2, lr=0.1), {}), plain.train(make_task(2, lr=0.2), {})
     torch.testing.assert_close(a.delta, b.delta, **DOUBLE)
@@ -210,7 +212,9 @@ def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> No
 
 def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
     network = make_network(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
-    trainer, _ = watched(lambda step: step.derivative_along(step.validation_gradient()), network=network, batch=4)
+    trainer, _ = make_watched_trainer(
+        lambda step: step.derivative_along(step.validation_gradient()), network=network, batch=4
+    )
     plain = make_trainer(trainer.federation, network, batch=4)
     a, b = (local_trainer.train(make_task(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)
@@ -219,7 +223,7 @@ def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
 
 def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
     for kind in ("auto", "sequential", "vectorised"):
-        trainer, _ = watched()
+        trainer, _ = make_watched_trainer()
         engine, reason = choose_engine(kind, trainer, 4)
         assert engine is trainer
         assert "weighs samples" in reason

@@ -47,7 +47,7 @@ def test_each_measurement_is_announced_before_it_starts(
     assert announcements[:6] == [[line] for line in (*expected_memory, *expected_repeats)]
     help_option, range_error = "--help", " ".join(run.RANGE_ERROR)
     expected_start_up = [
-        f"start-up, five times: python train.py {overrides}" for overrides in (help_option, range_error)
+        f"start-up, five times: python train.py {arguments}" for arguments in (help_option, range_error)
     ]
     assert announcements[6:16] == [[expected_start_up[0]], *[[]] * 4, [expected_start_up[1]], *[[]] * 4]
     expected_tracking = [f"tracking, repeat {n} of 2: without MLflow, then with it" for n in (1, 2)]

@@ -92,7 +92,7 @@ def _file(group: str, choice: str) -> Path:
 OPTION = re.compile(r"^ *(?P<name>\w+): *(?P<value>.*?) +# (?P<range>[^;]+)")
 
 
-def _outside(text: str) -> list[Any]:
+def _list_values_outside(text: str) -> list[Any]:
     """Return values outside the range that a comment states."""
     if text.startswith(("list of numbers in ", "list of integers in ")):
         low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
@@ -124,19 +124,19 @@ def _outside(text: str) -> list[Any]:
     raise ValueError(f"an unknown form of a range comment: {text!r}")
 
 
-def _misunderstood(path: Path) -> list[str]:
+def _list_unclear_ranges(path: Path) -> list[str]:
     """Return file:line and text of each range comment that cannot be parsed."""
     misunderstood = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if match := OPTION.match(line):
             try:
-                _outside(match["range"].strip())
+                _list_values_outside(match["range"].strip())
             except ValueError as error:
                 misunderstood.append(f"{path.parent.name}/{path.name}:{number}: {error}")
     return misunderstood
 
 
-def _stated(path: Path) -> dict[str, str]:
+def _list_ranges(path: Path) -> dict[str, str]:
     """Return the range comment of each option of a yaml file by its dotted path."""
     stated, above = {}, ""
     for line in path.read_text().splitlines():
@@ -152,17 +152,17 @@ def _parts_inside(group: str, choice: str) -> set[str]:
 
 
 def test_every_range_comment_is_understood(tmp_path: Path) -> None:
-    assert [line for group, choice in RANGED for line in _misunderstood(_file(group, choice))] == []
+    assert [line for group, choice in RANGED for line in _list_unclear_ranges(_file(group, choice))] == []
     (tmp_path / "mine.yaml").write_text(
         "_target_: x\nlr: 0.1   # number in (0, 1); fine\npower: 2    # between 1 and 3; not\n"
     )
-    (line,) = _misunderstood(tmp_path / "mine.yaml")
+    (line,) = _list_unclear_ranges(tmp_path / "mine.yaml")
     assert line.endswith("/mine.yaml:3: an unknown form of a range comment: 'between 1 and 3'")
 
 
 @for_all("group, choice", RANGED)
 def test_every_option_states_its_range(group: str, choice: str) -> None:
-    stated = {name.split(".")[-1] for name in _stated(_file(group, choice))}
+    stated = {name.split(".")[-1] for name in _list_ranges(_file(group, choice))}
     assert set(load_options(group, choice)) - {"_target_", *_parts_inside(group, choice)} <= stated
 
 
@@ -171,15 +171,15 @@ OTHER_CONFIGS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkey
 
 
 def test_options_outside_of_the_groups_state_their_ranges() -> None:
-    stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _stated(CONFIGS / path)}
+    stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _list_ranges(CONFIGS / path)}
     assert stated == set(options.OPTION_CHECKS)
     for path in TRAINERS:
-        assert set(_stated(CONFIGS / path)) == set(OmegaConf.load(CONFIGS / path))
+        assert set(_list_ranges(CONFIGS / path)) == set(OmegaConf.load(CONFIGS / path))
     for choice in ("sequential", "vectorised", "debug"):
-        assert _stated(_file("engine", choice)) == {"kind": _stated(_file("engine", "auto"))["kind"]}
+        assert _list_ranges(_file("engine", choice)) == {"kind": _list_ranges(_file("engine", "auto"))["kind"]}
     default = OmegaConf.load(_file("callback", "default"))
     keys = {f"{name!s}.{key}" for name, node in default.items() for key in node if key != "_target_"}
-    assert set(_stated(_file("callback", "default"))) == keys
+    assert set(_list_ranges(_file("callback", "default"))) == keys
 
 
 def _refusal(call: Callable[[], object], tried: str) -> str:
@@ -199,14 +199,16 @@ def _of_no_part() -> dict[str, Any]:
 
 
 OF_NO_PART = {
-    (prefix + name, text) for path, prefix in OTHER_CONFIGS.items() for name, text in _stated(CONFIGS / path).items()
+    (prefix + name, text)
+    for path, prefix in OTHER_CONFIGS.items()
+    for name, text in _list_ranges(CONFIGS / path).items()
 }
 
 
 @for_all("option, text", sorted(OF_NO_PART))
 def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: str, text: str) -> None:
     where, _, last = option.rpartition(".")
-    for value in _outside(text):
+    for value in _list_values_outside(text):
         config = copy.deepcopy(_of_no_part())
         (config[where] if where else config)[last] = value
         message = _refusal(partial(options.check_all_options, config), f"{option}={value!r}")
@@ -216,9 +218,9 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
 @for_all("group, choice", RANGED)
 def test_a_value_out_of_range_is_rejected_by_name(group: str, choice: str) -> None:
     defaults = load_options(group, choice)
-    for name, text in _stated(_file(group, choice)).items():
+    for name, text in _list_ranges(_file(group, choice)).items():
         option = name.split(".")[-1]
-        for value in _outside(text):
+        for value in _list_values_outside(text):
             composed = compose.Composition({group: {**defaults, option: value}}, {group: choice}, ())
             message = _refusal(partial(components.make_component, composed, group), f"{option}={value!r}")
             assert re.search(rf"\b{option} must be .*got", message), f"{option}={value!r}: {message}"

@@ -30,8 +30,8 @@ def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     verbs = re.findall(r"(?:`|^)fedcohort ([\w-]+)", text, re.MULTILINE)
     assert [verb for verb in verbs if verb not in COMMANDS and verb not in ("VERB", "COMMAND")] == []
     groups = {folder.name for folder in CONFIGS.iterdir() if folder.is_dir()}
-    overrides = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]
-    unknown = [pair for pair in overrides if not (CONFIGS / pair[0] / f"{pair[1]}.yaml").exists() and pair[1] != "null"]
+    choices = [pair for pair in re.findall(r"(?<![\w.@/])(\w+)=([a-z]\w*)", text) if pair[0] in groups]
+    unknown = [pair for pair in choices if not (CONFIGS / pair[0] / f"{pair[1]}.yaml").exists() and pair[1] != "null"]
     assert [pair for pair in unknown if not any(m in pair[1] for m in USER_NAMES)] == []
 
 

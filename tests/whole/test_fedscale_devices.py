@@ -55,7 +55,7 @@ def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_pat
 
 
 def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, tmp_path: Path) -> None:
-    """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s = 6 + 3 s; the other device 2.4 + 1.5 s."""
+    """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s = 6 + 3 s. The second one takes 3.9 s."""
     target = tmp_path / "devices.parquet"
     pq.write_table(converter.make_table(CAPACITY), target)
     config = compose_overrides("device=fedscale", f"device.path={target}")

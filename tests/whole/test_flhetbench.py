@@ -31,12 +31,12 @@ def converter(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def convert(
-    converter: ModuleType, folder: Path, kind: str, case: object, facts: object, *overrides: str
+    converter: ModuleType, folder: Path, kind: str, case: object, facts: object, *options: str
 ) -> tuple[int, Path]:
     files = [folder / "case.json", folder / "facts.json", folder / "table.parquet"]
     for file, content in zip(files, (case, facts), strict=False):
         file.write_text(json.dumps(content))
-    return converter.main([kind, str(files[0]), str(files[1]), *overrides, str(files[2])]), files[2]
+    return converter.main([kind, str(files[0]), str(files[1]), *options, str(files[2])]), files[2]
 
 
 def test_a_client_has_the_mean_of_its_measured_speeds(converter: ModuleType, tmp_path: Path) -> None:

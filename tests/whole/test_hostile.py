@@ -3,7 +3,7 @@
 import re
 from importlib import import_module
 
-from hostile.components import GROUPS, HEADER, written
+from hostile.components import GROUPS, HEADER, read_misuses
 
 EXTRA = {"calls"}  # class variables of a misuse itself
 
@@ -12,7 +12,7 @@ def test_misused_methods_and_attributes_exist() -> None:
     exec(HEADER, {})
     bases = {group: getattr(import_module(f"fedcohort.{spec.module}"), spec.base) for group, spec in GROUPS.items()}
     named = [(group, method) for group, spec in GROUPS.items() for method in spec.methods]
-    for misuse in written():
+    for misuse in read_misuses():
         if misuse.group != "signal":
             method_names = re.findall(r"^(?:def )?(\w+)(?:\(self|: ClassVar)", misuse.source, re.MULTILINE)
             named += [(misuse.group, name) for name in method_names]

@@ -52,7 +52,7 @@ def points() -> list[tuple[str, int, bool]]:
 
 
 @pytest.fixture(autouse=True)
-def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _fork_followers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fork_followers(monkeypatch)
     yield
     if MlflowTracker._follower is not None:
@@ -60,14 +60,14 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
+def uninterrupted_result(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
     (folder / "mlflow.db").write_bytes(database_template())
     trained_run = run_training(folder, *OVERRIDES, *QUIET)
-    return trained_run, tracked(folder)
+    return trained_run, read_tracked_metrics(folder)
 
 
-def tracked(logs: Path) -> dict[str, dict[int, float]]:
+def read_tracked_metrics(logs: Path) -> dict[str, dict[int, float]]:
     """Return each metric of the newest MLflow run by step; fail if a step occurs twice."""
     client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
     experiment = not_none(client.get_experiment_by_name("fedcohort"))
@@ -108,7 +108,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
 
 @pytest.mark.parametrize(("moment", "call", "before"), points())
 def test_a_killed_run_resumes_with_identical_bits(
-    uninterrupted: tuple[FinishedRun, Any],
+    uninterrupted_result: tuple[FinishedRun, Any],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     moment: str,
@@ -119,10 +119,10 @@ def test_a_killed_run_resumes_with_identical_bits(
     status = killed_at(monkeypatch, moment, call, before, lambda: run_training(tmp_path, *OVERRIDES, *QUIET))
     assert os.WIFSIGNALED(status), "the point was never reached"
     resumed = run_training(tmp_path, *OVERRIDES, *QUIET, "resume=true")
-    assert same_bits(uninterrupted[0], resumed)
-    assert history.read_history(resumed.folder).draws == history.read_history(uninterrupted[0].folder).draws
+    assert same_bits(uninterrupted_result[0], resumed)
+    assert history.read_history(resumed.folder).draws == history.read_history(uninterrupted_result[0].folder).draws
     assert len(list((tmp_path / "runs").iterdir())) == 1
-    assert tracked(tmp_path) == uninterrupted[1]
+    assert read_tracked_metrics(tmp_path) == uninterrupted_result[1]
 
 
 def _wait_for_the_follower(logs: Path) -> None:
@@ -139,7 +139,9 @@ def _wait_for_the_follower(logs: Path) -> None:
     assert steps == list(history.read_history(folder).steps)
 
 
-def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
+def test_the_command_line_run_resumes_after_a_kill(
+    uninterrupted_result: tuple[FinishedRun, Any], tmp_path: Path
+) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
     overrides = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *OVERRIDES]
     overrides += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
@@ -160,18 +162,18 @@ def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[Finished
     (folder,) = (tmp_path / "runs").iterdir()
     lines = history.read_history(folder)
     assert lines.steps[-1] == 5
-    assert tracked(tmp_path) == uninterrupted[1]
+    assert read_tracked_metrics(tmp_path) == uninterrupted_result[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600
 
 
 def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
-    uninterrupted: tuple[FinishedRun, Any], tmp_path: Path
+    uninterrupted_result: tuple[FinishedRun, Any], tmp_path: Path
 ) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
     untracked_overrides = [override for override in OVERRIDES if not override.startswith("logger")]
     run_training(tmp_path, *untracked_overrides, *QUIET)
     assert run_training(tmp_path, *OVERRIDES, *QUIET, "resume=true").reports == []
-    assert tracked(tmp_path) == uninterrupted[1]
+    assert read_tracked_metrics(tmp_path) == uninterrupted_result[1]
 
 
 def test_the_functions_at_which_runs_are_killed_exist() -> None:

@@ -43,7 +43,7 @@ def modules() -> dict[str, Path]:
     return {name: ROOT / "src" / Path(*name.split(".")).with_suffix(".py") for name in targets}
 
 
-def imported(tree: ast.AST) -> set[str]:
+def list_imported_modules(tree: ast.AST) -> set[str]:
     """The modules that a file imports, anywhere in it, or names in a text as `fedcohort.selector.flash`."""
     modules_found = set()
     for syntax_node in ast.walk(tree):
@@ -63,18 +63,18 @@ def test_no_module_imports_a_choice() -> None:
     """No method may import another method: mathematics that two papers share is a separate module."""
     importers = {}
     for path in (ROOT / "src").rglob("*.py"):
-        other_modules = {name for name in imported(ast.parse(path.read_text())) if modules()[name] != path}
+        other_modules = {name for name in list_imported_modules(ast.parse(path.read_text())) if modules()[name] != path}
         if other_modules:
             importers[str(path.relative_to(ROOT))] = other_modules
     assert not importers
 
 
-def chosen(*overrides: str) -> set[tuple[str, str]]:
+def list_choices(*overrides: str) -> set[tuple[str, str]]:
     """Return (group, choice) of every yaml that the run reads, including nested components."""
     return {(key.split("@")[0], choice) for key, choice in compose_overrides(*overrides).choices.items()}
 
 
-def stripped(home: Path, used: set[tuple[str, str]]) -> str:
+def copy_package(home: Path, used: set[tuple[str, str]]) -> str:
     """Copy the package to `home` without the .py and .yaml of all choices, presets and experiments but `kept`."""
     shutil.copytree(ROOT / "src", home / "src")
     shutil.copytree(CONFIGS, home / "configs")
@@ -90,11 +90,11 @@ def stripped(home: Path, used: set[tuple[str, str]]) -> str:
 
 
 def test_two_runs_without_common_options_need_no_other_option(tmp_path: Path) -> None:
-    first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
+    first, second = list_choices(*SHORT, *FIRST), list_choices(*SHORT, *SECOND)
     assert not {(group, choice) for group, choice in first & second if group in METHOD_GROUPS}, (
         "each choice is missing in one of them"
     )
-    homes = [stripped(tmp_path / "first", first), stripped(tmp_path / "second", second)]
+    homes = [copy_package(tmp_path / "first", first), copy_package(tmp_path / "second", second)]
     runs = [
         Command(*SHORT, *overrides, home=Path(home)) for home, overrides in zip(homes, (FIRST, SECOND), strict=True)
     ]

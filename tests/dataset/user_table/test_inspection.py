@@ -13,11 +13,11 @@ from fedcohort.errors import DataError
 N = 60
 
 
-def decide(overrides: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
+def decide(fixed_options: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = Inspection([Frame("t.csv", pa.table(table))], overrides or {}, cuts_test_part=True)
+    look = Inspection([Frame("t.csv", pa.table(table))], fixed_options or {}, cuts_test_part=True)
     return look, {decision.decision_topic: decision for decision in look.decide_roles()}
 
 
@@ -53,7 +53,7 @@ def test_clients_of_one_or_two_rows_are_pooled_and_unique_ones_left_out() -> Non
 
 
 @pytest.mark.parametrize(
-    ("overrides", "label", "options", "reason"),
+    ("fixed_options", "label", "options", "reason"),
     [
         ({}, [" yes", "yes", "no"] * 20, {}, "2 classes: yes (40), no (20)"),
         ({}, [0.0, 1.0] * 30, {}, "2 classes: 0.0 (30), 1.0 (30)"),
@@ -63,10 +63,10 @@ def test_clients_of_one_or_two_rows_are_pooled_and_unique_ones_left_out() -> Non
     ],
 )
 def test_labels_are_counted_as_they_are_read(
-    overrides: dict[str, str], label: list[Any], options: dict[str, object], reason: str
+    fixed_options: dict[str, str], label: list[Any], options: dict[str, object], reason: str
 ) -> None:
-    _, decisions = decide(overrides, label=label)
-    assert {name: value for name, value in decisions["label"].options.items() if name not in overrides} == options
+    _, decisions = decide(fixed_options, label=label)
+    assert {name: value for name, value in decisions["label"].options.items() if name not in fixed_options} == options
     assert decisions["label"].reason.startswith(reason)
 
 

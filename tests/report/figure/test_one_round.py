@@ -28,12 +28,12 @@ from fedcohort.report.figure.one_round import (
 )
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import check_layout, drawn, overrides  # noqa: F401
+from report.test_run_figures import check_layout, drawn_figures, read_figure_text  # noqa: F401
 
 NAN, INF = np.nan, np.inf
 
 
-def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
+def write_run(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
     """A run with the made-up rounds and further columns; None removes a column."""
     facts, journal = make_run_info(folder, clients=clients), Journal()
     journal.start(facts)
@@ -76,7 +76,7 @@ def test_rows_are_the_best_and_all_selected_clients() -> None:
 def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
     score[3] = NAN
-    facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
+    facts = write_run(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
     original, loaded = make_report(2), load_scored_round(read_history(facts.folder), 2)
     np.testing.assert_array_equal(loaded.columns["score"], score)
     np.testing.assert_array_equal(loaded.columns["probability"], chance)
@@ -90,37 +90,37 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
 
 def test_the_last_round_that_chose_by_a_score_is_explained(
     tmp_path: Path,
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
 ) -> None:
     nothing, no_clients = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
-    facts = written(tmp_path / "run", {}, {}, nothing, no_clients)
+    facts = write_run(tmp_path / "run", {}, {}, nothing, no_clients)
     history = read_history(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
-    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, history))
-    assert "Round 2: " in overrides(drawn["round.png"])
+    drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, history))
+    assert "Round 2: " in read_figure_text(drawn_figures["round.png"])
 
 
 def test_a_selector_without_scores_has_no_such_figure(
     tmp_path: Path,
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    facts = written(tmp_path / "run", {"score": None, "part_explore": None})
+    facts = write_run(tmp_path / "run", {"score": None, "part_explore": None})
     assert one_round.draw_scored_round(facts, read_history(facts.folder)) is None
     assert main([str(facts.folder), "round=1"]) == 1
     output = " ".join(capsys.readouterr().err.split())
     assert output == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
-    assert not drawn
+    assert not drawn_figures
 
 
 def test_the_command_draws_the_requested_round(
     tmp_path: Path,
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    facts = written(tmp_path / "run", {}, {}, {})
+    facts = write_run(tmp_path / "run", {}, {}, {})
     assert main([str(facts.folder), "round=1"]) == 0
-    assert list(drawn) == ["round-1.png"]
+    assert list(drawn_figures) == ["round-1.png"]
     assert capsys.readouterr().out.strip() == str(facts.folder / "figures" / "round-1.png")
     assert main([str(facts.folder), "round=4"]) == 1
     assert "round must be one of the rounds that selected by scores or probabilities, 1 to 3, got 4" in " ".join(
@@ -131,21 +131,23 @@ def test_the_command_draws_the_requested_round(
             main([str(facts.folder), mistake])
 
 
-def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
-    facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
-    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
-    ends = [{bar.get_width() for bar in axes.patches} for axes in drawn["round.png"].axes]  # type: ignore[attr-defined]
+    facts = write_run(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
+    drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
+    ends = [{bar.get_width() for bar in axes.patches} for axes in drawn_figures["round.png"].axes]  # type: ignore[attr-defined]
     assert sorted(ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
-    assert {"score", "exploitation", "exploration", "penalty"} <= set(overrides(drawn["round.png"]).split("\n"))
+    assert {"score", "exploitation", "exploration", "penalty"} <= set(
+        read_figure_text(drawn_figures["round.png"]).split("\n")
+    )
 
 
-def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
-    facts = written(tmp_path / "run", parts)
-    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
-    assert "(2 more are not shown)" in overrides(drawn["round.png"])
-    assert len(drawn["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
+    facts = write_run(tmp_path / "run", parts)
+    drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
+    assert "(2 more are not shown)" in read_figure_text(drawn_figures["round.png"])
+    assert len(drawn_figures["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
 
 
 @pytest.mark.parametrize(
@@ -167,13 +169,15 @@ def test_it_is_legible_at_every_size(
         value[::3], value[1::5], value[2::7] = NAN, INF, -INF
     if score == "none":
         value[:] = NAN
-    facts = written(tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort)
+    facts = write_run(
+        tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort
+    )
     figure = one_round.draw_scored_round(facts, read_history(facts.folder))
     assert (figure is not None) is bool(make_report(1, clients=clients).cohort.size)
     if figure is None:
         return
     check_layout(figure)
     rows = len(choose_shown_clients(load_scored_round(read_history(facts.folder), 1)))
-    assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in overrides(figure)
+    assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in read_figure_text(figure)
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

@@ -27,5 +27,5 @@ def test_names_of_classes_are_short_and_absent_without_room(tmp_path: Path) -> N
     labels = [tick.get_text() for tick in partition.draw_partition(named).axes[0].get_xticklabels()]
     assert labels == ["walking", "walking down a lo…", "standing"]
     assert partition.shorten_class_names(example_run.make_run_info(tmp_path, classes=3)) == []
-    many = {str(c): f"class {c}" for c in range(13)}
-    assert partition.shorten_class_names(example_run.make_run_info(tmp_path, classes=13, labels=many)) == []
+    thirteen_labels = {str(c): f"class {c}" for c in range(13)}
+    assert partition.shorten_class_names(example_run.make_run_info(tmp_path, classes=13, labels=thirteen_labels)) == []

@@ -13,7 +13,7 @@ from fedcohort.report.figure import selection
 from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, overrides, run  # noqa: F401
+from report.test_run_figures import drawn_figures, read_figure_text, run  # noqa: F401
 
 
 def test_a_coarse_map_keeps_the_rare() -> None:
@@ -42,7 +42,7 @@ def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Pat
 
 def test_a_large_population_has_rows_of_those_ever_selected(
     tmp_path: Path,
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     facts = run(tmp_path / "run", clients=40)
@@ -53,11 +53,11 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     all_fates = selection.load_outcomes(history, np.arange(40))
     np.testing.assert_array_equal(selection.load_outcomes(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
-    drawn["selection.png"] = not_none(selection.draw_selection(facts, history))
-    assert f"client, of the {len(ever)} ever selected" in overrides(drawn["selection.png"])
+    drawn_figures["selection.png"] = not_none(selection.draw_selection(facts, history))
+    assert f"client, of the {len(ever)} ever selected" in read_figure_text(drawn_figures["selection.png"])
 
 
-def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     writer, facts = Journal(), make_run_info(tmp_path / "run", clients=60)
     writer.start(facts)
     all_clients = np.ones(60, dtype=bool)
@@ -65,5 +65,5 @@ def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]
         round_report = make_report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
         writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
-    drawn["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
-    assert "Selection: clients by round, 4 to 60 per round" in overrides(drawn["selection.png"])
+    drawn_figures["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
+    assert "Selection: clients by round, 4 to 60 per round" in read_figure_text(drawn_figures["selection.png"])

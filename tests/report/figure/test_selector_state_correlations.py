@@ -9,7 +9,7 @@ from fedcohort.report.figure import selector_state
 from fedcohort.round import score_correlation
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import check_layout, overrides
+from report.test_run_figures import check_layout, read_figure_text
 
 
 def test_a_panel_for_each_score_and_a_line_for_each_property(tmp_path: Path) -> None:
@@ -22,7 +22,7 @@ def test_a_panel_for_each_score_and_a_line_for_each_property(tmp_path: Path) -> 
     assert [axes.get_title("left") for axes in figure.axes] == ["score", "reward"]
     for axes in figure.axes:
         assert [line.get_label() for line in axes.lines[1:]] == ["label noise", "expected seconds"]
-    shown_lines = {*overrides(figure).split("\n"), figure.get_supylabel()}
+    shown_lines = {*read_figure_text(figure).split("\n"), figure.get_supylabel()}
     assert {"rank correlation", "communication round", "label noise", "expected seconds"} <= shown_lines
     check_layout(figure)
 

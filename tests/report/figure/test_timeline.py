@@ -26,14 +26,14 @@ from fedcohort.report.run_figures import draw_run
 from fedcohort.round.client_facts import ClientFacts
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
-from report.test_run_figures import drawn, overrides  # noqa: F401
+from report.test_run_figures import drawn_figures, read_figure_text  # noqa: F401
 from run_harness import run_training
 
 JOURNAL = "+callback.journal._target_=fedcohort.record.journal.Journal"
 UNIT = (2.0, 4.0, 9.0)  # seconds of an epoch: the first does 5, the second 3 of 5, others are late
 
 
-def written(
+def write_run(
     folder: Path,
     clients: int = 4,
     rounds: int = 3,
@@ -66,7 +66,7 @@ def written(
 
 def test_a_round_is_read(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
-    history = read_history(written(tmp_path / "run", probe_s=5.0).folder)
+    history = read_history(write_run(tmp_path / "run", probe_s=5.0).folder)
     assert list_timed_rounds(history) == [1, 2, 3]
     loaded = load_timed_round(history, 2)
     assert loaded.jobs["client"].tolist() == [0, 1, 2, 3]
@@ -79,12 +79,12 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
 
-def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
-    facts = written(tmp_path / "run", probe_s=5.0)
+def test_what_they_say(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+    facts = write_run(tmp_path / "run", probe_s=5.0)
     history = read_history(facts.folder)
-    drawn["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
-    drawn["pace.png"] = not_none(curves.draw_pace(facts, history))
-    texts = overrides(drawn["timeline.png"])
+    drawn_figures["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
+    drawn_figures["pace.png"] = not_none(curves.draw_pace(facts, history))
+    texts = read_figure_text(drawn_figures["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
         in texts
@@ -99,9 +99,9 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
         "too late (×): pale after the end",
     ):
         assert label in texts
-    (axes,) = drawn["timeline.png"].axes
+    (axes,) = drawn_figures["timeline.png"].axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["0", "1", "× 2", "× 3"]
-    texts = overrides(drawn["pace.png"])
+    texts = read_figure_text(drawn_figures["pace.png"])
     for text in ("arrived with part of the work", "too late or lost", "announced deadline", "communication round"):
         assert text in texts
     assert "with queries and waits" in texts
@@ -109,11 +109,11 @@ def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noq
 
 def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     tmp_path: Path,
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
 ) -> None:
-    facts = written(tmp_path / "run")
-    drawn["timeline.png"] = not_none(timeline.draw_timeline(facts, read_history(facts.folder)))
-    (axes,) = drawn["timeline.png"].axes
+    facts = write_run(tmp_path / "run")
+    drawn_figures["timeline.png"] = not_none(timeline.draw_timeline(facts, read_history(facts.folder)))
+    (axes,) = drawn_figures["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]
     full_bars = {
@@ -128,29 +128,29 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     assert axes.get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
-def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
-    facts = written(tmp_path / "run", rounds=1, slowest_s=np.inf)
+def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+    facts = write_run(tmp_path / "run", rounds=1, slowest_s=np.inf)
     assert {path.name for path in draw_run(facts)} >= {"pace.png", "timeline.png"}
-    assert "never done" in overrides(drawn["timeline.png"])
-    assert drawn["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
+    assert "never done" in read_figure_text(drawn_figures["timeline.png"])
+    assert drawn_figures["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
 @pytest.mark.parametrize("clients", [1, 100])
 def test_at_every_size(tmp_path: Path, clients: int) -> None:
-    facts = written(tmp_path / "run", clients=clients, rounds=1, announced=False)
+    facts = write_run(tmp_path / "run", clients=clients, rounds=1, announced=False)
     history = read_history(facts.folder)
     figure = timeline.draw_timeline(facts, history)
     assert figure is not None
     figure.draw_without_rendering()
     (axes,) = figure.axes
     assert len(axes.get_yticks()) == min(clients, timeline.MAX_JOB_ROWS)
-    texts = overrides(figure)
+    texts = read_figure_text(figure)
     assert ("(40 more are not shown)" in texts) == (clients == 100)
     assert "announced deadline" not in texts
 
 
 def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
-    facts = written(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
+    facts = write_run(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
         figure = curves.draw_pace(facts, read_history(facts.folder))
@@ -161,7 +161,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
     assert len(np.asarray(closed.get_xdata())) == MAX_MARKED_POINTS + 1
 
 
-def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
+def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     facts, journal = make_run_info(tmp_path / "run", rounds=1), Journal()
     journal.start(facts)
     for step in range(2):
@@ -170,18 +170,18 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]
     history = read_history(facts.folder)
     assert timeline.draw_timeline(facts, history) is None
     assert curves.draw_pace(facts, history) is None
-    assert not drawn
+    assert not drawn_figures
 
 
 def test_the_command_draws_a_round_without_scores(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
-    drawn: dict[str, Figure],  # noqa: F811
+    drawn_figures: dict[str, Figure],  # noqa: F811
 ) -> None:
-    facts = written(tmp_path / "run")
+    facts = write_run(tmp_path / "run")
     assert main([str(facts.folder), "round=2"]) == 0
     assert capsys.readouterr().out.split() == [str(facts.folder / "figures" / "timeline-2.png")]
-    assert list(drawn) == ["timeline-2.png"]
+    assert list(drawn_figures) == ["timeline-2.png"]
     main([str(facts.folder), "round=9"])
     output = " ".join(capsys.readouterr().err.split())
     assert output == "round must be one of the rounds that trained clients, 1 to 3, got 9"
