@@ -57,7 +57,7 @@ class GuardedCorrection:
 def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check the tensor arguments of every component method, in runs that are composed afterwards."""
 
-    def watching(part: Any, group: str, option: str, contract: type) -> Any:
+    def guard_and_watch(part: Any, group: str, option: str, contract: type) -> Any:
         part = guard_component(part, group, option, contract)
         for name in dir(type(part)):
             if not name.startswith("_") and callable(method := getattr(part, name)) and name != "build":
@@ -70,4 +70,4 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     started = LocalTrainer.begin_hooks
     monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
-    monkeypatch.setattr(components, "guard_component", watching)
+    monkeypatch.setattr(components, "guard_component", guard_and_watch)

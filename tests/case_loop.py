@@ -27,7 +27,7 @@ def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Ca
         signature = inspect.signature(test)
 
         @functools.wraps(test)
-        def looped(*args: Any, **fixtures: Any) -> None:
+        def run_cases(*args: Any, **fixtures: Any) -> None:
             for text, value in cases:
                 arguments = dict(zip(parameters, value if len(parameters) > 1 else (value,), strict=True))
                 try:
@@ -37,8 +37,8 @@ def for_all(names: str, values: Iterable[Any], labels: Iterable[str] = ()) -> Ca
                     raise
 
         fixture_parameters = [parameter for name, parameter in signature.parameters.items() if name not in parameters]
-        vars(looped)["cases"] = [*getattr(test, "cases", ()), cases]
-        vars(looped)["__signature__"] = signature.replace(parameters=fixture_parameters)
-        return looped
+        vars(run_cases)["cases"] = [*getattr(test, "cases", ()), cases]
+        vars(run_cases)["__signature__"] = signature.replace(parameters=fixture_parameters)
+        return run_cases
 
     return decorate

@@ -25,7 +25,7 @@ class Relabelled(np.random.Generator):
         super().__init__(like.bit_generator)
         self.new, self.others = new, 0
 
-    def relabelled(self, drawn: Any) -> Any:
+    def relabel(self, drawn: Any) -> Any:
         if not isinstance(drawn, np.ndarray) or drawn.shape[-1:] != (len(self.new),):
             self.others += 1
             return drawn
@@ -35,7 +35,7 @@ class Relabelled(np.random.Generator):
 
 
 def _relabels(name: str) -> Callable[..., Any]:
-    return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
+    return lambda self, *args, **options: self.relabel(getattr(np.random.Generator, name)(self, *args, **options))
 
 
 DISTRIBUTIONS = (

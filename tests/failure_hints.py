@@ -12,12 +12,12 @@ def failure_hint(sentence: str) -> Callable[[Callable[P, None]], Callable[P, Non
 
     def decorate(test: Callable[P, None]) -> Callable[P, None]:
         @wraps(test)
-        def explained(*args: P.args, **kwargs: P.kwargs) -> None:
+        def explain(*args: P.args, **kwargs: P.kwargs) -> None:
             try:
                 test(*args, **kwargs)
             except AssertionError as error:
                 raise AssertionError(f"{sentence}\n\n{error}").with_traceback(error.__traceback__) from None
 
-        return explained
+        return explain
 
     return decorate

@@ -29,7 +29,7 @@ def kill_at_call(
     original = getattr(owner, name)
     count = {"n": 0}
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def count_call(*args: Any, **kwargs: Any) -> Any:
         count["n"] += 1
         if count["n"] != call:
             return original(*args, **kwargs)
@@ -40,7 +40,7 @@ def kill_at_call(
         return result
 
     with monkeypatch.context() as patched:
-        patched.setattr(owner, name, counted)
+        patched.setattr(owner, name, count_call)
         status = run_in_child(work)
     assert os.WIFSIGNALED(status), f"the child ended without a kill ({status}): {name} was not called {call} times"
 
@@ -52,13 +52,13 @@ def act_at_call(
     original = getattr(module, name)
     count = {"n": 0}
 
-    def counted(*args: object, **kwargs: object) -> object:
+    def count_call(*args: object, **kwargs: object) -> object:
         count["n"] += 1
         if count["n"] == calls:
             act()
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(module, name, counted)
+    monkeypatch.setattr(module, name, count_call)
 
 
 def run_in_child(work: Callable[[], object]) -> int:

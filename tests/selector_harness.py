@@ -207,11 +207,11 @@ def reorder(signal: str, values: Any, order: Ids) -> Any:
     """Return a signal of the clients that arrived, in another order; a function takes its weights in that order."""
     if callable(values):
 
-        def reordered(weights: np.ndarray) -> Any:
+        def reorder_result(weights: np.ndarray) -> Any:
             result = values(np.asarray(weights)[np.argsort(order)])
             return result[order] if isinstance(result, np.ndarray) else result
 
-        return reordered
+        return reorder_result
     turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(signal) else values[order]
     return turned
 

@@ -153,12 +153,12 @@ def test_ranks_log_what_one_process_logs(
 def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: dict[str, Any]) -> None:
     """The update of the last rank overflows; the metrics of the first rank show it, and all ranks stop together."""
 
-    def overflowing(held_data: Federation) -> ServerSamples:
+    def overflow(held_data: Federation) -> ServerSamples:
         x = held_data.server_val.x.clone()
         x[-1] = math.inf
         return ServerSamples(x, held_data.server_val.y)
 
-    federation["server_val"] = overflowing
+    federation["server_val"] = overflow
     folder = run(tmp_path, 2, *HALT)
     journal = lines(folder / "journal.jsonl")
     assert [line["step"] for line in journal] == [0, 1]

@@ -19,12 +19,12 @@ class State:
 
 
 class Toy(Selector[State]):
-    """Selector by the mean loss of each client; subclasses compute other scores from it in `scored`."""
+    """Selector by the mean loss of each client; subclasses compute other scores from it in `score`."""
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"train_loss"})
 
-    def scored(self, state: State, rng: np.random.Generator) -> Values:
+    def score(self, state: State, rng: np.random.Generator) -> Values:
         """Return a score for each client; here its mean loss."""
         return state.mean
 
@@ -32,7 +32,7 @@ class Toy(Selector[State]):
         return State(np.zeros(population.n_clients), np.zeros(population.n_clients, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        scores = self.scored(state, ctx.rng)
+        scores = self.score(state, ctx.rng)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -48,7 +48,7 @@ class Toy(Selector[State]):
 class PerClientThompson(Toy):
     """A score is a draw from each client's own posterior."""
 
-    def scored(self, state: State, rng: np.random.Generator) -> Values:
+    def score(self, state: State, rng: np.random.Generator) -> Values:
         return np.asarray(state.mean + rng.standard_normal(len(state.mean)) / np.sqrt(state.count + 1))
 
 
@@ -56,7 +56,7 @@ class PerClientThompson(Toy):
 class EpsilonGreedy(Toy):
     """Random scores in three rounds of ten."""
 
-    def scored(self, state: State, rng: np.random.Generator) -> Values:
+    def score(self, state: State, rng: np.random.Generator) -> Values:
         return rng.random(len(state.mean)) if rng.random() < 0.3 else state.mean
 
 
@@ -64,8 +64,8 @@ class EpsilonGreedy(Toy):
 class LowIdsAmongDraws(Toy):
     """Thompson sampling with a small preference for low ids."""
 
-    def scored(self, state: State, rng: np.random.Generator) -> Values:
-        return np.asarray(PerClientThompson().scored(state, rng) - 1e-3 * np.arange(len(state.mean)))
+    def score(self, state: State, rng: np.random.Generator) -> Values:
+        return np.asarray(PerClientThompson().score(state, rng) - 1e-3 * np.arange(len(state.mean)))
 
 
 @dataclass(frozen=True)

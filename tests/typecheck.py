@@ -60,7 +60,7 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     places = [(parameters.index(name), name) for name in hints if name != "return"]
 
     @functools.wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
+    def check_shapes(*args: Any, **kwargs: Any) -> Any:
         values = {name: args[place] for place, name in places if place < len(args)}
         if kwargs:
             values |= {name: kwargs[name] for name in hints if name in kwargs}
@@ -70,7 +70,7 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
             shapes.check({**values, "return": result})
         return result
 
-    return checked
+    return check_shapes
 
 
 def decorate(item: Any) -> Any:

@@ -211,10 +211,10 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
     before = stored_weights(run_training(tmp_path / "one", *overrides, "rounds=1"))
     result = LocalTrainer.make_result
 
-    def broken(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
+    def make_nan(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
         return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *arguments)
 
-    monkeypatch.setattr(LocalTrainer, "make_result", broken)
+    monkeypatch.setattr(LocalTrainer, "make_result", make_nan)
     after = stored_weights(run_training(tmp_path / "two", *overrides, "rounds=2"))
     assert torch.equal(before[2], after[2])
     assert not torch.equal(before[1], after[1])

@@ -103,12 +103,12 @@ def test_local_training_sees_each_pass_changed() -> None:
     trainer.chain = None  # steps of the chain cannot be observed
 
     def watch(step: Any) -> Any:
-        def noted(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
+        def note_step(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
             inputs_of_passes.append(x.clone())
             out: torch.Tensor = step(x, y, z)
             return out
 
-        return noted
+        return note_step
 
     trainer.wrap_step = watch
     trainer.train(make_task(1, units=2, round=4), {})

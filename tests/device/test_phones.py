@@ -202,12 +202,12 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     for t in range(100):
         slow, chosen = np.isin(all_clients, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
 
-        def mixed(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
+        def mix_phones(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
             two = [getattr(phones(kind, "har"), how)(all_clients, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
             return Timing(*(np.where(slow, *(getattr(values, part) for values in two)) for part in PARTS))
 
-        T[t] = mixed("expect").finish_s(E).mean()
-        timing = mixed("sample")
+        T[t] = mix_phones("expect").finish_s(E).mean()
+        timing = mix_phones("sample")
         cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
         wait_for_all[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
         arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).is_in_time.sum()

@@ -49,7 +49,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
 ) -> None:
     """limit: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
 
-    def limited() -> None:
+    def train_with_limit() -> None:
         hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
@@ -59,7 +59,7 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
             raise SystemExit(2) from error
 
     capfd.readouterr()
-    assert os.waitstatus_to_exitcode(run_in_child(limited)) == 2
+    assert os.waitstatus_to_exitcode(run_in_child(train_with_limit)) == 2
     output = capfd.readouterr()
     assert "Traceback" not in output.out + output.err
     assert "could not be written" in output.err.splitlines()[-1]

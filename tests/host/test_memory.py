@@ -132,7 +132,7 @@ def test_collections_wait_for_the_end_of_imports() -> None:
 def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
     """In a child whose limit leaves 1 GB: 0.1 GB pass, 40 GB don't."""
 
-    def limited() -> None:
+    def run_with_limit() -> None:
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         limit = pages * os.sysconf("SC_PAGE_SIZE") + 2**30
         resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
@@ -142,7 +142,7 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
         ):
             memory.require_memory(4e10, "a table", "use fewer rows")
 
-    assert run_in_child(limited) == 0
+    assert run_in_child(run_with_limit) == 0
 
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:

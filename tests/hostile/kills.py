@@ -47,7 +47,7 @@ PER_POINT = {"training a client": 6, "syncing a file": 8, "replacing a file": 8}
 
 
 def _quietly(work: Callable[[], object], path: Path) -> Callable[[], object]:
-    def silent() -> object:
+    def act_silently() -> object:
         with path.open("a") as file:
             for descriptor in (1, 2):
                 os.dup2(file.fileno(), descriptor)
@@ -56,14 +56,14 @@ def _quietly(work: Callable[[], object], path: Path) -> Callable[[], object]:
         except KeyboardInterrupt:  # the command ends so, too, without a traceback
             raise SystemExit(130) from None
 
-    return silent
+    return act_silently
 
 
 def _act_at_call(owner: Any, name: str, call: int, act: Callable[[], None], *, before: bool) -> None:
     """Do `act` before or after the `call`-th call of owner.name; only in a forked child, because the patch stays."""
     original, count = getattr(owner, name), Counter[str]()
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def count_call(*args: Any, **kwargs: Any) -> Any:
         count["n"] += 1
         if count["n"] == call and before:
             act()
@@ -72,7 +72,7 @@ def _act_at_call(owner: Any, name: str, call: int, act: Callable[[], None], *, b
             act()
         return result
 
-    setattr(owner, name, counted)
+    setattr(owner, name, count_call)
 
 
 @cache
@@ -85,11 +85,11 @@ def _run_to_end() -> tuple[Path, dict[str, int]]:
         for point, (owner, name) in POINTS.items():
             original = getattr(owner, name)
 
-            def counted(*args: Any, _original: Any = original, _point: str = point, **kwargs: Any) -> Any:
+            def count_call(*args: Any, _original: Any = original, _point: str = point, **kwargs: Any) -> Any:
                 counts[_point] += 1
                 return _original(*args, **kwargs)
 
-            setattr(owner, name, counted)
+            setattr(owner, name, count_call)
         run_training(home, *OVERRIDES, *QUIET)
         (home / "counts.json").write_text(json.dumps(counts))
 

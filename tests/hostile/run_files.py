@@ -141,12 +141,12 @@ def make_refusal(template: str, file: str, fault_name: str, damage: Damage, comm
 def make_repair(file: str, fault_name: str, damage: Damage) -> Case:
     """Damage behind the checkpoint of round 2, the only one of the killed run."""
 
-    def behind(path: Path) -> None:
+    def damage_older_checkpoint(path: Path) -> None:
         run = path.parents[1] if path.parent.name == "clients" else path.parent
         (run / "previous.ckpt").replace(run / "last.ckpt")
         damage(path)
 
-    run_it = partial(call_on_damaged_run, "killed", file, behind, "resume")
+    run_it = partial(call_on_damaged_run, "killed", file, damage_older_checkpoint, "resume")
     return Case(
         f"resume, ahead of the checkpoint: {file} {fault_name}",
         run_it,

@@ -35,22 +35,22 @@ def image_tables() -> list[Case]:
     )
     colour = encode_image(random_images(1, (3, 8, 8))[0])
 
-    def broken(content: bytes | None) -> list[Any]:
+    def break_image(content: bytes | None) -> list[Any]:
         return with_value(IMAGES, 5, {"bytes": content})
 
     return [
         images("an image of another size", with_value(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
         images("a colour image among grey ones", with_value(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
         images("an image that is missing", with_value(IMAGES, 5, None), "row 5 is empty"),
-        images("an image without bytes", broken(None), "row 5 is empty"),
-        images("an image of no bytes", broken(b""), "row 5 is empty"),
-        images("an image that is a text", broken(b"hello"), "row 5 can't be read as an image"),
-        images("an image that is cut off", broken(IMAGES[5]["bytes"][:40]), "row 5 can't be read as an image"),
-        images("an image that is a web page", broken(b"<html></html>"), "row 5 can't be read as an image"),
-        images("an image's beginning alone", broken(b"\xff\xd8\xff\xe0"), "row 5 can't be read as an image"),
+        images("an image without bytes", break_image(None), "row 5 is empty"),
+        images("an image of no bytes", break_image(b""), "row 5 is empty"),
+        images("an image that is a text", break_image(b"hello"), "row 5 can't be read as an image"),
+        images("an image that is cut off", break_image(IMAGES[5]["bytes"][:40]), "row 5 can't be read as an image"),
+        images("an image that is a web page", break_image(b"<html></html>"), "row 5 can't be read as an image"),
+        images("an image's beginning alone", break_image(b"\xff\xd8\xff\xe0"), "row 5 can't be read as an image"),
         images(
             "an image with a damaged header",
-            broken(IMAGES[5]["bytes"][:20] + bytes(40)),
+            break_image(IMAGES[5]["bytes"][:20] + bytes(40)),
             "row 5 can't be read as an image",
         ),
         images("paths without bytes", [{"path": f"{k}.png"} for k in range(N)], "must hold lists of numbers or images"),

@@ -140,10 +140,10 @@ def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
 def test_an_unexpected_error_is_logged_with_its_trace(
     logs: Path, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise ValueError("a bug")
 
-    monkeypatch.setattr(run, "make_observers", broken)
+    monkeypatch.setattr(run, "make_observers", fail)
     assert start(logs) is None
     assert "Traceback" in captured_log.text
     assert re.match(r"ValueError: a bug \(.*test_start.py:\d+\)", record(logs).reason)
@@ -153,10 +153,10 @@ def test_an_unexpected_error_is_logged_with_its_trace(
 def test_a_signal_ends_the_sweep(
     logs: Path, monkeypatch: pytest.MonkeyPatch, raised: BaseException, code: int | None
 ) -> None:
-    def stopped(*_: Any) -> None:
+    def raise_stop(*_: Any) -> None:
         raise raised
 
-    monkeypatch.setattr(run, "make_observers", stopped)
+    monkeypatch.setattr(run, "make_observers", raise_stop)
     with pytest.raises(type(raised)):
         start(logs)
     assert record(logs).how == "stopped"

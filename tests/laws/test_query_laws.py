@@ -94,7 +94,7 @@ class Closed:
         n_val = self.run.info.class_counts.sum(1) - n
         queried, selected = (rows.client[rows[flag]].to_numpy() for flag in ("queried", "selected"))
         passes = sum(PASSES[signal](n[queried], n_val[queried]) for signal in self.signals)
-        answers = sum(len(self._answered(signal, rows)) for signal in self.signals)
+        answers = sum(len(self._find_answers(signal, rows)) for signal in self.signals)
         query_s = float(np.max(passes, initial=0.0)) / (3 * EPOCHS) if self.by_selector else 0.0
         metrics = self.run.reports[step].metrics
         closed_s = metrics["round/closed_s"]
@@ -106,7 +106,7 @@ class Closed:
             metrics["round/waited_s"] + busy_s,
         ]
 
-    def _answered(self, signal: str, rows: pd.DataFrame) -> pd.DataFrame:
+    def _find_answers(self, signal: str, rows: pd.DataFrame) -> pd.DataFrame:
         """Return the rows of clients that answered. All clients answer an aggregator, without a column in the table."""
         return rows[rows[f"signal_{signal}"].notna() if self.by_selector else rows.queried]
 

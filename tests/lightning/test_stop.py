@@ -72,14 +72,14 @@ def signals(
     original = getattr(owner, name)
     count = {"n": 0}
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def count_call(*args: Any, **kwargs: Any) -> Any:
         count["n"] += 1
         if count["n"] == call and (process := to()):
             for number in numbers:
                 os.kill(process, number)
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(owner, name, counted)
+    monkeypatch.setattr(owner, name, count_call)
 
 
 def read_single_run(logs: Path) -> tuple[Path, dict[str, Any]]:

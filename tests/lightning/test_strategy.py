@@ -57,14 +57,14 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
     begin = LocalTrainer.begin_hooks
 
-    def watched(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
+    def watch(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
             file.write(
                 json.dumps({"threads": torch.get_num_threads(), "at": sorted(list_listening_addresses())}) + "\n"
             )
         return begin(self, task, broadcast)
 
-    monkeypatch.setattr(LocalTrainer, "begin_hooks", watched)
+    monkeypatch.setattr(LocalTrainer, "begin_hooks", watch)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

@@ -49,11 +49,11 @@ def test_the_scale_of_pixels_does_not_matter() -> None:
     """To epsilon over the variance of what is normed, where pixels are 0 to 255; at 0 to 1 epsilon is felt."""
     network, x = build((3, 16, 16)), 255 * torch.rand(8, 3, 16, 16)
 
-    def normalised(x: Tensor) -> Tensor:
+    def normalise(x: Tensor) -> Tensor:
         out: Tensor = network(x)
         return out
 
-    torch.testing.assert_close(normalised(x), normalised(10 * x), atol=1e-3, rtol=1e-3)
+    torch.testing.assert_close(normalise(x), normalise(10 * x), atol=1e-3, rtol=1e-3)
 
 
 def test_clients_are_trained_sequentially_and_small_images_are_rejected() -> None:

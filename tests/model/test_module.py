@@ -82,12 +82,12 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("typed_overrides", "message"), REFUSED)
+@pytest.mark.parametrize(("overrides", "message"), REFUSED)
 def test_unusable_networks_are_rejected_with_the_reason(
-    typed_overrides: tuple[str, ...], message: str, tmp_path: Path
+    overrides: tuple[str, ...], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(FedcohortError, match=message):
-        run_training(tmp_path, *RUN, *typed_overrides)
+        run_training(tmp_path, *RUN, *overrides)
     assert not list(tmp_path.iterdir()), "nothing is written"
 
 

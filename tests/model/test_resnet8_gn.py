@@ -64,12 +64,12 @@ def images(clients: int = 3) -> Any:
 def test_engines_agree_on_it() -> None:
     """In double precision, to rounding; clients have one sample, three, or all."""
 
-    def trained(kind: str) -> tuple[list[torch.Tensor], str]:
+    def train(kind: str) -> tuple[list[torch.Tensor], str]:
         engine, reason = choose_engine(kind, make_trainer(images(), network_of().double(), batch=4), 3)
         rows = (np.array([2]), np.array([0, 3, 5]), None)
         return [u.delta for u in engine.train_clients([make_task(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
-    (auto_run, why), (vectorised_run, _) = trained("auto"), trained("vectorised")
+    (auto_run, why), (vectorised_run, _) = train("auto"), train("vectorised")
     assert why == ("sequential: hand-written gradients of the dense layers, autograd before them, one client at a time")
     for a, b in zip(auto_run, vectorised_run, strict=True):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=0)

@@ -32,12 +32,12 @@ def closed_rounds(monkeypatch: pytest.MonkeyPatch) -> Closed:
     calls: Closed = []
     close = ServerStep.finish_round
 
-    def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
+    def spy(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
         calls.append((*result, self.store.state_dict()))
         return result
 
-    monkeypatch.setattr(ServerStep, "finish_round", spied)
+    monkeypatch.setattr(ServerStep, "finish_round", spy)
     return calls
 
 
@@ -145,12 +145,12 @@ def test_batch_norm_statistics_are_updated_with_the_step(
     monkeypatch.setattr(build, "build_network", lambda *arguments: nn.Sequential(*layers))
     statistics, close = [], ServerStep.finish_round
 
-    def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
+    def spy(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
         statistics.append((collected, self.server.buffers.double(), self.server.counters.clone()))
         return result
 
-    monkeypatch.setattr(ServerStep, "finish_round", spied)
+    monkeypatch.setattr(ServerStep, "finish_round", spy)
     run_training(tmp_path, "rounds=1", f"server.lr={server_lr}")
     ((collected, buffers, counters),) = statistics
     fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
@@ -173,7 +173,7 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
     assert "the same (raise deadline.k, or set deadline.partial_work=true)\n" in caplog.text
 
 
-@pytest.mark.parametrize("overrides", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
+@pytest.mark.parametrize("override", ["agg=scaffold", "agg=fedmaba", "server=momentum"])
 @pytest.mark.parametrize(
     "advice",
     [
@@ -183,7 +183,7 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
     ids=["keep", "weights"],
 )
 def test_a_selector_that_excludes_all_makes_an_empty_round(
-    overrides: str,
+    override: str,
     advice: Any,
     closed_rounds: Closed,
     start: FinishedRun,
@@ -193,7 +193,7 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
 ) -> None:
     give_advice(monkeypatch, advice)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        run = run_training(tmp_path, overrides, "rounds=2", "eval.clients_every=0")
+        run = run_training(tmp_path, override, "rounds=2", "eval.clients_every=0")
     assert not has_moved(run, start)
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
@@ -260,11 +260,11 @@ def test_omitted_tensors_are_filled_or_zero(
     moves = []
     for zero_fill in (False, True):
 
-        def partly(self: Any, state: Any, ctx: Any, probes: Any, zero_fill: bool = zero_fill) -> Any:
+        def select_partly(self: Any, state: Any, ctx: Any, probes: Any, zero_fill: bool = zero_fill) -> Any:
             upload = np.where(np.arange(ctx.n_clients) == 1, 1.0, 1e-12)
             return Selection(np.arange(4), upload=upload, zero_fill=zero_fill), state
 
-        monkeypatch.setattr(Random, "select", partly)
+        monkeypatch.setattr(Random, "select", select_partly)
         run = run_training(tmp_path / str(zero_fill), "rounds=1")
         moves.append(run.weights() - start.weights())
     n = run.info.n_train[:4]

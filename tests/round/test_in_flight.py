@@ -31,13 +31,13 @@ def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     observed: list[float] = []
     close = ServerStep.finish_round
 
-    def noted(self: Any, *args: Any) -> Any:
+    def note(self: Any, *args: Any) -> Any:
         result = close(self, *args)
         observed.append(float(self.server.w[0]))
         return result
 
     monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (QuadraticEngine(trainer), "quadratic"))
-    monkeypatch.setattr(ServerStep, "finish_round", noted)
+    monkeypatch.setattr(ServerStep, "finish_round", note)
     return observed
 
 

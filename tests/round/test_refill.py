@@ -42,11 +42,11 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
     steps: list[int] = []
     measure = Queries.measure_server_signals
 
-    def counted(self: Queries) -> Mapping[str, float]:
+    def count_query(self: Queries) -> Mapping[str, float]:
         steps.append(1)
         return measure(self)
 
-    monkeypatch.setattr(Queries, "measure_server_signals", counted)
+    monkeypatch.setattr(Queries, "measure_server_signals", count_query)
     run = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
     assert max(map(len, run.cohorts[1:])) > 1, "more than one client starts in a step"

@@ -78,14 +78,14 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
         done["predicted"] += len(x)
         return predicted(network, x)
 
-    def only_biased(*args: Any) -> Any:
+    def count_biased_only(*args: Any) -> Any:
         out = biased(*args)
         done["biased"] = done["trained"]
         return out
 
     monkeypatch.setattr(interaction, "train_network", count_fit)
     monkeypatch.setattr(interaction, "predict_classes", count_predict)
-    monkeypatch.setattr(interaction, "find_bias_aligned", only_biased)
+    monkeypatch.setattr(interaction, "find_bias_aligned", count_biased_only)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
         answers_of([client])

@@ -96,14 +96,14 @@ def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
 
-    def broken() -> None:
+    def fail() -> None:
         raise ValueError("a bug")
 
     def mistaken() -> None:
         raise OptionError("seed must be 1")
 
     with pytest.raises(ValueError, match="a bug"):
-        run_with_one_line_errors(broken, [], CONFIGS)
+        run_with_one_line_errors(fail, [], CONFIGS)
     assert run_with_one_line_errors(mistaken, [], CONFIGS) == 2
     assert capsys.readouterr().err == "seed must be 1\n"
     assert run_with_one_line_errors(lambda: None, [], CONFIGS) == 0

@@ -54,11 +54,11 @@ def counted_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     mode = Waits()
 
     def count(name: str, function: Any) -> Any:
-        def counting(*args: Any, **kwargs: Any) -> Any:
+        def count_call(*args: Any, **kwargs: Any) -> Any:
             mode.counts[name] += 1
             return function(*args, **kwargs)
 
-        return counting
+        return count_call
 
     with monkeypatch.context() as patch, mode:
         patch.setitem(WAITING_BYTES, "cpu", WAITING_BYTES["cuda"])

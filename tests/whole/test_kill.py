@@ -86,7 +86,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
     owner, name, _ = MOMENTS[moment]
     original, count = getattr(owner, name), {"n": 0}
 
-    def counted(*args: Any, **kwargs: Any) -> Any:
+    def count_call(*args: Any, **kwargs: Any) -> Any:
         count["n"] += 1
         if count["n"] == call and before:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -96,7 +96,7 @@ def killed_at(monkeypatch: pytest.MonkeyPatch, moment: str, call: int, before: b
         return result
 
     with monkeypatch.context() as patched:
-        patched.setattr(owner, name, counted)
+        patched.setattr(owner, name, count_call)
         pid = os.fork()
         if pid == 0:
             try:

@@ -61,7 +61,7 @@ def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
-    def broken(x: Any, y: Any) -> None:
+    def write_comments(x: Any, y: Any) -> None:
         raw_leaf(tmp_path, "a.json", **{"7": (x, y)})
 
     x, y = cut_comment(SHORT)
@@ -75,6 +75,6 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
         ),
         ([x, x], [{"target_tokens": y}], "user '7' has 2 x and 1 y"),
     ):
-        broken(inputs, messages)
+        write_comments(inputs, messages)
         with pytest.raises(DataError, match=refusal):
             prepare_tables(leaf.plan_tables(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages)))))
