@@ -25,6 +25,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fedcohort.host.processor import name_processor
+
 SCRIPT = Path(__file__).resolve()
 POPULATIONS = (1_000, 10_000, 100_000, 1_000_000)
 SAMPLES, FEATURES, CLASSES, ROUNDS = 10, 20, 10, 30
@@ -39,9 +41,9 @@ OVERRIDES = (
 NOTES = (
     "Round time grows mostly because three random numbers are drawn for every client: for the cohort, for the uniform "
     "reference cohort and for the latencies. The generator is keyed by the round, so that one client's number does not "
-    "depend on the other clients. Each draw for a million clients takes 5 to 6 ms here. The counts of selections, real "
-    "and expected under uniform sampling, are copied in every round. For a million clients they take 24 MB of each "
-    "checkpoint (checkpoint.every_s).",
+    "depend on the other clients. With a million clients each draw takes a tenth of a round. The counts of selections, "
+    "real and expected under uniform sampling, are copied in every round. For a million clients they take 24 MB of "
+    "each checkpoint (checkpoint.every_s).",
     "selector=feddiverse asks every client once to train one network per class and one for the attribute, 5 epochs "
     "each. This takes about 0.1 s per client here, which is more than a day for a million clients. The method requires "
     "this work, and selector.pretrain delays it.",
@@ -116,7 +118,7 @@ def page(costs: list[Cost], load: float) -> str:
     first = costs[0]
     load_note = f", with other processes running (load average {load:.1f} before the first run)" if load > 0.5 else ""
     about = (
-        f"{datetime.date.today()}, {os.cpu_count()} cores{load_note}. Each row is one run of "
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {name_processor()}{load_note}. Each row is one run of "
         f"`train.py {' '.join(OVERRIDES)}`. A client has {SAMPLES} samples of {FEATURES} features. Start-up lasts "
         "from the command to the first line of the journal. It includes imports, reading the data and the evaluation "
         "of the initial model. Round time is the median without the first round. Data are the inputs (float32) and "

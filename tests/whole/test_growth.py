@@ -1,13 +1,13 @@
 """Tests of benchmarks/growth.py: it measures a run with a small population, and writes the table."""
 
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from benchmark_scripts import load_script
+from config_options import ROOT
 
-FILE = Path(__file__).parents[2] / "benchmarks" / "growth.py"
+FILE = ROOT / "benchmarks" / "growth.py"
 COLUMNS = ["clients", "start-up, s", "ratio", "round, ms", "ratio", "peak memory, MB", "data, MB", "multiple"]
 
 
@@ -43,7 +43,9 @@ def test_ratios_compare_with_the_smallest_population(growth_script: ModuleType) 
     assert "other processes running (load average 3.1" in growth_script.page([small, large], load=3.1)
 
 
-def test_the_committed_page_has_the_columns_of_the_script() -> None:
+def test_the_committed_page_has_the_columns_of_the_script_and_readme_its_round_time() -> None:
     table = table_rows(FILE.with_suffix(".md").read_text())
     assert table[0] == COLUMNS
     assert all(len(row) == len(COLUMNS) for row in table)
+    assert table[-1][0] == "1,000,000"
+    assert f"It takes {table[-1][3]} ms if 100 of a million clients train" in (ROOT / "README.md").read_text()
