@@ -15,14 +15,14 @@ from tracking.tracked_run import check_tracked_run, make_observers, run_info
 
 
 def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
-    def alike(name: str, **options: Any) -> str:
-        return record.list_tags(make_run_info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
+    def condition(name: str, **options: Any) -> str:
+        return record.list_tags(make_run_info(tmp_path / name, **options), "finished")[record.CONDITION_TAG]
 
-    assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
-    assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
-    assert alike("flash-fedavg-digits-e5f6-s0", config_hash="e5f6") != alike("flash-fedavg-digits-a1b2c3d4-s0")
-    assert alike("flash-fedavg-digits-a1b2c3d4-s0", rounds=200) == "flash-fedavg-digits a1b2c3d4 rounds=200"
-    timed = alike("flash-fedavg-digits-a1b2c3d4-s0", config={"rounds": 6, "until": {"virtual_s": 90.0}})
+    assert condition("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
+    assert condition("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == condition("flash-fedavg-digits-a1b2c3d4-s0")
+    assert condition("flash-fedavg-digits-e5f6-s0", config_hash="e5f6") != condition("flash-fedavg-digits-a1b2c3d4-s0")
+    assert condition("flash-fedavg-digits-a1b2c3d4-s0", rounds=200) == "flash-fedavg-digits a1b2c3d4 rounds=200"
+    timed = condition("flash-fedavg-digits-a1b2c3d4-s0", config={"rounds": 6, "until": {"virtual_s": 90.0}})
     assert timed == "flash-fedavg-digits a1b2c3d4 rounds=6 until.virtual_s=90.0"
 
 

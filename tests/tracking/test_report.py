@@ -112,8 +112,8 @@ def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
     find_or_create_experiment(logs.client(), logs.place())
     tags = not_none(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     state = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
-    assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "alike"}]
-    assert state["groupsExpanded"] == {"tag.alike": True}
+    assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "condition"}]
+    assert state["groupsExpanded"] == {"tag.condition": True}
     assert (state["orderByKey"], state["orderByAsc"]) == ("metrics.`acc`", False)
     metrics = [column for column in state["selectedColumns"] if column.startswith("metrics.")]
     assert min(metrics) == "metrics.`acc`"

@@ -45,7 +45,9 @@ def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
     for watcher in repeat:
         watcher.start(run_info(logs, rounds=9, start=3))
     assert round_tags() == ("9", "3")
-    assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"
+    assert logs.only_run().data.tags["condition"].endswith(" rounds=9"), (
+        "an extended run leaves the group of the shorter"
+    )
     replay_run(make_observers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
     assert round_tags() == ("9", "7")
     replay_run(make_observers(logs), run_info(logs, rounds=8, start=7))

@@ -22,7 +22,7 @@ MAX_KEY_LENGTH = 250
 UNSENT_TAGS = {"tracking"}  # only for the start-up table
 PACKAGE_PREFIX = "fedcohort."  # prefix of the classes of this package
 NAME_TAG = "name"  # tag: the name that a user gave the run
-ALIKE_TAG = "alike"  # tag: equal for runs that differ only in their seeds
+CONDITION_TAG = "condition"  # tag: equal for runs that differ only in their seeds
 REPORT_TAG = "report"  # tag of a comparison that is stored as a run: the compared runs
 FIRST_METRIC_NAME = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
@@ -49,7 +49,7 @@ def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
         **budget_tags,
         ROUNDS_DONE: str(info.start),
         "config_hash": info.config_hash,
-        ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budget_texts]),
+        CONDITION_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budget_texts]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_list_start_tags(info),
