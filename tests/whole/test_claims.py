@@ -23,6 +23,7 @@ STATED = (
     "120 to 480 rounds",
     "rate 0.1",
     "one of five runs",
+    "with 70 % noisy clients it did not find the noise",
 )
 TESTS, SETTINGS, BETTER, WORSE = claims.count_significant()
 # the leaderboard's page: families of settings, round robin's mean difference over them, its p over the seeds

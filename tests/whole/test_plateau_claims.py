@@ -326,7 +326,8 @@ def readme_sentences() -> list[str]:
         f"{clean_means[-1]:.1f} points behind it on average, and none has more than {best:+.1f} in a setting",
         f"In the {len(noisy_cells)} with label noise they are {noisy_means[0]:.1f} to {noisy_means[-1]:.1f} points "
         "behind",
-        f"Over these {len(list_stable_cells())} settings `selector=auto` gains {mean_over_settings('auto')} points, "
+        f"Over these {len(list_stable_cells())} settings, after equal rounds or time, `selector=auto` gains "
+        f"{mean_over_settings('auto')} points, "
         "and an [average of random's models](docs/results.md#evaluate-an-average-of-the-models) "
         f"{mean_over_settings('random_average')}",
         f"one Holm correction over all {len(list_tests())} comparisons",
