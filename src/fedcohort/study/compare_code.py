@@ -28,6 +28,7 @@ from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import RunOutcome, Task, run_tasks
 
+RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
 LOSS_TOLERANCE = 5e-3  # relative
 # relative and absolute; curves of older versions hold costs in single precision
@@ -49,14 +50,18 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     run_groups = group_runs_to_repeat(runner, conditions, seeds)
     runner.print_line(f"{len(run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
     reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in run_groups]
-    with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
-        for run_number, (group_number, outcome) in enumerate(run_outcomes, 1):
-            condition, seed = run_groups[group_number][0]
-            run_keys = [group_condition.key(group_seed) for group_condition, group_seed in run_groups[group_number]]
-            result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
-            runner.results.save_files()
-            run_name = f"{condition.setting} {condition.method} seed {seed}"
-            runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")
+    try:
+        with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
+            for run_number, (group_number, outcome) in enumerate(run_outcomes, 1):
+                condition, seed = run_groups[group_number][0]
+                run_keys = [group_condition.key(group_seed) for group_condition, group_seed in run_groups[group_number]]
+                result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
+                run_name = f"{condition.setting} {condition.method} seed {seed}"
+                runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")
+                if run_number % RUNS_PER_SAVE == 0:
+                    runner.results.save_files()
+    finally:
+        runner.results.save_files()
 
 
 def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
