@@ -99,8 +99,8 @@ def test_a_client_is_barred_when_its_credits_are_spent() -> None:
         chosen.append(selector.select(state, make_context(cohort=1, n_clients=6), {})[0].clients.tolist())
     assert chosen == [[4], [5], [5]]
     assert state.credits.tolist() == [2, 2, 2, 2, 0, 2]
-    everybody = selector.select(state, make_context(cohort=6, n_clients=6), {})[0].clients
-    assert everybody.tolist() == [0, 1, 2, 3, 5]
+    all_allowed = selector.select(state, make_context(cohort=6, n_clients=6), {})[0].clients
+    assert all_allowed.tolist() == [0, 1, 2, 3, 5]
 
 
 def test_a_report_costs_at_most_one_credit_and_only_the_client_that_sent_it() -> None:

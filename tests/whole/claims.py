@@ -48,12 +48,18 @@ def read_runs(name: str, cell: str, column: str = "late") -> Runs:
 
 
 @cache
+def read_curves(name: str) -> pd.DataFrame:
+    """Return the evaluations of a study's runs."""
+    return pd.read_parquet(ROOT / "studies" / name / "curves.parquet")
+
+
+@cache
 def read_means_in_rounds(name: str, first: int, last: int) -> pd.DataFrame:
     """Return the means over the evaluations in rounds `first` to `last`, in points.
 
     A row is a setting and a seed, and a column a method.
     """
-    curves = pd.read_parquet(ROOT / "studies" / name / "curves.parquet")
+    curves = read_curves(name)
     rows = curves[curves["step"].between(first, last)]
     return 100 * rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
 

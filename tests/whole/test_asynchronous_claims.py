@@ -7,7 +7,6 @@ import math
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from fedcohort.results.method_names import name_method
 from whole import claims
@@ -84,8 +83,7 @@ def compare_costs(method: str, baseline: str, cell: str, column: str, study: str
 def measure_speed_up(method: str, baseline: str, cell: str, column: str, study: str = STUDY) -> tuple[float, ...]:
     """Return how many times as much `baseline` costs: lower end of the 95 % interval, geometric mean, upper end."""
     logs = compare_costs(method, baseline, cell, column, study)
-    half_width = stats.t.ppf(0.975, len(logs) - 1) * stats.sem(logs)
-    return tuple(np.exp(np.mean(logs) + half_width * np.array([-1, 0, 1])).tolist())
+    return tuple(np.exp(np.mean(logs) + claims.half_width(logs) * np.array([-1, 0, 1])).tolist())
 
 
 def describe_speed_up(method: str, baseline: str, cell: str, column: str, study: str = STUDY) -> str:

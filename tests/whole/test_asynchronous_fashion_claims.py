@@ -6,7 +6,6 @@
 import math
 
 import numpy as np
-import pandas as pd
 
 from fedcohort.results.method_names import name_method
 from whole import claims
@@ -91,7 +90,7 @@ def read_clock(cell: str) -> float:
 def measure_late_gain(method: str, cell: str) -> float:
     """Return the accuracy in the last sixth of the clock minus that in the sixth before, in points, mean over seeds."""
     clock = read_clock(cell)
-    curves = pd.read_parquet(claims.ROOT / "studies" / FASHION / "curves.parquet")
+    curves = claims.read_curves(FASHION)
     curves = curves[(curves["cell"] == cell) & (curves["selector"] == method)]
     curves = curves[curves["virtual_s"] < clock]
     sixth = np.floor(6 * curves["virtual_s"] / clock)
@@ -104,7 +103,7 @@ def find_interpolated_time(method: str, cell: str) -> dict[int, float]:
 
     The mean accuracy of the last 60 minutes must meet the target, so that the distance of evaluations matters less.
     """
-    curves = pd.read_parquet(claims.ROOT / "studies" / FASHION / "curves.parquet")
+    curves = claims.read_curves(FASHION)
     curves = curves[(curves["cell"] == cell) & (curves["selector"] == method)].sort_values("step")
     minutes = np.arange(read_clock(cell) // 60 + 1)
     target = claims.read_study(FASHION)["settings"][cell].get("target", claims.read_study(FASHION)["target"])
