@@ -6,8 +6,9 @@ import pytest
 from case_loop import for_all
 from fedcohort.availability.schedule import ReadySchedule, ReadyTracker
 from fedcohort.types import Ids, Values
+from ready_schedules import make_schedule
 
-TWO = ReadySchedule.from_intervals([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
+TWO = make_schedule([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
 
 @for_all(
@@ -43,7 +44,7 @@ def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
 
 def test_uninterrupted_work_takes_exactly_its_seconds() -> None:
     seconds = np.random.default_rng(0).exponential(1.0, 500)
-    schedule = ReadySchedule.from_intervals([[(0.1, 1e6)]] * 500, 1e6)
+    schedule = make_schedule([[(0.1, 1e6)]] * 500, 1e6)
     np.testing.assert_array_equal(schedule.completion_time(np.arange(500), 0.3, seconds), seconds)
 
 
@@ -61,7 +62,7 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
     ready = rng.random((30, 40)) < 0.4
     ready[:, 0] |= ~ready.any(1)
     runs = [[(float(t), t + 1.0) for t in np.flatnonzero(row)] for row in ready]  # intervals that touch, too
-    schedule = ReadySchedule.from_intervals(runs, 40)
+    schedule = make_schedule(runs, 40)
     for now in range(0, 120, 7):
         available = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
         np.testing.assert_array_equal(schedule.seconds_until_ready(now), available.argmax(1))
@@ -90,7 +91,7 @@ def test_the_tracker_finds_the_same_clients_as_the_schedule_and_checks_few(monke
     rng = np.random.default_rng(2)
     bounds = np.sort(rng.uniform(0, 86400, (300, 4)), axis=1)
     bounds[:5], bounds[5] = [0, 40000, 40000, 86400], [0, 0, 0, 0]  # intervals that touch, and a client without time
-    schedule = ReadySchedule.from_intervals([[(a, b), (c, d)] for a, b, c, d in bounds], 86400)
+    schedule = make_schedule([[(a, b), (c, d)] for a, b, c, d in bounds], 86400)
     n_checked, next_change = list[int](), ReadySchedule.next_change
 
     def count(self: ReadySchedule, client_ids: Ids, now_s: float) -> tuple[np.ndarray, Values]:

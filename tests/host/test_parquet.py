@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet as arrow
@@ -34,3 +35,18 @@ def test_tables_written_in_sequence_have_checksums_too(tmp_path: Path) -> None:
 def test_a_file_without_checksums_is_read(tmp_path: Path) -> None:
     arrow.write_table(TABLE, tmp_path / "old.parquet")
     assert parquet.open_file(tmp_path / "old.parquet").read().equals(TABLE)
+
+
+@pytest.mark.parametrize("n", [0, 1, 8, 9, 1000])
+def test_columns_are_those_of_pyarrow_with_null_for_nan(n: int, tmp_path: Path) -> None:
+    rng = np.random.default_rng(n)
+    numbers, is_nan, integers = rng.random(n), rng.random(n) < 0.5, rng.integers(0, 99, n).astype(np.int32)
+    columns = {"flags": is_nan, "integers": integers, "numbers": numbers, "some": np.where(is_nan, np.nan, numbers)}
+    columns["strided"] = np.stack([numbers, numbers], axis=1)[:, 0]
+    written = pa.table({name: parquet.make_column(values) for name, values in columns.items()})
+    expected = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
+    assert written.equals(expected)
+    assert written["some"].null_count == is_nan.sum()
+    for path, table in ((tmp_path / "written", written), (tmp_path / "expected", expected)):
+        parquet.write_table(table, path)
+    assert (tmp_path / "written").read_bytes() == (tmp_path / "expected").read_bytes()

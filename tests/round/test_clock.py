@@ -20,6 +20,7 @@ from fedcohort.round.clock import Clock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from process_kills import act_at_call, kill_self, run_in_child
+from ready_schedules import make_schedule
 from run_harness import FinishedRun, run_training, same_bits
 
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
@@ -32,7 +33,7 @@ class Listed(Availability):
     period: float
 
     def schedule(self, draws: Draws) -> ReadySchedule:
-        return ReadySchedule.from_intervals(self.intervals, self.period)
+        return make_schedule(self.intervals, self.period)
 
 
 def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from fedcohort.record.history import History
@@ -21,8 +20,8 @@ def history(cohorts: Sequence[Sequence[int]] | None = None, losses: Sequence[flo
     """Make a run of ten rounds that was evaluated in each."""
     values = losses or [2.0 / (1 + step) for step in STEPS]
     cohorts = cohorts or [[], *([step, step + 1] for step in STEPS[1:])]
-    table = pd.DataFrame({LOSS_METRIC: values}, index=STEPS)
-    return History(Path(), STEPS, STEPS, table, {LOSS_METRIC: STEPS}, [], [], cohorts, cohorts, {}, {})
+    losses_by_metric = {LOSS_METRIC: np.array(values)}
+    return History(Path(), STEPS, STEPS, losses_by_metric, {LOSS_METRIC: STEPS}, [], [], cohorts, cohorts, {}, {})
 
 
 BASE = np.array(STEPS, float)

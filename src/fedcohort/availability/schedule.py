@@ -8,7 +8,6 @@ seconds of work that begin at 15 end at 43, and at 73 where they begin at 45.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -38,27 +37,6 @@ class ReadySchedule(ReadOnly):
     first_interval: Ids
     stop_interval: Ids
     period_s: Values
-
-    @classmethod
-    def from_intervals(
-        cls, intervals_by_client: Sequence[Sequence[tuple[float, float]]], period_s: float
-    ) -> "ReadySchedule":
-        """Return the schedule of clients with the given intervals, which repeat after `period_s` seconds.
-
-        `intervals_by_client` holds (start, end) in seconds of each interval of each client, in order.
-        """
-        interval_bounds_s = np.array(
-            [interval for client_intervals in intervals_by_client for interval in client_intervals], dtype=np.float64
-        ).reshape(-1, 2)
-        stop_interval = np.cumsum([len(client_intervals) for client_intervals in intervals_by_client])
-        first_interval = np.concatenate([[0], stop_interval[:-1]]).astype(np.int64)
-        return cls(
-            interval_bounds_s[:, 0],
-            interval_bounds_s[:, 1],
-            first_interval,
-            stop_interval.astype(np.int64),
-            np.full(len(stop_interval), float(period_s)),
-        )
 
     @cached_property
     def ready_s_before(self) -> Values:

@@ -89,10 +89,9 @@ def write_rows(run_path: Path, step: int, columns: Mapping[str, np.ndarray]) -> 
     row_values = client_facts.rows_of_clients(client_ids)
     id_columns = {"step": np.full(len(client_ids), step, dtype=np.int32), "client": client_ids.astype(np.int32)}
     flag_columns = {k: row_values.get(k, np.zeros(len(client_ids), dtype=bool)) for k in FLAG_NAMES}
-    number_columns = {k: v for k, v in row_values.items() if k not in FLAG_NAMES}
-    # NaN becomes null
-    nullable_columns = {k: pa.array(v, pa.float64(), from_pandas=True) for k, v in number_columns.items()}
-    arrow_table = pa.table({**id_columns, **flag_columns, **nullable_columns})
+    number_columns = {k: np.asarray(v, dtype=np.float64) for k, v in row_values.items() if k not in FLAG_NAMES}
+    all_columns = {**id_columns, **flag_columns, **number_columns}
+    arrow_table = pa.table({name: parquet.make_column(values) for name, values in all_columns.items()})
     parquet_bytes = io.BytesIO()
     parquet.write_table(arrow_table, parquet_bytes)
     (run_path / client_files.STEP_FILES_FOLDER).mkdir(exist_ok=True)
@@ -151,10 +150,11 @@ def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[in
     schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in open_files], promote_options="permissive")
     schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_METADATA_KEY: json.dumps(merged_steps)})
+    empty_table = pa.Table.from_batches([], schema)
     with disk.replace_atomically(run_path / client_files.TABLE_FILE) as draft_path:
         with parquet.open_writer(draft_path, schema) as writer:
             for row_group in _yield_row_groups(table_paths):
-                writer.write_table(pa.concat_tables([schema.empty_table(), row_group], promote_options="permissive"))
+                writer.write_table(pa.concat_tables([empty_table, row_group], promote_options="permissive"))
         with draft_path.open("rb") as parquet_file:
             os.fsync(parquet_file.fileno())
     shutil.rmtree(run_path / client_files.STEP_FILES_FOLDER, ignore_errors=True)

@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool
+from jaxtyping import Bool, Float64
 
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.host.disk import is_file
@@ -64,7 +65,7 @@ class History:
         folder: the run folder.
         steps: numbers of the rounds, 0 for the untrained model.
         times: when each step was committed, milliseconds since 1970.
-        metrics: one row per step (the index), one column per metric; NaN if it was not measured or is not a number.
+        values: value of each metric at each step, float64 [n_steps]; NaN if it was not measured or is not a number.
         measured: the steps at which each metric was measured, even if its value is NaN, such as a diverged model's
             loss.
         trace: quantities of the selector's state at each step.
@@ -79,7 +80,7 @@ class History:
     folder: Path
     steps: Sequence[int]
     times: Sequence[int]
-    metrics: "pd.DataFrame"
+    values: Mapping[str, Float64[np.ndarray, "steps"]]
     measured: Mapping[str, Sequence[int]]
     trace: Sequence[Mapping[str, tuple[float, float]]]
     fingerprints: Sequence[str]
@@ -89,10 +90,17 @@ class History:
     tables: Mapping[int, str]
     draws: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
 
+    @cached_property
+    def metrics(self) -> "pd.DataFrame":
+        """The `values` as a table, with one row per step (the index) and one column per metric."""
+        import pandas as pd
+
+        return pd.DataFrame(self.values, pd.Index(np.array(self.steps, dtype=np.int64), name="step"), dtype=float)
+
     @property
     def last_metrics(self) -> dict[str, float]:
         """Last measured value of each metric, by name, which may be NaN."""
-        return {k: float(self.metrics[k].loc[metric_steps[-1]]) for k, metric_steps in self.measured.items()}
+        return {k: float(self.values[k][self.steps.index(rounds[-1])]) for k, rounds in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Return whether each client was available in the round `step`, [n_clients].
@@ -198,8 +206,6 @@ def _parse_journal_line(line_text: bytes, previous_digest: str) -> tuple[Journal
 
 def read_history(folder: Path) -> History:
     """Read the history of the run in `folder`. Raises `CheckpointError` without a journal, or for a damaged line."""
-    import pandas as pd
-
     journal_path = folder / JOURNAL_FILE
     manifest.check_file(journal_path)
     if not is_file(journal_path):
@@ -209,12 +215,11 @@ def read_history(folder: Path) -> History:
     for line in lines:
         for metric_name in line.metrics:
             measured_steps.setdefault(metric_name, []).append(line.step)
-    step_index = pd.Index([line.step for line in lines], name="step", dtype="int64")
     return History(
         folder=folder,
         steps=[line.step for line in lines],
         times=[line.time_ms for line in lines],
-        metrics=pd.DataFrame([dict(line.metrics) for line in lines], index=step_index, dtype=float),
+        values={k: np.array([line.metrics.get(k) for line in lines], dtype=float) for k in measured_steps},
         measured=measured_steps,
         trace=[line.trace for line in lines],
         fingerprints=[line.fingerprint for line in lines],

@@ -22,10 +22,13 @@ The frame of curves has one row per evaluation (a round that measured a metric),
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import Float64
 
 from fedcohort.record import history
 from fedcohort.results.run import Evaluations
@@ -67,34 +70,33 @@ def read_curves(run_folders: Iterable[Path], metrics: Sequence[str]) -> "pd.Data
     """
     import pandas as pd
 
-    curves = [read_curve(history.read_history(run_folder), run_folder.name, metrics) for run_folder in run_folders]
+    curves = [pd.DataFrame({"run": p.name, **read_curve(history.read_history(p), metrics)}) for p in run_folders]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics.
+def read_curve(journal: history.History, metrics: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return the columns of one run in the frame of curves, [n_rounds] each: the rounds that measured one of `metrics`.
 
-    Args:
-        journal: history of the run.
-        run_id: value of the column `run`.
-        metrics: names of the metrics.
+    The column `run` is not among them. `journal` is the history of the run.
     """
-    import pandas as pd
-
     measured_metrics = [name for name in metrics if name in journal.measured]
     measured_rounds = {round_number for name in measured_metrics for round_number in journal.measured[name]}
-    journal_rows = journal.metrics[journal.metrics.index.isin(measured_rounds)]
-    cost_columns = {
-        cost: sum((journal.metrics[name].ffill().fillna(0.0) for name in COSTS[cost] if name in journal.metrics), 0.0)
-        for cost in COST_COLUMNS
-    }
-    cost_frame = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[journal_rows.index].reset_index(drop=True)
-    metric_values = journal_rows[measured_metrics].reset_index(drop=True)
-    key_columns = pd.DataFrame({"run": run_id, "round": journal_rows.index.to_numpy()})
-    return pd.concat([key_columns, cost_frame, metric_values], axis=1)
+    steps = np.array(journal.steps, dtype=np.int64)
+    is_measured = np.isin(steps, sorted(measured_rounds))
+    columns: dict[str, np.ndarray] = {"round": steps[is_measured]}
+    for cost in COST_COLUMNS:
+        parts = [_repeat_last_value(journal.values[name]) for name in COSTS[cost] if name in journal.values]
+        columns[cost] = sum(parts, np.zeros(len(steps)))[is_measured]
+    return columns | {name: journal.values[name][is_measured] for name in measured_metrics}
 
 
-def list_evaluations(rows: "pd.DataFrame", metric: str, cost_names: Iterable[str]) -> Evaluations:
+def _repeat_last_value(values: Float64[np.ndarray, "steps"]) -> Float64[np.ndarray, "steps"]:
+    """Return `values` with each NaN replaced by the last number before it, or by 0 if there is none."""
+    last_position = np.maximum.accumulate(np.where(np.isnan(values), -1, np.arange(len(values))))
+    return np.where(last_position < 0, 0.0, values[last_position])
+
+
+def list_evaluations(rows: "Mapping[str, Any] | pd.DataFrame", metric: str, cost_names: Iterable[str]) -> Evaluations:
     """Return the evaluations of a run from its rows of the frame of curves.
 
     Args:
@@ -102,8 +104,8 @@ def list_evaluations(rows: "pd.DataFrame", metric: str, cost_names: Iterable[str
         metric: column of the values.
         cost_names: columns of cumulative costs.
     """
-    steps, values = (rows[column].to_numpy(dtype=float) for column in ("round", metric))
-    return Evaluations(steps, values, {column: rows[column].to_numpy(dtype=float) for column in cost_names})
+    steps, values = (np.array(rows[column], dtype=float) for column in ("round", metric))
+    return Evaluations(steps, values, {column: np.array(rows[column], dtype=float) for column in cost_names})
 
 
 def read_clock_limit(budget_text: str | None) -> float:

@@ -9,6 +9,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float64
 
 from fedcohort.record import metadata
 from fedcohort.record.history import MAIN_METRIC, History, wall_s
@@ -59,7 +60,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
             *(_warn_diverged(history) or _warn_loss_rose(history)),
         ],
         "final": final_metrics,
-        "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final_metrics},
+        "means": {name: _average(history.values[name]) for name in MEAN_METRICS if name in final_metrics},
         "earlier": {name: r for name, r in last_rounds.items() if r < history.steps[-1]},
         "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
         "reached": list_reached_shares(history),
@@ -83,8 +84,15 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
 
 def _find_best(history: History, metric_name: str) -> dict[str, float] | None:
     """Return `value` and `round` of the first maximum of the metric `metric_name` in `history`; None without values."""
-    values = history.metrics.reindex(columns=[metric_name])[metric_name].dropna()
-    return {"value": float(values.max()), "round": int(str(values.idxmax()))} if len(values) else None
+    values = history.values.get(metric_name, np.array([]))
+    best = None if np.isnan(values).all() else int(np.nanargmax(values))
+    return None if best is None else {"value": float(values[best]), "round": history.steps[best]}
+
+
+def _average(values: Float64[np.ndarray, "steps"]) -> float:
+    """Return the mean of the `values` that are numbers; NaN if none is."""
+    n_numbers = np.count_nonzero(~np.isnan(values))
+    return float(np.nansum(values) / n_numbers) if n_numbers else math.nan
 
 
 def list_reached_shares(history: History) -> list[dict[str, Any]]:
@@ -99,7 +107,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     """
     if MAIN_METRIC not in history.measured:
         return []
-    run = list_evaluations(read_curve(history, "", [MAIN_METRIC]), MAIN_METRIC, ("round", "virtual_s", "bytes"))
+    run = list_evaluations(read_curve(history, [MAIN_METRIC]), MAIN_METRIC, ("round", "virtual_s", "bytes"))
     best_accuracy = float(np.nanmax(run.values, initial=0.0))
     reached_shares = []
     for share in ACCURACY_SHARES if best_accuracy > 0 else ():
@@ -108,7 +116,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
             facts: dict[str, Any] = {"share": share, "target": share * best_accuracy}
             facts["round"] = int(costs["round"].value)
             facts["virtual_s"] = costs["virtual_s"].value if run.costs["virtual_s"].any() else None
-            facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.metrics else None
+            facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.values else None
             reached_shares.append(facts)
     return reached_shares
 
@@ -136,8 +144,7 @@ def _warn_diverged(history: History) -> list[str]:
     """Return a warning on a last loss in `history` that is not finite, as after divergence; [] if all are finite."""
     for metric in LOSS_METRICS:
         if not math.isfinite(loss := history.last_metrics.get(metric, 0.0)):
-            loss_by_round = history.metrics[metric]
-            finite_rounds = loss_by_round.index[np.isfinite(loss_by_round.to_numpy())]
+            finite_rounds = np.array(history.steps)[np.isfinite(history.values[metric])]
             since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
             return [f"the model has diverged: {metric} is {loss} at round {history.measured[metric][-1]}, {since_text}"]
     return []
@@ -147,7 +154,7 @@ def _warn_loss_rose(history: History) -> list[str]:
     """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
     for metric in LOSS_METRICS:
         if metric in history.last_metrics and (rounds := history.measured[metric])[0] == 0:
-            initial_loss, final_loss = float(history.metrics[metric][0]), history.last_metrics[metric]
+            initial_loss, final_loss = float(history.values[metric][0]), history.last_metrics[metric]
             if final_loss > LOSS_RISE_FACTOR * initial_loss > 0:
                 rise_text = f"{metric} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
@@ -184,13 +191,11 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
 
 def _has_dropped_updates(history: History) -> bool:
     """Return whether, by the journal `history`, the update of some client was dropped in some round."""
-    dropped_counts = history.metrics.get("round/dropped_nonfinite")
-    return dropped_counts is not None and bool(dropped_counts.sum() > 0)
+    return bool(np.nansum(history.values.get("round/dropped_nonfinite", np.array([]))) > 0)
 
 
 def list_rounds_with_update(history: History) -> list[int]:
     """Return the rounds of `history` in which an update arrived and the server's step was applied."""
-    dropped_steps = history.metrics.get("round/dropped_step")
-    stepless_rounds = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
-    arrivals = zip(history.steps, history.arrived, strict=True)
-    return [r for r, arrived_clients in arrivals if r and len(arrived_clients) and r not in stepless_rounds]
+    dropped_steps = history.values.get("round/dropped_step", np.zeros(len(history.steps)))
+    arrivals = zip(history.steps, history.arrived, dropped_steps, strict=True)
+    return [r for r, arrived_clients, n_dropped in arrivals if r and len(arrived_clients) and not n_dropped > 0]

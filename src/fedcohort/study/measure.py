@@ -59,7 +59,7 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
     history = read_history(run_folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
-    curve = list_evaluations(read_curve(history, "", [metric]), metric, CURVE_COSTS)
+    curve = list_evaluations(read_curve(history, [metric]), metric, CURVE_COSTS)
     process_facts: Mapping[str, Any] = provenance.read_start_records(run_folder)[-1]
     run_facts = {
         "commit": process_facts["commit"],
