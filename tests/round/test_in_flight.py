@@ -4,6 +4,7 @@ Two clients that need 1 s and 3 s have the losses w^2 / 2 and (w - 4)^2 / 2. A j
 that the updates are -w/2 and -(w - 4)/2 at the model that was sent. The server starts at w = 8.
 """
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -140,6 +141,40 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
     assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 1], [0, 2]]
     np.testing.assert_allclose(models, [5, 5 + (-6 / 2**0.5 - 2.5) / 2], rtol=1e-6)
     assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [3, 4]
+
+
+def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path: Path, monkeypatch: Any) -> None:
+    """The models are those of `race` with all broadcasts in memory, and the run folder keeps no file of them."""
+    moved_to, real = list[Path](), Broadcast.move_to_files
+
+    def note(self: Broadcast, folder: Path) -> Broadcast:
+        moved_to.append(folder)
+        return real(self, folder)
+
+    monkeypatch.setattr(Broadcast, "move_to_files", note)
+    in_files = race(tmp_path / "files", 2, "agg=fedbuff", "rounds=8", "client_store.limit_gb=0")
+    assert (len(moved_to), set(moved_to)) == (8, {in_files.folder})
+    in_memory = race(tmp_path / "memory", 2, "agg=fedbuff", "rounds=8")
+    assert len(moved_to) == 8
+    assert models[:8] == models[8:]
+    assert same_bits(in_files, in_memory)
+    assert sorted(p.name for p in in_files.folder.iterdir()) == sorted(p.name for p in in_memory.folder.iterdir())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc")
+def test_a_broadcast_in_files_has_its_tensors_in_no_memory(tmp_path: Path) -> None:
+    sent = Broadcast(torch.arange(6.0), torch.empty(0), torch.tensor([3]), {"c": torch.ones(2)})
+    moved = sent.move_to_files(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    mapped_addresses = []
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if str(tmp_path) in line:
+            mapped_addresses.append(range(*(int(address, 16) for address in line.split()[0].split("-"))))
+    tensors = (moved.w, moved.vectors["c"], moved.counters, sent.w)
+    is_mapped = [any(tensor.data_ptr() in addresses for addresses in mapped_addresses) for tensor in tensors]
+    assert is_mapped == [True, True, False, False]
+    sent.w.zero_()
+    assert (moved.w.tolist(), moved.counters.tolist(), moved.vectors["c"].tolist()) == ([0, 1, 2, 3, 4, 5], [3], [1, 1])
 
 
 def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path) -> None:

@@ -9,9 +9,9 @@ from torch import nn
 from config_options import make_component
 from engine_harness import make_federation
 from fedcohort.component import Facts
-from fedcohort.flat import Layout, has_batch_statistics
+from fedcohort.flat import has_batch_statistics
 from fedcohort.startup.notices import list_evaluation_notices, list_notices
-from run_harness import compose_overrides, load_facts, make_components, run_training, startup_notices
+from run_harness import compose_overrides, make_components, run_training, startup_notices
 
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
@@ -225,25 +225,3 @@ def test_a_component_of_any_group_may_add_notices() -> None:
 )
 def test_evaluations_that_never_happen_give_a_notice(overrides: tuple[str, ...], lines: list[str]) -> None:
     assert list_evaluation_notices(compose_overrides(*overrides).config) == lines
-
-
-@pytest.mark.parametrize(
-    ("options", "n_models"),
-    [
-        (("deadline=buffered", "cohort=5"), 10),  # twice as many clients work as end a step
-        (("deadline=buffered", "deadline.concurrency=30"), 30),
-        (("deadline=buffered", "deadline.concurrency=30", "deadline.max_staleness=3"), 4),
-        (("deadline=buffered", "deadline.concurrency=30", "rounds=7"), 7),
-        (("deadline=fixed", "deadline.late_updates=carry", "rounds=900"), 100),
-    ],
-)
-def test_many_models_of_clients_in_flight_give_a_notice(options: tuple[str, ...], n_models: int) -> None:
-    """SCAFFOLD sends a second vector with the model: 2 * 4 bytes * (64 * 10 + 10) parameters."""
-    run = ("agg=scaffold", "model=logreg", "clients=100", "device=shifted_exponential", *options)
-    notices = []
-    for limit in ("client_store.limit_gb=0", "client_store.limit_gb=4"):
-        composed = compose_overrides(*run, limit)
-        facts = replace(load_facts(composed), layout=Layout.from_network(nn.Linear(64, 10)))
-        notices.append(list_notices(composed.choices, facts))
-    text = f"up to {n_models} models of 5.2e-06 GB, above client_store.limit_gb=0"
-    assert [text in line for line in notices[0] if line not in notices[1]] == [True]

@@ -62,7 +62,7 @@ class ServerStep:
         self.components, self.server, self.store = components, global_model, client_store
         self.measurer, self.pass_flops, self.update_limit = signal_measurer, pass_flops, settings.update_limit
         self.make_models = partial(RoundModels, global_model, federation, settings.seed)
-        self.has_warned = False
+        self.memory_limit_gb, self.has_warned = settings.store_limit_gb, False
 
     def finish_round(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
         """Return the updates `arrivals` with their final weights, and the server state that follows `state`.
@@ -125,9 +125,9 @@ class ServerStep:
         if not len(closed_round.jobs_in_flight):
             return JobsInFlight()
         sent_model = Broadcast.copy_model(self.server, self.components.agg.broadcast(state.agg))
-        return closed_round.jobs_in_flight.keep_broadcasts(
-            {**state.in_flight.broadcasts, closed_round.round: sent_model}, self.components.deadline.staleness_limit()
-        )
+        sent_models = {**state.in_flight.broadcasts, closed_round.round: sent_model}
+        jobs = closed_round.jobs_in_flight.keep_broadcasts(sent_models, self.components.deadline.staleness_limit())
+        return jobs.limit_memory(self.memory_limit_gb, self.store.folder)
 
     def _observe_round(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
@@ -245,6 +245,5 @@ def _require_arrived_tensor(optional_tensor: Tensor | None) -> Tensor:
 def extend_selection_hash(previous_selection_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
     """Return the hash of `previous_selection_hash`, the clients selected in `closed_round`, and those in `arrivals`."""
     client_id_lists = f"{closed_round.selection.clients.tolist()}/{arrivals.clients.tolist()}"
-    return hashlib.blake2b(
-        f"{previous_selection_hash}/{closed_round.round}/{client_id_lists}".encode(), digest_size=6
-    ).hexdigest()
+    hashed_text = f"{previous_selection_hash}/{closed_round.round}/{client_id_lists}"
+    return hashlib.blake2b(hashed_text.encode(), digest_size=6).hexdigest()

@@ -1,12 +1,15 @@
 """Jobs that are in flight between two rounds, and the models that were sent with them.
 
 A job that ends in a later round is trained in that round, from the model that its client received. Its rows of the
-table of jobs and that model are part of the server's state, and so of every checkpoint.
+table of jobs and that model are part of the server's state, and so of every checkpoint. Models that need more than
+`client_store.limit_gb` are in files.
 """
 
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -39,6 +42,22 @@ class Broadcast:
         """Return a copy of the global model `server` and of the aggregator's `agg_vectors`, by name."""
         copied_vectors = {vector_name: vector.clone() for vector_name, vector in agg_vectors.items()}
         return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
+
+    def move_to_files(self, folder: Path) -> "Broadcast":
+        """Return this broadcast with its parameters and vectors in temporary files in `folder` instead of memory.
+
+        The system removes the files after their last use. They are written before they are mapped, so that a full disk
+        raises `OSError`. Buffers, which are small, stay in memory.
+        """
+
+        def move_tensor(tensor: Tensor) -> Tensor:
+            values = tensor.cpu().numpy()
+            with tempfile.TemporaryFile(dir=folder) as values_file:
+                values_file.write(values.data)
+                values_file.flush()
+                return torch.from_numpy(np.memmap(values_file, values.dtype, mode="c", shape=values.shape))
+
+        return replace(self, w=move_tensor(self.w), vectors={k: move_tensor(v) for k, v in self.vectors.items()})
 
     @torch.no_grad()
     def parameter_offset(self, server: FlatModel) -> Tensor:
@@ -112,6 +131,20 @@ class JobsInFlight(ReadOnly):
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
         sent_rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
         return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in sent_rounds})
+
+    def limit_memory(self, limit_gb: float, folder: Path | None) -> "JobsInFlight":
+        """Return these jobs, with the newest broadcast in files if all broadcasts need more memory than the limit.
+
+        Args:
+            limit_gb: the limit in gigabytes.
+            folder: run folder, which holds the files; None for memory in any case.
+        """
+        n_bytes = sum(v.nbytes for b in self.broadcasts.values() for v in (b.w, *b.vectors.values()))
+        if folder is None or n_bytes <= 1e9 * limit_gb:
+            return self
+        newest_round = max(self.broadcasts)
+        moved_broadcast = self.broadcasts[newest_round].move_to_files(folder)
+        return replace(self, broadcasts={**self.broadcasts, newest_round: moved_broadcast})
 
 
 def find_remaining_s(jobs: Jobs, now_s: float) -> Values:

@@ -24,6 +24,8 @@ VectorsByName = Mapping[str, Tensor]
 
 
 class ClientStore(Protocol):
+    folder: Path | None  # run folder; None if nothing is stored in files
+
     def get_vectors(self, client: int) -> Mapping[str, Tensor]:
         """Return the vectors that the client with id `client` keeps, by name; {} before the first `commit_vectors`."""
         ...
@@ -49,7 +51,7 @@ class MemoryStore:
 
     def __init__(self, folder: Path | None = None) -> None:
         """Begin without vectors; `folder` may hold the files of a `MappedStore` of an earlier start."""
-        self._folder = folder
+        self.folder: Path | None = folder
         self._vectors: dict[int, dict[str, Tensor]] = {}
 
     def get_vectors(self, client: int) -> Mapping[str, Tensor]:
@@ -63,7 +65,7 @@ class MemoryStore:
         return {str(client): dict(client_vectors) for client, client_vectors in sorted(self._vectors.items())}
 
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
-        self._vectors = {client: dict(v) for client, v in read_saved_vectors(self._folder, store_state)}
+        self._vectors = {client: dict(v) for client, v in read_saved_vectors(self.folder, store_state)}
 
     def note_checkpoint(self) -> None:
         """Do nothing, as a checkpoint holds copies of the vectors in memory."""
@@ -122,15 +124,14 @@ class MappedStore:
     """
 
     def __init__(self, folder: Path, floats_by_vector: Mapping[str, int], n_clients: int) -> None:
+        self.folder: Path | None = folder
         self._row_files = {
             vector_name: _RowFile(folder / f"{STORE_FILE_PREFIX}{vector_name}", n_clients, n_floats)
             for vector_name, n_floats in sorted(floats_by_vector.items())
         }
         self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
-        self._newest_slots, self._previous_slots = (
-            self._current_slots.copy(),
-            self._current_slots.copy(),
-        )  # slots of the two checkpoints
+        # slots of the two checkpoints
+        self._newest_slots, self._previous_slots = self._current_slots.copy(), self._current_slots.copy()
         self._snapshot_slots = self._current_slots.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedcohort.component import PROXY_INPUTS, Facts, Requirement
-from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
 from fedcohort.startup import requirements
 
@@ -33,7 +32,6 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
     for requirement, group_choices in unmet_recommendations.items():
         notices.append(requirements.format_requirement(requirement, " and ".join(group_choices), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
-    notices += _list_model_memory_notices(choices, facts)
     for group, component in vars(facts.components).items():
         notices += component.notices(choices[group])
     return notices
@@ -80,30 +78,6 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
     if decay_overrides and facts.config["eval"]["average"] == "none":
         notices.append(f"{decay_overrides[-1]} has no effect with eval.average=none: set eval.average=ema")
     return notices
-
-
-def _list_model_memory_notices(choices: Mapping[str, str], facts: Facts) -> list[str]:
-    """Return a notice if the models that clients in flight received may take more than `client_store.limit_gb`.
-
-    `choices` has the choice in each group, and `facts` the run.
-    """
-    deadline, config, store_limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
-    if not deadline.carries or facts.layout is None:
-        return []
-    n_kept, max_in_flight = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
-    if not deadline.free_places(max_in_flight, max_in_flight):  # at most this many clients work at a time
-        n_kept = min(n_kept, max_in_flight)
-    if (max_staleness := deadline.staleness_limit()) is not None:
-        n_kept = min(n_kept, max_staleness + 1)
-    n_vectors_per_model = 1 + sum(len(agg_hook.downloads) for agg_hook in facts.components.agg.hooks)
-    model_gb = BYTES_PER_NUMBER * n_vectors_per_model * facts.layout.n_params / 1e9
-    if n_kept * model_gb <= store_limit_gb:
-        return []
-    return [
-        f"deadline={choices['deadline']} keeps each model that a client in flight received, in memory and in "
-        f"checkpoints: up to {n_kept} models of {model_gb:.3g} GB, above client_store.limit_gb={store_limit_gb:g}. "
-        "Set deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
-    ]
 
 
 def list_evaluation_notices(config: Mapping[str, Any]) -> list[str]:
