@@ -84,8 +84,7 @@ class FedMgdaPlus(SampleWeighted[None]):
             Q = gram_matrix[np.ix_(is_usable_update, is_usable_update)] / np.outer(usable_norms, usable_norms)
             lambda_0 = arrived.weights[is_usable_update] / arrived.weights[is_usable_update].sum()
             mixture_weights[is_usable_update] = min_norm_weights(Q, lambda_0, self.epsilon) / usable_norms
-        unscaled_step = arrived.combine(mixture_weights)
-        if float(torch.linalg.vector_norm(unscaled_step.displacement)) < MIN_MIXTURE_LENGTH:
+        if float(torch.linalg.vector_norm(arrived.combine(mixture_weights).displacement)) < MIN_MIXTURE_LENGTH:
             return arrived.combine(np.zeros(len(mixture_weights))), None
         step_length = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":

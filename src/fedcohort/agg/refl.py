@@ -54,8 +54,7 @@ class Refl(SampleWeighted[None]):
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness
         undiscounted_weights = arrived.weights / arrived.staleness_factors
-        is_fresh_update = (staleness == 0) & (undiscounted_weights > 0)
-        fresh_distances = self._distances_from_fresh_mean(arrived, is_fresh_update)
+        fresh_distances = self._distances_from_fresh_mean(arrived, (staleness == 0) & (undiscounted_weights > 0))
         is_late_update = (staleness > 0) & (undiscounted_weights > 0)
         max_late_distance = float(fresh_distances[is_late_update].max(initial=0.0))
         closeness = np.exp(-fresh_distances / max_late_distance) if max_late_distance > 0 else np.ones(len(staleness))

@@ -119,8 +119,7 @@ class ShareOfClients(Attack):
         return () if self.fraction else (f"attack={attack_name} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        n_attackers = int(np.ceil(self.fraction * n_clients - 1e-9))
-        return np.sort(rng.choice(n_clients, n_attackers, replace=False))
+        return np.sort(rng.choice(n_clients, int(np.ceil(self.fraction * n_clients - 1e-9)), replace=False))
 
 
 @dataclass(frozen=True)

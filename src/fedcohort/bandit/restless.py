@@ -108,8 +108,7 @@ def update_regressions(hmm: HiddenMarkov, state_belief: Values, X: ContextMatrix
 
     `state_belief`, the probability of each state [J], weights the additions.
     """
-    V = hmm.V + state_belief[:, None, None] * (X.T @ X)
-    return replace(hmm, V=V, b=hmm.b + state_belief[:, None] * (r @ X))
+    return replace(hmm, V=hmm.V + state_belief[:, None, None] * (X.T @ X), b=hmm.b + state_belief[:, None] * (r @ X))
 
 
 def predict_state_belief(hmm: HiddenMarkov) -> Values:

@@ -88,8 +88,7 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Se
         layout: names and shapes of the network's tensors.
         seed: seed that the client sends, uint64 [1].
     """
-    tensor_blocks = layout.parameters
-    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in tensor_blocks]
+    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in layout.parameters]
 
 
 def join_arrays(array_parts: Sequence[np.ndarray]) -> np.ndarray:

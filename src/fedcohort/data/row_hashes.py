@@ -11,5 +11,4 @@ def hash_rows(x: Shaped[np.ndarray, "n *shape"]) -> UInt64[np.ndarray, "n"]:
 
     Among a million different rows, two have the same hash with a probability below 10^-7.
     """
-    row_digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in x)
-    return np.frombuffer(row_digests, dtype=np.uint64)
+    return np.frombuffer(b"".join(hashlib.blake2b(row.tobytes(), digest_size=8).digest() for row in x), dtype=np.uint64)

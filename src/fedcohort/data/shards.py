@@ -53,8 +53,7 @@ def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Genera
     client_quotas = compute_class_quotas(class_counts, np.bincount(labels, minlength=class_counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
     for c, quotas_of_class in enumerate(client_quotas.T):
-        class_rows = rng.permutation(np.flatnonzero(labels == c))
-        rows_by_class.append(class_rows[: quotas_of_class.sum()])
+        rows_by_class.append(rng.permutation(np.flatnonzero(labels == c))[: quotas_of_class.sum()])
         clients_by_class.append(np.repeat(np.arange(len(class_counts)), quotas_of_class))
     test_rows, client_of_row = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
     return Ragged.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))

@@ -35,8 +35,7 @@ def skew_triplets(group_counts: Shaped[np.ndarray, "clients classes attributes"]
     mutual_information = np.maximum(0.0, H_sum - compute_entropy(P.reshape(len(P), -1)))
     has_entropy = H_sum > MIN_ENTROPY
     sc = np.where(has_entropy, 2 * mutual_information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
-    skew_values = np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1)
-    return skew_values.clip(0.0, 1.0)
+    return np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1).clip(0.0, 1.0)
 
 
 def skew_triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:

@@ -30,7 +30,6 @@ def compute_checksum(raw_data: Raw) -> str:
                 checksum_of_rows,
             )
         hasher.update(checksum_of_rows.to_bytes(4, "little"))
-    id_arrays = [getattr(raw_data, field) for field in ID_FIELDS]
-    for id_array in (raw_data.train_y, raw_data.test_y, *id_arrays, *valid_y):
+    for id_array in (raw_data.train_y, raw_data.test_y, *[getattr(raw_data, field) for field in ID_FIELDS], *valid_y):
         hasher.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
     return hasher.hexdigest()

@@ -89,6 +89,5 @@ class Synthetic(Dataset):
         n = n if self.max_samples is None else min(n, self.max_samples)
         W, b = rng.normal(u, 1, (N_FEATURES, N_CLASSES)), rng.normal(u, 1, N_CLASSES)
         v = rng.normal(B, 1, N_FEATURES)
-        feature_stds = np.arange(1, N_FEATURES + 1) ** -0.6
-        x = rng.normal(v, feature_stds, (n, N_FEATURES))
+        x = rng.normal(v, np.arange(1, N_FEATURES + 1) ** -0.6, (n, N_FEATURES))
         return x.astype(np.float32), (x @ W + b).argmax(1)

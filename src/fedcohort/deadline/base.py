@@ -201,8 +201,7 @@ def compute_outcome(
     units_done = np.where(full_job_s <= close_s, units_asked, late_units).astype(np.int64)
     is_in_time = units_done > 0
     finish_s = wall_time(timing.finish_s(units_done))
-    last_finish_s = float(finish_s[is_in_time].max(initial=0.0))
-    round_end_s = last_finish_s if is_in_time.all() else float(close_s)
+    round_end_s = float(finish_s[is_in_time].max(initial=0.0)) if is_in_time.all() else float(close_s)
     all_units_asked = np.broadcast_to(units_asked, units_done.shape)
     phase_s = _compute_phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
     return DeadlineOutcome(units_done, is_in_time, finish_s, round_end_s, phase_s, all_units_asked, announced_s)

@@ -180,5 +180,4 @@ def most_efficient_deadline(finish_s: Values, grid_step_s: float | None = None) 
         # the quotient was rounded
         grid_positions = np.ceil(sorted_finish_s / grid_step_s) + np.array([[-1.0], [0.0], [1.0]])
         deadlines_s = grid_step_s * np.unique(np.maximum(1.0, grid_positions))
-    completed_counts = np.searchsorted(sorted_finish_s, deadlines_s, side="right")
-    return float(deadlines_s[np.argmax(completed_counts / deadlines_s)])
+    return float(deadlines_s[np.argmax(np.searchsorted(sorted_finish_s, deadlines_s, side="right") / deadlines_s)])

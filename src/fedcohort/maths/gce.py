@@ -19,5 +19,4 @@ def generalised_ce(log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], q:
         labels: class of each sample, [b].
         q: exponent in (0, 1]; near 0 the loss is the cross-entropy, at 1 it is 1 - p.
     """
-    log_py = log_probs.gather(1, labels[:, None])[:, 0]
-    return -(q * log_py).expm1() / q
+    return -(q * log_probs.gather(1, labels[:, None])[:, 0]).expm1() / q

@@ -94,8 +94,7 @@ def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> 
     nearest_distances = ((X - centres[0]) ** 2).sum(1)
     for cluster_number in range(1, n_clusters):
         cumulative_distances = np.cumsum(nearest_distances)
-        uniform_draw = rng.random() * cumulative_distances[-1]
-        drawn_row = int(np.searchsorted(cumulative_distances, uniform_draw, side="right"))
+        drawn_row = int(np.searchsorted(cumulative_distances, rng.random() * cumulative_distances[-1], side="right"))
         centres[cluster_number] = X[min(drawn_row, len(X) - 1)]
         nearest_distances = np.minimum(nearest_distances, ((X - centres[cluster_number]) ** 2).sum(1))
     return centres

@@ -64,8 +64,7 @@ def shapley_values(
     for permutation_number in range(permutations_per_player * n):
         first_player = permutation_number % n
         player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
-        player_marginals = marginal_values(value_of, player_order, tolerance)
-        phi = phi + (player_marginals - phi) / (permutation_number + 1)
+        phi = phi + (marginal_values(value_of, player_order, tolerance) - phi) / (permutation_number + 1)
         mean_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
         if permutation_number >= n and all(
             np.mean(np.abs(earlier_phi - phi) / mean_scales) < MAX_RELATIVE_CHANGE for earlier_phi in running_means

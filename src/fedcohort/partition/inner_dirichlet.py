@@ -88,8 +88,7 @@ def draw_class_counts(
     client_of_draw = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
     while len(client_of_draw):
         open_log_weights = np.where(remaining_samples > 0, log_weights, -np.inf)
-        class_weights = np.exp(open_log_weights - open_log_weights.max(1, keepdims=True))
-        cumulative_weights = np.cumsum(class_weights, axis=1)
+        cumulative_weights = np.cumsum(np.exp(open_log_weights - open_log_weights.max(1, keepdims=True)), axis=1)
         # Client k has the numbers in (k, k + 1].
         cumulative_weights = cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
         uniform_draws = client_of_draw + rng.random(len(client_of_draw)) * MAX_UNIFORM_DRAW

@@ -42,5 +42,4 @@ class Natural(Partition):
             message_start = f"clients={n_clients} exceeds the {n_owners} natural clients"
             raise OptionError(f"{message_start}; feasible: clients<={n_owners} or clients=null")
         client_starts = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
-        rows_by_owner = np.argsort(owner_of_sample, kind="stable")
-        return Ragged(rows_by_owner[: client_starts[-1]], client_starts)
+        return Ragged(np.argsort(owner_of_sample, kind="stable")[: client_starts[-1]], client_starts)

@@ -94,8 +94,7 @@ def apportion_counts(
     exact_counts = sizes[:, None] * P.reshape(K, n_groups)
     count_table = np.floor(exact_counts + 1e-9).astype(np.int64)
     tie_priority = (np.arange(n_groups)[None] - np.arange(K)[:, None]) % n_groups
-    remainder_order = np.lexsort((tie_priority, -np.round(exact_counts - count_table, 9)), axis=1)
-    remainder_rank = np.argsort(remainder_order, axis=1)
+    remainder_rank = np.argsort(np.lexsort((tie_priority, -np.round(exact_counts - count_table, 9)), axis=1), axis=1)
     count_table += remainder_rank < (sizes - count_table.sum(1))[:, None]
     return np.asarray(count_table.reshape(P.shape))
 

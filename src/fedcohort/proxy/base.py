@@ -61,8 +61,7 @@ def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, see
             f"proxy.n must be at most {len(inputs)}, the number of {rows_description}, or null for all of them, got "
             f"{n_inputs}"
         )
-    drawn_rows = np.sort(new_generator(seed, "proxy").choice(len(inputs), n_inputs, replace=False))
-    return inputs[torch.from_numpy(drawn_rows)]
+    return inputs[torch.from_numpy(np.sort(new_generator(seed, "proxy").choice(len(inputs), n_inputs, replace=False)))]
 
 
 def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:

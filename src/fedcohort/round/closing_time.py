@@ -116,8 +116,7 @@ def limit_arrivals(
     if arrives_in_round.sum() <= max_arrivals:
         return closing
     client_ids = np.concatenate([clients, in_flight_client_ids])
-    job_end_s = np.concatenate([outcome.finish_s, remaining_s])
-    job_end_order = np.lexsort((client_ids, job_end_s))
+    job_end_order = np.lexsort((client_ids, np.concatenate([outcome.finish_s, remaining_s])))
     is_deferred = np.zeros(len(client_ids), dtype=bool)
     arrival_order = job_end_order[arrives_in_round[job_end_order]]
     awaited_rows = len(clients) + np.flatnonzero(closing.is_awaited)

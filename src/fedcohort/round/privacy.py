@@ -30,8 +30,7 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
     for k in closed_round.agg_answers:
         probes = [probe for probe in queries.answered_probes if probe.signal == k and not probe.options]
         has_answered = np.isin(arrived_jobs.client, [probe.clients for probe in probes])
-        is_repeated_answer = has_answered & (arrived_jobs.broadcast == closed_round.round)
-        n_reported_numbers[arrived_jobs.client[~is_repeated_answer]] += 1
+        n_reported_numbers[arrived_jobs.client[~(has_answered & (arrived_jobs.broadcast == closed_round.round))]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
     n_reported_numbers[arrived_jobs.client] += sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
     return n_reported_numbers

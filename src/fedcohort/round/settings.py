@@ -106,8 +106,7 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
-        limit_by_option = {limit_name: getattr(self, f"until_{limit_name}") for limit_name in UNTIL_OPTIONS}
-        return Budget(self.rounds, **limit_by_option)
+        return Budget(self.rounds, **{limit_name: getattr(self, f"until_{limit_name}") for limit_name in UNTIL_OPTIONS})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":

@@ -129,8 +129,7 @@ class LossThreshold(Samples[State]):
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
-        is_high_loss = loss_list > state.threshold if self.as_released else loss_list >= state.threshold
-        high_losses = loss_list[is_high_loss]
+        high_losses = loss_list[loss_list > state.threshold if self.as_released else loss_list >= state.threshold]
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
             high_loss = float(np.percentile(loss_list, HIGH_LOSS_PERCENTILE))
         report_values = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))

@@ -74,8 +74,7 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        candidate_ids = self.draw_candidates(ctx)
-        return (Probe(self.signal, candidate_ids, self.query_options(ctx)),)
+        return (Probe(self.signal, self.draw_candidates(ctx), self.query_options(ctx)),)
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

@@ -185,8 +185,7 @@ class HcsFed(Selector[State]):
         H = min(N_STRATA_BY_VARIANT[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
-            n_distinct_sketches = len(np.unique(X, axis=0))
-            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct_sketches), ctx.rng)
+            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, len(np.unique(X, axis=0))), ctx.rng)
         return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:

@@ -201,5 +201,4 @@ def mark_outliers(losses: Values, distance: float, min_neighbours: int) -> Bool[
     """
     from sklearn.cluster import DBSCAN
 
-    labels = DBSCAN(eps=distance, min_samples=min_neighbours).fit(losses[:, None]).labels_
-    return np.asarray(labels == -1)
+    return np.asarray(DBSCAN(eps=distance, min_samples=min_neighbours).fit(losses[:, None]).labels_ == -1)

@@ -87,8 +87,7 @@ class Refl(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if not state.slot_s > 0:
             return ()
-        slot_bounds = {"start_s": state.slot_s, "end_s": 2 * state.slot_s}
-        return [Probe("availability_forecast", ctx.available, slot_bounds)]
+        return [Probe("availability_forecast", ctx.available, {"start_s": state.slot_s, "end_s": 2 * state.slot_s})]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         forecast_shares = find_answers(probes, "availability_forecast").dense(ctx.n_clients, fill_value=1.0)

@@ -89,8 +89,7 @@ class RPowD(CandidateOptions, Selector[State]):
         """
         if self.loss_at == "path":
             return ()
-        expected_cohort = self._choose_clients(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
-        return (Probe("loss", expected_cohort, concurrent=True),)
+        return (Probe("loss", self._choose_clients(state, replace(ctx, rng=copy.deepcopy(ctx.rng))), concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose_clients(state, ctx)
@@ -110,5 +109,4 @@ class RPowD(CandidateOptions, Selector[State]):
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> Ids:
         """Draw the candidates of round `ctx`; return the ids of those with the largest last reported losses."""
-        candidate_ids = self.draw_candidates(ctx)
-        return top(state.last_losses, candidate_ids, ctx.cohort, ctx.rng, self.tie)
+        return top(state.last_losses, self.draw_candidates(ctx), ctx.cohort, ctx.rng, self.tie)

@@ -56,8 +56,7 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "cl
     """
     n_classes, n_samples = label_counts.shape[1], label_counts.sum(1)
     n_trained_models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n_samples))
-    largest_class_share = label_counts.max(1) / np.maximum(n_samples, 1)
-    return np.asarray(3.0 * options["epochs"] * (n_trained_models + largest_class_share) + 2)
+    return np.asarray(3.0 * options["epochs"] * (n_trained_models + label_counts.max(1) / np.maximum(n_samples, 1)) + 2)
 
 
 signal = Computed(

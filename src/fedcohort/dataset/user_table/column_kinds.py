@@ -60,8 +60,7 @@ def count_column_levels(frame: Frame, name: str) -> int:
     cells = frame.column(name)
     if not arrow_columns.is_text_type(cells.type):
         return int(pc.count_distinct(cells).as_py())
-    distinct_texts = pc.unique(pc.utf8_trim_whitespace(cells))
-    return int(pc.sum(pc.fill_null(pc.not_equal(distinct_texts, ""), False)).as_py() or 0)
+    return int(pc.sum(pc.fill_null(pc.not_equal(pc.unique(pc.utf8_trim_whitespace(cells)), ""), False)).as_py() or 0)
 
 
 def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:

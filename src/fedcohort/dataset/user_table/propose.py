@@ -99,8 +99,7 @@ def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
     roles, n_levels, missing_counts = inspection.roles, inspection.levels, dict[str, int]()
     for column, column_kind in inspection.kinds.items():
         is_used_column = column_kind != "text" or column in roles or 2 <= n_levels[column] <= MAX_AUTO_LEVELS
-        role = roles.get(column, "label")
-        if column_kind not in SCALAR_KINDS or role not in UNFILLABLE_ROLES or not is_used_column:
+        if column_kind not in SCALAR_KINDS or roles.get(column, "label") not in UNFILLABLE_ROLES or not is_used_column:
             continue
         for frame in (frame for frame in inspection.frames if column in frame.names):
             cells = frame.column(column)
