@@ -28,7 +28,7 @@ from fedcohort.hook import count_stored_floats, list_averaged_uploads
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 FOLDER = Path(__file__).parent
@@ -78,7 +78,7 @@ def make_update(client: int, agg: Aggregator[Any]) -> ClientUpdate:
 def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arrivals:
     """Pass the updates through a run's collector; this is the time in column `gather`."""
     n = np.array([update.n_used for update in updates])
-    options = CollectOptions(
+    options = CollectorOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(agg.hooks),
         vector_lengths=count_stored_floats(agg.hooks, PARAMETERS, int(n.max())),
@@ -87,8 +87,8 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arriva
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
     collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)
     for update in updates:
-        collector.add_update(update)
-    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_client_update(update)
+    return collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 def make_arrived(agg: Aggregator[Any], collected: Arrivals) -> Arrived:

@@ -27,7 +27,7 @@ from torch import nn
 from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
@@ -85,10 +85,10 @@ def measure(name: str) -> float:
     for _ in range(ROUNDS):
         start = time.process_time()
         clients, weights = np.arange(len(sizes)), np.array(sizes, dtype=np.float64)
-        collector = Collector(server.layout, clients, weights, CollectOptions(uploads, max_update_norm=1e9))
+        collector = Collector(server.layout, clients, weights, CollectorOptions(uploads, max_update_norm=1e9))
         for update in engine.train_clients(tasks, {"c": torch.zeros_like(server.w)}):
-            collector.add_update(update)
-        collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+            collector.add_client_update(update)
+        collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
         seconds.append(time.process_time() - start)
     return min(seconds)
 

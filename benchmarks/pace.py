@@ -35,11 +35,11 @@ from fedcohort.availability.base import Availability
 from fedcohort.deadline.base import Deadline, PaceContext, compute_outcome
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock
+from fedcohort.round.clock import VirtualClock
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.sampling import SampleSelection, pack_losses
-from fedcohort.round.store import MemoryStore
+from fedcohort.round.store import MemoryClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME
 from fedcohort.signal.access import SignalAccess
 from fedcohort.types import Ids, Population
@@ -86,7 +86,7 @@ def time_rounds(
 
     expected_of_all = device.expect(np.arange(clients), workload(np.arange(clients)), Draws(0, clients))
     clock, state = (
-        Clock(availability, Draws(0, clients), 0.0),
+        VirtualClock(availability, Draws(0, clients), 0.0),
         deadline.init(Population(clients, 10, cohort, {"n_train": n})),
     )
     now_s, t = 0.0, 0
@@ -161,9 +161,9 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     """
     rng = np.random.default_rng(1)
     n = rng.integers(20, 200, cohort)
-    store = MemoryStore(None)
+    store = MemoryClientStore(None)
     for k in range(cohort):
-        store.commit_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
+        store.write_client_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
     federation: Any = SimpleNamespace(n_train=n)
     sample_selector, zeros = make_component("samples", "fedbalancer"), np.zeros(cohort)
     state = replace(sample_selector.init(Population(cohort, 10, cohort, {})), threshold=1.0)
@@ -181,11 +181,11 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
 
 def bytes_per_loss() -> float:
     """Return the bytes per sample that the lists of losses of `LISTS` clients take in memory."""
-    rng, store = np.random.default_rng(0), MemoryStore(None)
+    rng, store = np.random.default_rng(0), MemoryClientStore(None)
     n = rng.integers(20, 400, LISTS)
     for k in range(LISTS):
-        store.commit_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
-    return sum(store.get_vectors(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
+        store.write_client_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
+    return sum(store.read_vectors(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
 
 
 def page(

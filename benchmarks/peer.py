@@ -77,7 +77,7 @@ class Loop(FederatedLoop):
         getattr(engine, "trainer", engine).rng = StoredOrder()
 
 
-class Clock(Observer):
+class VirtualClock(Observer):
     """Measure wall and processor seconds per round, of this process and its children, and print them in rank 0.
 
     The first round is timed from the construction of this clock, after imports, data and components. It therefore
@@ -145,7 +145,7 @@ def run(
     device: str = "cpu",
     workload: str = "",
     **engine: object,
-) -> Clock:
+) -> VirtualClock:
     """Train with the options of train.py, except for the fixed cohorts and the stored order of samples."""
     warnings.filterwarnings("ignore")
     torch.set_num_threads(1)
@@ -162,7 +162,7 @@ def run(
     settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_gpu_results_repeatable(accelerator, str(engine.get("precision", "float32")))
-    loop, clock = Loop(components, settings, federation), Clock(workload)
+    loop, clock = Loop(components, settings, federation), VirtualClock(workload)
     loop.observers = [clock]
     choose_memory_layout(settings, network, federation)
     trainer = pl.Trainer(

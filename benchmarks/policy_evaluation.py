@@ -121,7 +121,7 @@ class SteppedRun:
         for tasks in groups:
             with self.runner.sent_models(t).load_model(t) as vectors:
                 for update in self.setup.engine.train_clients(list(tasks), vectors):
-                    collector.add_update(update)
+                    collector.add_client_update(update)
                     updates.append(update)
         return collector, updates
 

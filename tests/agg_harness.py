@@ -13,9 +13,9 @@ from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, count_stored_floats, list_averaged_uploads
 from fedcohort.rng import new_generator
-from fedcohort.round.arrivals import Arrivals, reweight_updates
+from fedcohort.round.arrivals import Arrivals, replace_update_weights
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals, Values
 
@@ -70,7 +70,7 @@ def collect_updates(
     by_id = {update.client: update for update in updates}
     used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
     owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
-    options = CollectOptions(
+    options = CollectorOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(agg.hooks),
         vector_lengths=count_stored_floats(agg.hooks, layout.n_params, max(owned)),
@@ -79,8 +79,8 @@ def collect_updates(
     )
     collector = Collector(layout, cohort, agg.weights(used, owned), options)
     for update in updates:
-        collector.add_update(update)
-    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_client_update(update)
+    return collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 class Score(nn.Module):
@@ -152,6 +152,6 @@ def make_late(agg: Any, updates: Sequence[ClientUpdate], staleness: Sequence[int
     """Return updates of which each started `staleness` server steps ago, weighed by the deadline's discounts."""
     collected = collect_updates(agg, updates, stacked=True)
     weights = collected.weights * discounts
-    arrived = make_arrived(reweight_updates(collected, weights))
+    arrived = make_arrived(replace_update_weights(collected, weights))
     outcome = replace(arrived.outcome, round=9, sent_round=9 - np.array(staleness))
     return replace(arrived, outcome=outcome, discounts=np.asarray(discounts))

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedcohort.hook import Correction
-from fedcohort.round.guard import guard_component
+from fedcohort.round.guard import add_result_checks
 from fedcohort.startup import components
 from fedcohort.training.local import LocalTrainer
 
@@ -58,7 +58,7 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Check the tensor arguments of every component method, in runs that are composed afterwards."""
 
     def guard_and_watch(part: Any, group: str, option: str, contract: type) -> Any:
-        part = guard_component(part, group, option, contract)
+        part = add_result_checks(part, group, option, contract)
         for name in dir(type(part)):
             if not name.startswith("_") and callable(method := getattr(part, name)) and name != "build":
                 object.__setattr__(part, name, check_unchanged(method, name))
@@ -70,4 +70,4 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     started = LocalTrainer.begin_hooks
     monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
-    monkeypatch.setattr(components, "guard_component", guard_and_watch)
+    monkeypatch.setattr(components, "add_result_checks", guard_and_watch)

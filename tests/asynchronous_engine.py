@@ -36,7 +36,7 @@ class QuadraticEngine:
         self.server = trainer.server
         self.server.w.fill_(8.0)
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         return ([task] for task in tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:

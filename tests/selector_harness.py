@@ -11,7 +11,7 @@ import torch
 
 from fedcohort import rng
 from fedcohort.round import backoff
-from fedcohort.round.backoff import NO_FAILURES, Backoff
+from fedcohort.round.backoff import NO_CLIENT_FAILURES, Backoff
 from fedcohort.signal import base
 from fedcohort.signal.base import Derived, QueriedSignal, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
@@ -172,7 +172,7 @@ class Step:
     chosen: Any
     outcome: RoundOutcome
     after: Any
-    failures: Backoff = NO_FAILURES
+    failures: Backoff = NO_CLIENT_FAILURES
 
 
 def has_pairs(name: str) -> bool:
@@ -216,10 +216,10 @@ def reorder(signal: str, values: Any, order: Ids) -> Any:
     return turned
 
 
-def play_round(selector: Any, state: Any, world: World, round: int, failures: Backoff = NO_FAILURES) -> Step:
+def play_round(selector: Any, state: Any, world: World, round: int, failures: Backoff = NO_CLIENT_FAILURES) -> Step:
     ctx = world.context(round, selector.needs)
     if selector.backs_off:
-        ctx = backoff.withhold_clients(failures, ctx, selector.shortlist(world.cohort))
+        ctx = backoff.omit_failed_clients(failures, ctx, selector.shortlist(world.cohort))
     probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
     blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
     concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
@@ -231,7 +231,7 @@ def play_round(selector: Any, state: Any, world: World, round: int, failures: Ba
 
 
 def play_rounds(
-    selector: Any, world: World, rounds: int, state: Any = None, start: int = 0, failures: Backoff = NO_FAILURES
+    selector: Any, world: World, rounds: int, state: Any = None, start: int = 0, failures: Backoff = NO_CLIENT_FAILURES
 ) -> list[Step]:
     """Play `rounds` rounds from round `start`; without `state` the selector starts from its initial state."""
     state = selector.init(world.population(selector.needs)) if state is None else state

@@ -10,7 +10,7 @@ from case_loop import for_all
 from fedcohort import types
 from fedcohort.component import NEW_NAMES_OF_DECLARATIONS, Facts, Requirement
 from fedcohort.errors import ComponentError
-from fedcohort.round.guard import guard_component
+from fedcohort.round.guard import add_result_checks
 from fedcohort.selector.base import Selector
 from fedcohort.selector.random import Random
 from fedcohort.signal.base import find_signal
@@ -27,7 +27,7 @@ def test_importing_from_the_former_module_names_the_new_one() -> None:
 def test_a_former_declaration_names_the_new_one(old: str, new: str) -> None:
     Former = type("Former", (Random,), {old: frozenset()})
     with pytest.raises(ComponentError, match=f"selector=former .*Former.: {old} is called {new} now: rename it in"):
-        guard_component(Former("uniform"), "selector", "selector=former", Selector)
+        add_result_checks(Former("uniform"), "selector", "selector=former", Selector)
 
 
 @pytest.mark.parametrize(("old", "new"), [("{who}", "{option}"), ("{everybody}", "{full_participation}")])

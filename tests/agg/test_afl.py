@@ -7,7 +7,7 @@ from agg_harness import collect_updates, make_arrived, make_population, make_upd
 from config_options import make_component
 from fedcohort.agg.afl import State
 from fedcohort.component import CLEAN_LABELS
-from fedcohort.round.arrivals import reweight_updates
+from fedcohort.round.arrivals import replace_update_weights
 from loss_weighting_harness import aggregate_losses, loss_weights
 from optional_values import not_none
 
@@ -77,7 +77,9 @@ def test_a_mixture_below_rounding_error_counts_as_zero(mixture: list[float], exp
 def test_advised_weights_multiply_the_mixture() -> None:
     # lambda (.5, .25, .25), advised shares (.2, .2, .6): (.1, .05, .15) / .3
     agg = make_component("agg", "afl")
-    rows = reweight_updates(collect_updates(agg, [make_update(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
+    rows = replace_update_weights(
+        collect_updates(agg, [make_update(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0])
+    )
     direction, _ = agg.direction(
         State(np.array([0.5, 0.25, 0.25])), make_arrived(rows, {"loss": np.ones(3)}, agg.needs)
     )

@@ -12,7 +12,7 @@ import torch
 from agg_harness import collect_updates, make_arrived, make_update
 from config_options import make_component
 from fedcohort.agg import fedmgda_plus
-from fedcohort.round.arrivals import reweight_updates
+from fedcohort.round.arrivals import replace_update_weights
 from run_harness import run_training, startup_notices
 from tolerances import ApproxTolerance
 
@@ -114,7 +114,7 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
 def test_a_client_that_the_selector_excludes_gets_no_weight() -> None:
     # epsilon would let its weight grow from 0
     agg = make_component("agg", "fedmgda_plus", epsilon=1.0)
-    collected = reweight_updates(
+    collected = replace_update_weights(
         collect_updates(agg, [make_update(0, [1.0, 0.0]), make_update(1, [0.0, 1.0])]), np.array([1.0, 0.0])
     )
     direction, _ = agg.direction(None, make_arrived(collected))

@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import collect_updates, make_arrived, make_layout, make_update
 from config_options import make_component
-from fedcohort.round.arrivals import reweight_updates
+from fedcohort.round.arrivals import replace_update_weights
 from fedcohort.signal.base import find_signal
 from fedcohort.types import ClientUpdate
 from run_harness import run_training, startup_notices
@@ -31,7 +31,7 @@ def nova(
     agg = make_component("agg", "fednova", **options)
     collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
-        collected = reweight_updates(collected, np.array(weights, dtype=np.float64), are_weights_absolute=True)
+        collected = replace_update_weights(collected, np.array(weights, dtype=np.float64), are_weights_absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
     direction, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))

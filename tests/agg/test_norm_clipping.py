@@ -5,7 +5,7 @@ import pytest
 
 from agg_harness import ROWS_WITH_ONE_FAR, aggregate_once, collect_updates, make_arrived, make_update
 from config_options import make_component
-from fedcohort.round.arrivals import reweight_updates
+from fedcohort.round.arrivals import replace_update_weights
 
 UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FAR)]
 
@@ -25,7 +25,9 @@ def test_the_median_length_is_that_of_the_clients_that_count() -> None:
     assert aggregate_once(agg, UPDATES).tolist() == pytest.approx(
         aggregate_once(make_component("agg", "norm_clipping", norm=5**0.5), UPDATES).tolist()
     )
-    collected = reweight_updates(collect_updates(agg, UPDATES), np.array([1.0, 0, 0, 1, 1]))  # lengths 1, 2 and 111.8
+    collected = replace_update_weights(
+        collect_updates(agg, UPDATES), np.array([1.0, 0, 0, 1, 1])
+    )  # lengths 1, 2 and 111.8
     weights = agg.direction(None, make_arrived(collected))[0].weights
     assert weights.tolist() == pytest.approx([1 / 3, 0, 0, 1 / 3, 2 / np.hypot(100, 50) / 3])
 

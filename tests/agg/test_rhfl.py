@@ -15,7 +15,7 @@ from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import SAME_PARTICIPATION_REQUIREMENT, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distillation_loss
-from fedcohort.round.arrivals import reweight_updates
+from fedcohort.round.arrivals import replace_update_weights
 from fedcohort.round.server_models import RoundModels
 from optional_values import not_none
 from run_harness import run_training, startup_notices
@@ -74,7 +74,7 @@ def test_an_advised_weight_changes_the_direction(mode: str) -> None:
     agg = make_component("agg", "rhfl", mode=mode, lr=1e-12)
     arrivals = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
     signals = {"sce_loss": np.array([1.0, 1.0])}
-    advised = reweight_updates(arrivals, np.array([1.0, 4.0]))
+    advised = replace_update_weights(arrivals, np.array([1.0, 4.0]))
     direction, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, signals, agg.needs))
     assert direction.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
     assert not_none(direction.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)

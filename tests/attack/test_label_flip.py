@@ -7,7 +7,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.rng import new_generator
-from fedcohort.round.attackers import relabel_attackers
+from fedcohort.round.attackers import falsify_client_labels
 from run_harness import compose_overrides, load_facts, run_training, startup_notices
 
 LABELS = np.arange(10).repeat(10)
@@ -49,13 +49,13 @@ def test_a_share_of_the_rows_is_flipped() -> None:
 
 def test_only_the_attackers_training_labels_change() -> None:
     federation = load_facts(compose_overrides("dataset=digits", "clients=12")).federation
-    poisoned = relabel_attackers(make_component("attack", "label_flip"), np.array([2, 7]), federation, 0)
+    poisoned = falsify_client_labels(make_component("attack", "label_flip"), np.array([2, 7]), federation, 0)
     for client in range(12):
         true, poisoned_labels = federation.train.client_samples(client)[1], poisoned.train.client_samples(client)[1]
         assert poisoned_labels.tolist() == ((9 - true) if client in (2, 7) else true).tolist()
     assert poisoned.val is federation.val
     assert (poisoned.label_counts[2] == federation.label_counts[2][::-1]).all()
-    assert relabel_attackers(make_component("attack", "sign_flip"), np.array([2]), federation, 0) is federation
+    assert falsify_client_labels(make_component("attack", "sign_flip"), np.array([2]), federation, 0) is federation
 
 
 def test_clients_are_evaluated_on_their_true_labels(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from agg_harness import collect_updates, make_arrived, make_population, make_upd
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.component import PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS
-from fedcohort.round.arrivals import Arrivals, reweight_updates
+from fedcohort.round.arrivals import Arrivals, replace_update_weights
 from fedcohort.state import pack_state
 from state_saving import save_and_restore
 
@@ -100,7 +100,7 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
         all_updates = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
-        reweighted = reweight_updates(all_updates, all_updates.weights * (all_updates.clients != 5))
+        reweighted = replace_update_weights(all_updates, all_updates.weights * (all_updates.clients != 5))
         with_it, after = close(kind, fresh(kind), reweighted, apart=0.3)
         without, state_without = step(kind, fresh(kind), rows, apart=0.3)
         torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
@@ -111,7 +111,7 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
 def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     plain, weighted = (
-        close(agg, fresh(agg), reweight_updates(all_updates, share, are_weights_absolute=True))[0]
+        close(agg, fresh(agg), replace_update_weights(all_updates, share, are_weights_absolute=True))[0]
         for share in (all_updates.weights, all_updates.weights * 0.693)
     )
     keeps_sum = torch.allclose(weighted, 0.693 * plain, atol=1e-12, rtol=0)
@@ -127,7 +127,8 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
     all_updates = collect_updates(agg, rows, stacked=True)
     before, after = (
-        close(agg, fresh(agg), reweight_updates(all_updates, np.array(share)))[0] for share in ([1.0, 1.0], [1.0, 4.0])
+        close(agg, fresh(agg), replace_update_weights(all_updates, np.array(share)))[0]
+        for share in ([1.0, 1.0], [1.0, 4.0])
     )
     moved = float(after[1] / after[0]) / float(before[1] / before[0])
     assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2

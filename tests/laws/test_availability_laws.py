@@ -15,7 +15,7 @@ from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock
+from fedcohort.round.clock import VirtualClock
 from global_rng_guard import forbid_global_rng
 from run_harness import run_training, same_bits
 
@@ -40,8 +40,8 @@ def write_table(folder: Path) -> dict[str, Any]:
     return {"path": str(folder / "ready.parquet"), "period_s": DAY}
 
 
-def clock_of(availability: Any, seed: int = 0) -> Clock:
-    return Clock(availability, Draws(seed, K), 0.0)
+def clock_of(availability: Any, seed: int = 0) -> VirtualClock:
+    return VirtualClock(availability, Draws(seed, K), 0.0)
 
 
 def make_schedule(availability: Any) -> ReadySchedule:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fedcohort.record import client_files, history, manifest, metadata
-from fedcohort.round.client_facts import FLAG_NAMES
+from fedcohort.round.client_facts import CLIENT_FLAGS
 
 
 def convert_to_old_format(folder: Path) -> None:
@@ -20,7 +20,7 @@ def convert_to_old_format(folder: Path) -> None:
     for step, rows in past.clients().drop(columns="queried").groupby("step"):
         all_rows = rows.set_index("client").reindex(all_clients).rename_axis("client").reset_index()
         all_rows["step"] = step
-        flags = [flag for flag in FLAG_NAMES if flag != "queried"]
+        flags = [flag for flag in CLIENT_FLAGS if flag != "queried"]
         all_rows[flags] = all_rows[flags].astype("boolean").fillna(False).astype(bool)
         available = past.available(int(str(step)))
         all_rows["available"] = available if available is not None else all_rows["available"]

@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.record import client_table
 from fedcohort.record.client_table import load_rows, merge_step_files, write_rows
-from fedcohort.round.client_facts import FLAG_NAMES
+from fedcohort.round.client_facts import CLIENT_FLAGS
 from run_harness import run_training
 
 NAN = float("nan")
@@ -24,7 +24,7 @@ STEP_1 = {
     "part_explore": np.array([1, 2, 3]),
 }
 COLUMNS = [
-    *("step", "client", *FLAG_NAMES, "score", "part_explore", "units", "train_loss"),
+    *("step", "client", *CLIENT_FLAGS, "score", "part_explore", "units", "train_loss"),
     *("loss", "test_acc"),
 ]
 
@@ -43,8 +43,8 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
     assert {kinds[name] for name in ("step", "client")} == {"int32"}
-    assert {kinds[name] for name in FLAG_NAMES} == {"bool"}
-    assert {kinds[name] for name in COLUMNS[2 + len(FLAG_NAMES) :]} == {"float64"}
+    assert {kinds[name] for name in CLIENT_FLAGS} == {"bool"}
+    assert {kinds[name] for name in COLUMNS[2 + len(CLIENT_FLAGS) :]} == {"float64"}
     assert table[table.step == 1]["test_acc"].isna().all()
     assert table[table.step == 2]["part_explore"].tolist() == [1.0, 2.0, 3.0]
 
@@ -52,7 +52,7 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
     write_rows(tmp_path, 0, STEP_0)
     table = load_rows(tmp_path, {0}, None, {})
-    assert not table[list(FLAG_NAMES)].to_numpy().any()
+    assert not table[list(CLIENT_FLAGS)].to_numpy().any()
 
 
 def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:

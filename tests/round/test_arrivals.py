@@ -7,7 +7,7 @@ from agg_harness import make_update
 from fedcohort.flat import Block, Layout
 from fedcohort.round.arrivals import Arrivals, fill_unsent_tensors
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from optional_values import not_none
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
@@ -16,11 +16,11 @@ LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)
 def collect_rows(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
     collector = Collector(
-        LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_updates=stacked), device=device
+        LAYOUT, cohort, np.array(weights, float), CollectorOptions(keeps_updates=stacked), device=device
     )
     for k, row in enumerate(rows):
-        collector.add_update(make_update(k, row))
-    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_client_update(make_update(k, row))
+    return collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 SENT_TENSORS = {0: None, 1: np.array([True, False, False]), 2: np.array([True, True, False]), 3: np.zeros(3, bool)}

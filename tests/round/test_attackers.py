@@ -11,8 +11,8 @@ from agg_harness import make_layout, make_update
 from config_options import make_component
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals
-from fedcohort.round.attackers import AttackedCollector, RoundAttack, compute_update_stats
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.attackers import AttackCollector, RoundAttack, compute_update_stats
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.types import ClientUpdate, UpdateGroup
 from signal_kinds import find_reported
 
@@ -26,16 +26,16 @@ def identity(tensor: torch.Tensor) -> torch.Tensor:
 
 def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **options: Any) -> Arrivals:
     cohort = np.array(sorted(update.client for update in updates))
-    collector = AttackedCollector(
+    collector = AttackCollector(
         RoundAttack(attack, np.array([2, 4, 9]), 0, round),
         make_layout(2),
         cohort,
         np.ones(len(cohort)),
-        CollectOptions(report_readers={"update_norm": find_reported("update_norm").read}, **options),
+        CollectorOptions(report_readers={"update_norm": find_reported("update_norm").read}, **options),
     )
     for update in updates:
-        collector.add_update(update)
-    return collector.combine_ranks(identity, identity)
+        collector.add_client_update(update)
+    return collector.sum_over_ranks(identity, identity)
 
 
 def updates(*left_out: int) -> list[ClientUpdate]:

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fedcohort.round import backoff
-from fedcohort.round.backoff import NO_FAILURES, Backoff
+from fedcohort.round.backoff import NO_CLIENT_FAILURES, Backoff
 from selector_harness import ids, make_context, make_outcome, to_list
 from state_saving import save_and_restore
 
 
 def record_failures(times: int, clients: list[int], start: int = 0) -> Backoff:
-    past = NO_FAILURES
+    past = NO_CLIENT_FAILURES
     for round in range(start, start + times):
         past = backoff.update_backoff(past, make_outcome(round, [], failed=clients))
     return past
@@ -19,7 +19,7 @@ def record_failures(times: int, clients: list[int], start: int = 0) -> Backoff:
 def list_offered_clients(
     past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None
 ) -> list[int]:
-    return to_list(backoff.withhold_clients(past, make_context(round, cohort, n, available), cohort).available)
+    return to_list(backoff.omit_failed_clients(past, make_context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_do_not_withhold_a_client() -> None:
@@ -38,7 +38,7 @@ def test_an_arrival_resets_the_back_off() -> None:
     past = backoff.update_backoff(record_failures(6, [1, 2]), make_outcome(6, [1]))
     assert list_offered_clients(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
-    assert backoff.update_backoff(past, make_outcome(8, [2])) is NO_FAILURES
+    assert backoff.update_backoff(past, make_outcome(8, [2])) is NO_CLIENT_FAILURES
 
 
 def test_no_client_is_withheld_if_too_few_remain() -> None:
@@ -59,10 +59,10 @@ def test_the_back_off_state_is_stored() -> None:
 
 def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
     """900 of 3,000 clients, ten a round, preferred to all others."""
-    past, lost = NO_FAILURES, 0
+    past, lost = NO_CLIENT_FAILURES, 0
     absent = np.arange(3000) % 10 < 3
     for round in range(800):
-        offered_clients = backoff.withhold_clients(past, make_context(round, 10, 3000), 10).available
+        offered_clients = backoff.omit_failed_clients(past, make_context(round, 10, 3000), 10).available
         chosen = offered_clients[np.argsort(~absent[offered_clients], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
         past = backoff.update_backoff(

@@ -55,8 +55,8 @@ def test_a_budget_met_exactly_is_reached() -> None:
         (Budget(9, client_flops=7e9), ["until.client_flops"]),
         (Budget(9, client_flops=7.1e9), []),
     ):
-        assert budget.list_reached_options(spent) == names
-    assert Budget(1, acc=0.1).list_reached_options(BudgetUse(0, acc=0.5)) == [], (
+        assert budget.list_reached_limits(spent) == names
+    assert Budget(1, acc=0.1).list_reached_limits(BudgetUse(0, acc=0.5)) == [], (
         "a run has a round, whatever w_0 is worth"
     )
     assert Budget(9, virtual_s=30.0, acc=0.9).describe_reached_limits(spent) == "until.virtual_s=30 is reached (30)"
@@ -84,12 +84,12 @@ def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
 def test_spending_more_than_the_budget_is_rejected_by_name() -> None:
     """20 s before the last round, 30 s after it: any budget in (20, 30] ends it just there."""
     spending = BudgetHistory(BudgetUse(3, virtual_s=30.0, acc=0.8), BudgetUse(2, virtual_s=20.0, acc=0.8))
-    Budget(9, virtual_s=20.5).check_not_exceeded(spending, Path("run"))
+    Budget(9, virtual_s=20.5).check_budget_left(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.virtual_s must be above 20, which run reached before its last"):
-        Budget(9, virtual_s=20.0).check_not_exceeded(spending, Path("run"))
+        Budget(9, virtual_s=20.0).check_budget_left(spending, Path("run"))
     with pytest.raises(OptionError, match=r"until.acc must be above 0.8, .*, got 0.7; .* resume=false"):
-        Budget(9, acc=0.7).check_not_exceeded(spending, Path("run"))
-    Budget(9, acc=0.1).check_not_exceeded(BudgetHistory(BudgetUse(1, acc=0.8), BudgetUse(0, acc=0.5)), Path("run"))
+        Budget(9, acc=0.7).check_budget_left(spending, Path("run"))
+    Budget(9, acc=0.1).check_budget_left(BudgetHistory(BudgetUse(1, acc=0.8), BudgetUse(0, acc=0.5)), Path("run"))
 
 
 @pytest.mark.parametrize("name", ["virtual_s", "bytes", "acc", "client_flops"])

@@ -45,8 +45,8 @@ def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:
 
 def test_full_columns_and_facts_are_equivalent() -> None:
     client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])))
-    repeat = ClientFacts.from_columns(dict(client_facts))
+    repeat = ClientFacts.from_client_columns(dict(client_facts))
     assert repeat.n_clients == 6
     for name in client_facts:
         np.testing.assert_array_equal(repeat[name], client_facts[name])
-    assert not len(ClientFacts.from_columns({}))
+    assert not len(ClientFacts.from_client_columns({}))

@@ -16,7 +16,7 @@ from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws
 from fedcohort.round import round as rounds
-from fedcohort.round.clock import Clock
+from fedcohort.round.clock import VirtualClock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from process_kills import act_at_call, kill_self, run_in_child
@@ -50,7 +50,7 @@ def clock_of(trained_run: FinishedRun) -> np.ndarray:
 
 
 def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.LogCaptureFixture) -> None:
-    clock = Clock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
+    clock = VirtualClock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
     for now, client_ids, wait in [
         (12, [0], 0),
         (15, [0, 1], 0),
@@ -69,31 +69,31 @@ def test_a_time_between_two_floats_is_reached() -> None:
     rng = np.random.default_rng(0)
     for _ in range(200):
         start, period = rng.uniform(0.1, 0.9), rng.uniform(1, 2)
-        clock = Clock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
+        clock = VirtualClock(Listed((((start, start + 1e-3),),), period), Draws(0, 1), 0.0)
         client_ids, wait = clock.find_ready_clients(Draws(0, 1, 0), float(rng.uniform(0, 1e9)))
         assert client_ids.tolist() == [0]
         assert 0 <= wait < period
 
 
 def test_a_window_ends_before_available_clients_are_selected() -> None:
-    clock = Clock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
+    clock = VirtualClock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
     assert [clock.find_ready_clients(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
     assert [clock.find_ready_clients(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
 
 
 def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
     with pytest.raises(IncompatibleConfig, match="availability: none of the 2 clients is ever ready"):
-        Clock(Listed(((), ()), 60), Draws(0, 2), 0.0)
-    clock = Clock(Listed(((), ((5, 60),)), 60), Draws(0, 2), 0.0)
+        VirtualClock(Listed(((), ()), 60), Draws(0, 2), 0.0)
+    clock = VirtualClock(Listed(((), ((5, 60),)), 60), Draws(0, 2), 0.0)
     assert clock.find_ready_clients(Draws(0, 2, 0), 0.0)[0].tolist() == [1], "one client suffices"
 
 
 def test_without_a_clock_an_empty_round_takes_no_time() -> None:
     for window in (0.0, 20.0):
-        clock = Clock(make_component("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
+        clock = VirtualClock(make_component("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
         client_ids, waited = clock.find_ready_clients(Draws(0, 12, 0), 5.0)
         assert (len(client_ids), waited) == (0, 0)
-    all_clients, waited = Clock(make_component("availability", "always"), Draws(0, 3), 20.0).find_ready_clients(
+    all_clients, waited = VirtualClock(make_component("availability", "always"), Draws(0, 3), 20.0).find_ready_clients(
         Draws(0, 3, 0), 5.0
     )
     assert (all_clients.tolist(), waited) == ([0, 1, 2], 0)

@@ -4,8 +4,8 @@ import numpy as np
 
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
-from fedcohort.round.closing_time import RoundClosing, limit_arrivals, mark_awaited_jobs, mark_usable_jobs
-from fedcohort.round.in_flight import find_remaining_s
+from fedcohort.round.closing_time import RoundEnd, limit_arrival_count, mark_awaited_jobs, mark_usable_jobs
+from fedcohort.round.in_flight import find_job_seconds_left
 from job_tables import make_jobs
 
 
@@ -14,20 +14,20 @@ def test_the_lowest_ids_of_a_tie_are_the_first() -> None:
     nothing = np.zeros(3)
     outcome = compute_outcome(Timing(nothing, nothing, np.array([2.0, 3, 3]), nothing), 1, 3.0, partial_work=False)
     is_awaited = np.array([False, False])
-    closing = RoundClosing(3.0, outcome, np.array([True, True]), np.array([True, True]), is_awaited)
-    limited = limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
+    closing = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), is_awaited)
+    limited = limit_arrival_count(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
     assert limited.outcome.is_in_time.tolist() == [True, True, False]
     assert limited.outcome.units_done.tolist() == [1, 1, 0]
     assert limited.has_ended.tolist() == [True, False]
-    assert limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is closing
+    assert limit_arrival_count(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is closing
 
 
 def test_an_awaited_arrival_extends_the_limit() -> None:
     """Clients 1 and 6 take 3 s, and 0 and 5 have 3 s left: with a limit of 1, the awaited client 5 is the third."""
     nothing = np.zeros(2)
     outcome = compute_outcome(Timing(nothing, nothing, np.array([3.0, 3]), nothing), 1, 3.0, partial_work=False)
-    closing = RoundClosing(3.0, outcome, np.array([True, True]), np.array([True, True]), np.array([False, True]))
-    limited = limit_arrivals(closing, np.array([1, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 1)
+    closing = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), np.array([False, True]))
+    limited = limit_arrival_count(closing, np.array([1, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 1)
     assert limited.outcome.is_in_time.tolist() == [True, False]
     assert limited.has_ended.tolist() == [True, True]
 
@@ -46,4 +46,4 @@ def test_updates_within_the_limit_of_staleness_count() -> None:
 
 def test_time_that_has_passed_is_not_negative() -> None:
     jobs = make_jobs(start_s=[1.0, 2.0], duration_s=[5.0, 1.0])
-    assert find_remaining_s(jobs, 4.0).tolist() == [2.0, 0.0]
+    assert find_job_seconds_left(jobs, 4.0).tolist() == [2.0, 0.0]

@@ -13,9 +13,9 @@ from torch import nn
 from agg_harness import collect_updates, make_layout, make_update
 from config_options import make_component
 from fedcohort.flat import FlatModel
-from fedcohort.round.arrivals import apply_weight_override, reweight_updates
+from fedcohort.round.arrivals import apply_weight_override, replace_update_weights
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
 from optional_values import not_none
 
@@ -38,13 +38,13 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
         weights = np.arange(1.0, 6.0)
-        g = Collector(layout, cohort, weights, CollectOptions(), 2)
+        g = Collector(layout, cohort, weights, CollectorOptions(), 2)
         for update in part:
-            g.add_update(update)
+            g.add_client_update(update)
         halves.append(g)
     other_rank = halves[1]
     tensors = iter([torch.from_numpy(other_rank.arrival_table), other_rank.buffer_sum, other_rank.update_sum])
-    joined = halves[0].combine_ranks(lambda t: t + next(tensors), lambda t: t)
+    joined = halves[0].sum_over_ranks(lambda t: t + next(tensors), lambda t: t)
     torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
     torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
     assert joined.clients.tolist() == one_process.clients.tolist()
@@ -63,9 +63,11 @@ def test_the_order_of_arrival_changes_at_most_rounding() -> None:
 def test_advice_changes_the_weights() -> None:
     agg = make_component("agg", "fedavg")
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
-    assert not_none(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
-    assert not_none(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), are_weights_absolute=True).mean).tolist() == [
+    assert not_none(replace_update_weights(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
+    assert not_none(replace_update_weights(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
+    assert not_none(
+        replace_update_weights(collected, np.array([0.0, 2.0]), are_weights_absolute=True).mean
+    ).tolist() == [
         0.0,
         8.0,
     ]
@@ -87,11 +89,13 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
         return torch.tensor([sum(w * deltas[k] for k, w in weights.items())], dtype=torch.float64)
 
     group = UpdateGroup(len(deltas), total)
-    collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(max_update_norm=10.0))
+    collector = Collector(
+        make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectorOptions(max_update_norm=10.0)
+    )
     for client in deltas:
         assert not calls
-        collector.add_update(make_update(client, [float("nan")], norms=[norms[client]], group=group))
-    collected = collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_client_update(make_update(client, [float("nan")], norms=[norms[client]], group=group))
+    collected = collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
     assert calls == [{0: 1.0, 2: 3.0}]
     assert (not_none(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
 
@@ -99,11 +103,11 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
 def test_a_column_is_kept_per_signal() -> None:
     agg = make_component("agg", "fedavg")
     rows = [make_update(2, [1.0]), make_update(7, [2.0])]
-    options = CollectOptions(report_readers={"id": lambda u: float(u.client)})
+    options = CollectorOptions(report_readers={"id": lambda u: float(u.client)})
     g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
-        g.add_update(row)
-    done = g.combine_ranks(lambda t: t, lambda t: t)
+        g.add_client_update(row)
+    done = g.sum_over_ranks(lambda t: t, lambda t: t)
     assert done.reports["id"].tolist() == [2.0, 7.0]
     assert agg.needs == frozenset()
 
@@ -138,10 +142,12 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     # Two ranks with a client each; raw weights 1 and 3: a mean is (1 * 4 + 3 * 8) / 4, a total 4 + 8.
     parts = []
     for client, x in ((3, [1.0, 2.0]), (5, [3.0, 4.0, 5.0])):
-        options = CollectOptions(upload_names=["a", "b"], averaged_uploads=("a",), vector_lengths={"x": 3})
+        options = CollectorOptions(upload_names=["a", "b"], averaged_uploads=("a",), vector_lengths={"x": 3})
         part = Collector(make_layout(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
-        part.add_update(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
+        part.add_client_update(
+            make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)})
+        )
         parts.append(part)
     other_rank = parts[1]
     other_tensors = iter(
@@ -155,7 +161,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     )
     rows = torch.zeros((2, 3))
     rows[1] = other_rank.stored_by_client[5]["x"]
-    done = parts[0].combine_ranks(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
+    done = parts[0].sum_over_ranks(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
     assert float(done.totals["a"]) == 7.0
     assert float(done.totals["b"]) == 12.0
     assert done.stored[3]["x"][:2].tolist() == [1, 2]
@@ -170,9 +176,9 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(torch, "empty", garbage)
     part = Collector(
-        make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_updates=True), 2
+        make_layout(1), np.array([0, 1]), np.ones(2), CollectorOptions(upload_names=["a"], keeps_updates=True), 2
     )
-    part.add_update(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
+    part.add_client_update(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.update_matrix is not None
     assert part.update_matrix.tolist() == [[0.0], [3.0]]
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
@@ -180,10 +186,10 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_without_positive_weights_there_is_no_mean() -> None:
     """Two clients with weight 0 arrive: no update is aggregated, and there is no division by zero."""
-    part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectOptions())
+    part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectorOptions())
     for client in (0, 1):
-        part.add_update(make_update(client, [1.0]))
-    done = part.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        part.add_client_update(make_update(client, [1.0]))
+    done = part.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
     assert done.clients.tolist() == [0, 1]
     assert done.mean is done.buffers is done.counters is None
     assert done.weights.tolist() == [0.0, 0.0]
@@ -193,7 +199,7 @@ def test_new_weights_require_the_matrix_of_updates() -> None:
     complete = collect_updates(make_component("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(complete, updates=None), replace(complete, client_vectors=None)):
         with pytest.raises(ValueError, match="the matrix of updates was not kept"):
-            reweight_updates(lacking, np.ones(2))
+            replace_update_weights(lacking, np.ones(2))
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
@@ -213,7 +219,7 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make_component("agg", "fedavg")
     collected_both = collect_updates(agg, rows[:2], layout, moments=True)
-    reweighted = reweight_updates(
+    reweighted = replace_update_weights(
         collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0])
     )
     for result in (collected_both, reweighted):
@@ -223,6 +229,6 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
-    part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
-    part.add_update(make_update(0, []))
+    part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectorOptions(), 1, torch.device("meta"))
+    part.add_client_update(make_update(0, []))
     assert part.arrival_table[0].tolist() == [1.0, 1.0]

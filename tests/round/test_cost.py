@@ -21,10 +21,10 @@ from cost_harness import (
     make_shard,
 )
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.round.clock import Clock
+from fedcohort.round.clock import VirtualClock
 from fedcohort.round.cost import CostModel
-from fedcohort.round.query_time import time_queries
-from fedcohort.round.rates import JobRates
+from fedcohort.round.query_time import compute_query_times
+from fedcohort.round.rates import JobCosts
 from fedcohort.signal.base import find_signal
 from fedcohort.types import Probe
 from round.test_clock import Listed
@@ -34,7 +34,7 @@ def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = make_cost_model(("loss_post",), "scaffold")
     assert scaffold.select_job_rates(is_fedavg=False).extra_bytes == BUFFER_BYTES + VECTOR_BYTES + 4
-    assert scaffold.select_job_rates(is_fedavg=True) == JobRates(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
+    assert scaffold.select_job_rates(is_fedavg=True) == JobCosts(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
     fair = make_cost_model((), make_component("agg", "fedmaba", loss="loss_post"))
     assert (
         fair.select_job_rates(is_fedavg=False).report_passes,
@@ -46,7 +46,7 @@ def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     assert fair.select_job_rates(is_fedavg=False).extra_bytes == fair.select_job_rates(is_fedavg=True).extra_bytes + 4
     assert set(make_cost_model((), "fedmaba").select_job_rates(is_fedavg=False).queried_signals) == {"loss"}
     assert not make_cost_model((), "fedmaba").select_job_rates(is_fedavg=True).queried_signals
-    assert make_cost_model(("loss_post",), "scaffold").query_rates == JobRates(3.0, {}, 0.0, MODEL_BYTES, BUFFER_BYTES)
+    assert make_cost_model(("loss_post",), "scaffold").query_rates == JobCosts(3.0, {}, 0.0, MODEL_BYTES, BUFFER_BYTES)
 
 
 def test_the_training_samples_are_counted() -> None:
@@ -100,7 +100,7 @@ def test_clients_receive_a_deadline_if_they_use_it(
     ],
 )
 def test_the_samples_of_a_query_are_counted(signal: str, options: dict[str, Any], samples: list[float]) -> None:
-    assert make_cost_model().query_passes(find_signal(signal), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
+    assert make_cost_model().count_query_passes(find_signal(signal), ids(0, 2), options) == pytest.approx(samples)  # type: ignore[arg-type]
 
 
 def test_passes_without_training_are_counted() -> None:
@@ -146,7 +146,7 @@ def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
 
 def test_the_expected_work_of_all_clients() -> None:
     """Travel of the model and of the whole answer, and two epochs of n / 2; scores and passes of probes take none."""
-    device_facts = make_cost_model(("steps", "loss_post", "loss"), "scaffold").time_whole_jobs(DRAWS)
+    device_facts = make_cost_model(("steps", "loss_post", "loss"), "scaffold").expect_job_times(DRAWS)
     up = VECTOR_BYTES + BUFFER_BYTES + VECTOR_BYTES + 2 * 4
     assert device_facts["expected_s"].tolist() == (MODEL_BYTES + VECTOR_BYTES + N_TRAIN + up).tolist()
     assert device_facts["expected_unit_s"].tolist() == (N_TRAIN / 2).tolist()
@@ -159,34 +159,34 @@ def test_jobs_without_a_duration_are_rejected() -> None:
     """1e9 sample-times of 1e9 seconds each for a sample; devices that take no time have no jobs to check."""
     slow = make_component("device", "shifted_exponential", unit_s=1e9, alpha=1e9)
     with pytest.raises(IncompatibleConfig, match="the whole job of client 0, with 10 samples, is expected to take 1e"):
-        make_cost_model(device=slow).time_whole_jobs(DRAWS)
-    assert make_cost_model(device=make_component("device", "instant")).time_whole_jobs(DRAWS)[
+        make_cost_model(device=slow).expect_job_times(DRAWS)
+    assert make_cost_model(device=make_component("device", "instant")).expect_job_times(DRAWS)[
         "expected_s"
     ].tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
 def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
-    assert make_cost_model(steps=5, batch=batch).time_whole_jobs(DRAWS)["pass_units"].tolist() == passes
+    assert make_cost_model(steps=5, batch=batch).expect_job_times(DRAWS)["pass_units"].tolist() == passes
 
 
 def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
     """In batches of 9, 10 samples are one of 10, and 19 are one of 9 and one of 10."""
     model = make_cost_model(steps=3, batch=9, merge_last_batch=True)
     assert model.count_sample_uses(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
-    assert model.time_whole_jobs(DRAWS)["pass_units"].tolist() == [1, 3, 5]
+    assert model.expect_job_times(DRAWS)["pass_units"].tolist() == [1, 3, 5]
 
 
 def test_a_client_without_samples_takes_no_pass() -> None:
     model = make_cost_model(steps=5, batch=None)
     model.federation = replace(model.federation, train=make_shard(np.array([10, 0, 40])))
-    assert model.time_whole_jobs(DRAWS)["pass_units"].tolist() == [1, 0, 1]
+    assert model.expect_job_times(DRAWS)["pass_units"].tolist() == [1, 0, 1]
 
 
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take if all clients are always ready."""
-    clock = Clock(make_component("availability", "always"), DRAWS, 0.0)
-    seconds, left_clients = time_queries(model, model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
+    clock = VirtualClock(make_component("availability", "always"), DRAWS, 0.0)
+    seconds, left_clients = compute_query_times(model, model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
     assert not left_clients.any()
     return seconds
 
@@ -206,8 +206,8 @@ def test_a_client_that_leaves_early_is_not_waited_for() -> None:
     query_work = costs.sum_query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
     for stays, leaves in ((took - 1, True), (took + 1, False)):
         hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
-        seconds, left_clients = time_queries(
-            costs, query_work, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0)
+        seconds, left_clients = compute_query_times(
+            costs, query_work, DRAWS, 100.0, VirtualClock(Listed(hours, 10 * took), DRAWS, 0.0)
         )
         assert seconds == pytest.approx(took)
         assert left_clients.tolist() == [False, leaves, False]
@@ -217,11 +217,13 @@ def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     costs = make_cost_model((), "fedavg", LinearDevice())
     query_work = costs.sum_query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
-    full_s, no_clients = time_queries(
-        costs, query_work, DRAWS, 0.0, Clock(make_component("availability", "always"), DRAWS, 0.0)
+    full_s, no_clients = compute_query_times(
+        costs, query_work, DRAWS, 0.0, VirtualClock(make_component("availability", "always"), DRAWS, 0.0)
     )
     hours = (((0.0, 2 * full_s),), ((0.0, 2 * full_s),), ((0.0, full_s - 1),))
-    seconds, left_clients = time_queries(costs, query_work, DRAWS, 0.0, Clock(Listed(hours, 2 * full_s), DRAWS, 0.0))
+    seconds, left_clients = compute_query_times(
+        costs, query_work, DRAWS, 0.0, VirtualClock(Listed(hours, 2 * full_s), DRAWS, 0.0)
+    )
     assert seconds == full_s
     assert left_clients.tolist() == [False, False, True]
     assert not no_clients.any()

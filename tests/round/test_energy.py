@@ -71,7 +71,7 @@ def test_a_budget_of_joules_ends_and_extends_a_run_to_the_bit(tmp_path: Path) ->
 def test_the_text_of_a_budget_names_joules_only_where_they_are_limited() -> None:
     assert "joules" not in str(Budget(3))
     assert str(Budget(3, joules=5.0)).endswith("joules=5.0)")
-    assert Budget(3, joules=5.0).list_reached_options(BudgetUse(1, joules=5.0)) == ["until.joules"]
+    assert Budget(3, joules=5.0).list_reached_limits(BudgetUse(1, joules=5.0)) == ["until.joules"]
 
 
 @pytest.mark.parametrize(

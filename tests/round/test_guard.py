@@ -15,8 +15,8 @@ from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
 from fedcohort.round.guard import (
+    add_result_checks,
     find_faulty_component,
-    guard_component,
     map_modules_to_options,
     prefix_errors_with_component,
 )
@@ -27,7 +27,7 @@ OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.
 
 def guard_method(method: Any, name: str, **attributes: Any) -> Any:
     kind: Any = type("Mine", (FedAvg,), {name: method, **attributes, "__module__": __name__})
-    return guard_component(kind(weighting="used"), "agg", "agg=mine", Aggregator)
+    return add_result_checks(kind(weighting="used"), "agg", "agg=mine", Aggregator)
 
 
 def make_arrived() -> Arrived:
@@ -35,7 +35,7 @@ def make_arrived() -> Arrived:
 
 
 def test_a_valid_result_is_returned_unchanged() -> None:
-    agg = guard_component(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
+    agg = add_result_checks(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
     mean = make_arrived()
     assert agg.direction(None, mean)[0].displacement is mean.mean
 
@@ -80,11 +80,11 @@ def test_attributes_have_the_types_of_the_contract() -> None:
 @pytest.mark.parametrize("clip", [5, 5.0, None])
 def test_a_whole_number_fits_an_optional_float(clip: float | None) -> None:
     """`client.clip=5` is typed without a point, and the contract says `float | None`."""
-    assert guard_component(make_component("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
+    assert add_result_checks(make_component("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
 
 
 def test_a_method_without_arguments_is_named() -> None:
-    part = guard_component(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
+    part = add_result_checks(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
     assert part.ready(Draws(0, 5, 1)).dtype == bool
     with pytest.raises(ComponentError, match="weights raised TypeError"):
         guard_method(lambda self: None, "weights").weights(np.ones(1), np.ones(1))

@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort.deadline.base import JOB_PHASES
 from fedcohort.device.base import Timing
 from fedcohort.round.in_flight import JobsInFlight
-from fedcohort.round.late_report import add_late_columns, compute_lateness_metrics
+from fedcohort.round.late_report import add_late_clients, compute_lateness_metrics
 from job_tables import make_jobs
 
 
@@ -50,7 +50,7 @@ def test_late_arrivals_have_their_work_and_seconds_since_their_broadcast() -> No
         "finish_s": (cohort, np.array([np.nan, 2.0])),
         **{f"{phase}_s": (cohort, np.zeros(2)) for phase in JOB_PHASES},
     }
-    columns = add_late_columns(table, make_round())
+    columns = add_late_clients(table, make_round())
     values = {
         name: dict(zip(np.asarray(ids).tolist(), column.tolist(), strict=True))
         for name, (ids, column) in columns.items()

@@ -6,7 +6,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.flat import Block, Layout
-from fedcohort.round.rates import JobRates
+from fedcohort.round.rates import JobCosts
 from fedcohort.signal.base import find_signal
 
 P, B = 18, 2  # numbers of a 5 x 3 linear model, and of its float buffers
@@ -24,7 +24,7 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
     ],
 )
 def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
-    rates = JobRates.from_signals((), (), make_component("agg", agg, **options).hooks, LAYOUT)
+    rates = JobCosts.from_signals((), (), make_component("agg", agg, **options).hooks, LAYOUT)
     assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
     assert (rates.training_passes, rates.report_passes, rates.queried_signals) == (passes, 0, {})
 
@@ -34,7 +34,7 @@ def test_a_reported_signal_has_its_declared_cost() -> None:
 
     A probe of the aggregator is charged separately, and static signals are charged at registration.
     """
-    rates = JobRates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
+    rates = JobCosts.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.extra_bytes == FIXED + 2 * 4
     assert rates.report_passes == 1.0
     assert rates.queried_signals == {"loss": find_signal("loss")}

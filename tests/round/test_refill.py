@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.round.queries import Queries
+from fedcohort.round.queries import QueryAnswerer
 from run_harness import run_training, same_bits
 
 OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "device.persistent=true", "cohort=3")
@@ -40,13 +40,13 @@ def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_p
 def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The selector reads the server's loss of w_t, and is called for several clients in each of the 4 steps."""
     steps: list[int] = []
-    measure = Queries.measure_server_signals
+    measure = QueryAnswerer.measure_server_signals
 
-    def count_query(self: Queries) -> Mapping[str, float]:
+    def count_query(self: QueryAnswerer) -> Mapping[str, float]:
         steps.append(1)
         return measure(self)
 
-    monkeypatch.setattr(Queries, "measure_server_signals", count_query)
+    monkeypatch.setattr(QueryAnswerer, "measure_server_signals", count_query)
     run = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
     assert max(map(len, run.cohorts[1:])) > 1, "more than one client starts in a step"

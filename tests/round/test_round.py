@@ -134,12 +134,14 @@ def test_short_mini_batches_cost_their_samples(
     sizes: list[Ids] = []
     seconds: list[float] = []
 
-    def add(collector: Collector, update: ClientUpdate, original: Callable[..., None] = Collector.add_update) -> None:
+    def add(
+        collector: Collector, update: ClientUpdate, original: Callable[..., None] = Collector.add_client_update
+    ) -> None:
         sizes.append(update.batch_size)
         seconds.append(update.duration)
         original(collector, update)
 
-    monkeypatch.setattr(Collector, "add_update", add)
+    monkeypatch.setattr(Collector, "add_client_update", add)
     monkeypatch.setattr("fedcohort.round.setup.count_forward_flops", lambda network, federation: 1.0)
     run = run_training(tmp_path, *overrides, "device.lam=0")
     assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1

@@ -5,7 +5,7 @@ from typing import Any
 
 from agg_harness import collect_updates, make_update
 from config_options import make_component
-from fedcohort.round.round_signals import derive_signals
+from fedcohort.round.round_signals import compute_update_signals
 
 
 def test_derived_signals_are_computed_from_the_updates() -> None:
@@ -16,10 +16,10 @@ def test_derived_signals_are_computed_from_the_updates() -> None:
     )
     parts: Any = SimpleNamespace(needed_signals=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = derive_signals(parts, lab, stacked_updates, is_fedavg=False)
+    derived = compute_update_signals(parts, lab, stacked_updates, is_fedavg=False)
     assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
     assert (
-        derive_signals(parts, lab, stacked_updates, is_fedavg=True)
-        == derive_signals(parts, lab, streamed, is_fedavg=False)
+        compute_update_signals(parts, lab, stacked_updates, is_fedavg=True)
+        == compute_update_signals(parts, lab, streamed, is_fedavg=False)
         == {}
     )

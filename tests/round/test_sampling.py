@@ -15,7 +15,7 @@ from fedcohort.rng import Draws
 from fedcohort.round import aggregate as closing
 from fedcohort.round import sampling
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.store import MappedStore, MemoryStore
+from fedcohort.round.store import DiskClientStore, MemoryClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
@@ -55,7 +55,7 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         announced_s=np.full(2, np.inf),
         expected=Timing(two, two, two, two),
     )
-    selection = sampling.SampleSelection(part, federation, None, MemoryStore(), None)  # type: ignore[arg-type]
+    selection = sampling.SampleSelection(part, federation, None, MemoryClientStore(), None)  # type: ignore[arg-type]
     chosen = selection.choose_samples(None, jobs, {}, Draws(0, 3))
     assert chosen.rows[0] is None
     assert not_none(chosen.rows[1]).tolist() == [0]
@@ -134,7 +134,7 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     uninterrupted = run_training(tmp_path / "whole", *overrides)
     assert any(0 < len(report.arrived) < 6 for report in uninterrupted.reports)
-    act_at_call(monkeypatch, closing, "extend_selection_hash", 2, kill_self)
+    act_at_call(monkeypatch, closing, "hash_selection_history", 2, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *overrides) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *overrides, "resume=true"))
@@ -152,19 +152,19 @@ def test_files_change_no_bit(tmp_path: Path) -> None:
 
 def test_a_diverged_models_losses_are_stored_in_memory_and_in_files(tmp_path: Path) -> None:
     """A row that begins with NaN would be none in files, and one in memory."""
-    memory, files = MemoryStore(), MappedStore(tmp_path, {LOSS_LIST_NAME: 2}, 1)
+    memory, files = MemoryClientStore(), DiskClientStore(tmp_path, {LOSS_LIST_NAME: 2}, 1)
     for store in (memory, files):
-        store.commit_vectors(0, sampling.pack_losses(np.array([np.nan, 0.5])))
-        assert store.get_vectors(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
+        store.write_client_vectors(0, sampling.pack_losses(np.array([np.nan, 0.5])))
+        assert store.read_vectors(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
 def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: str) -> None:
-    store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
-    store.commit_vectors(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
-    assert {name: row.tolist() for name, row in store.get_vectors(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
-    store.commit_vectors(1, {**store.get_vectors(1), "c": torch.ones(3)})
-    assert set(store.get_vectors(1)) == {"c", LOSS_LIST_NAME}
+    store = MemoryClientStore() if where == "memory" else DiskClientStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
+    store.write_client_vectors(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
+    assert {name: row.tolist() for name, row in store.read_vectors(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
+    store.write_client_vectors(1, {**store.read_vectors(1), "c": torch.ones(3)})
+    assert set(store.read_vectors(1)) == {"c", LOSS_LIST_NAME}
 
 
 @pytest.mark.parametrize(

@@ -19,10 +19,10 @@ from federation_harness import make_federation
 def test_changed_inputs_and_labels_are_named(part: str) -> None:
     federation: Federation = make_federation()
     shared = SharedDataState(federation)
-    shared.verify_unchanged(federation)
+    shared.verify_data_unchanged(federation)
     getattr(federation, part).x[0] -= 0.5
     with pytest.raises(ComponentError, match=f"changed the shared data \\({part}.x\\)"):
-        shared.verify_unchanged(federation)
+        shared.verify_data_unchanged(federation)
 
 
 def test_byte_inputs_and_proxy_data_are_compared() -> None:
@@ -31,17 +31,17 @@ def test_byte_inputs_and_proxy_data_are_compared() -> None:
     assert federation.proxy is not None
     federation.proxy[1, 1] = 3
     with pytest.raises(ComponentError, match="proxy"):
-        shared.verify_unchanged(federation)
+        shared.verify_data_unchanged(federation)
 
 
 def test_a_draw_from_numpys_global_generator_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     federation, state = make_federation(), np.random.get_state()  # noqa: NPY002
     shared = SharedDataState(federation)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        shared.verify_unchanged(federation)
+        shared.verify_data_unchanged(federation)
         assert not caplog.messages
         np.random.random()  # noqa: NPY002
-        shared.verify_unchanged(federation)
+        shared.verify_data_unchanged(federation)
     np.random.set_state(state)  # noqa: NPY002
     assert "numpy's global generator" in caplog.text
 

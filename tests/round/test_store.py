@@ -11,7 +11,7 @@ from fedcohort.errors import DamagedCheckpoint
 from fedcohort.hook import count_stored_floats
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
-from fedcohort.round.store import MappedStore, MemoryStore, check_stored_vectors, make_client_store
+from fedcohort.round.store import DiskClientStore, MemoryClientStore, check_stored_vectors, make_client_store
 from process_kills import act_at_call, kill_self, run_in_child
 from run_harness import FinishedRun, run_training, same_bits
 
@@ -23,48 +23,48 @@ def row(value: float) -> dict[str, torch.Tensor]:
     return {"c": torch.full((3,), value)}
 
 
-def value(store: MappedStore, client: int) -> float | None:
-    row = store.get_vectors(client)
+def value(store: DiskClientStore, client: int) -> float | None:
+    row = store.read_vectors(client)
     return float(row["c"][0]) if row else None
 
 
 def test_a_row_holds_the_committed_values(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, {"c": 3}, 4)
-    assert store.get_vectors(2) == {}
-    store.commit_vectors(2, row(1.5))
+    store = DiskClientStore(tmp_path, {"c": 3}, 4)
+    assert store.read_vectors(2) == {}
+    store.write_client_vectors(2, row(1.5))
     assert value(store, 2) == 1.5
     assert value(store, 1) is None
 
 
 def test_the_rows_of_a_checkpoint_survive_later_commits(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, {"c": 3}, 4)
-    store.commit_vectors(0, row(1.0))
+    store = DiskClientStore(tmp_path, {"c": 3}, 4)
+    store.write_client_vectors(0, row(1.0))
     saved = store.state_dict()
-    store.note_checkpoint()
+    store.record_checkpoint()
     for newer in (2.0, 3.0):
-        store.commit_vectors(0, row(newer))
-        store.commit_vectors(1, row(newer))
+        store.write_client_vectors(0, row(newer))
+        store.write_client_vectors(1, row(newer))
     lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
     assert lost["slots"].tolist() != saved["slots"].tolist()
-    back = MappedStore(tmp_path, {"c": 3}, 4)
+    back = DiskClientStore(tmp_path, {"c": 3}, 4)
     back.load_state_dict(saved)
     assert (value(back, 0), value(back, 1)) == (1.0, None)
 
 
 def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, {"c": 3}, 4)
+    store = DiskClientStore(tmp_path, {"c": 3}, 4)
     saved = []
     for round in range(5):
-        store.commit_vectors(round % 2, row(float(round)))
+        store.write_client_vectors(round % 2, row(float(round)))
         saved.append(store.state_dict())
-        store.note_checkpoint()
+        store.record_checkpoint()
         if round in (1, 3):  # a process ends, another goes on
-            store = MappedStore(tmp_path, {"c": 3}, 4)
+            store = DiskClientStore(tmp_path, {"c": 3}, 4)
             store.load_state_dict(saved[-1])
-    store.commit_vectors(0, row(9.0))
+    store.write_client_vectors(0, row(9.0))
     for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
         check_stored_vectors(tmp_path, state)
-        back = MappedStore(tmp_path, {"c": 3}, 4)
+        back = DiskClientStore(tmp_path, {"c": 3}, 4)
         back.load_state_dict(state)
         assert (value(back, 0), value(back, 1)) == rows
     with pytest.raises(DamagedCheckpoint, match="client 0"):
@@ -72,9 +72,9 @@ def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
 
 
 def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:
-    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryStore)
-    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 3.9), MappedStore)
-    assert isinstance(make_client_store(tmp_path, {}, 1000, 0), MemoryStore)
+    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 4.1), MemoryClientStore)
+    assert isinstance(make_client_store(tmp_path, {"c": 10**6}, 1000, 3.9), DiskClientStore)
+    assert isinstance(make_client_store(tmp_path, {}, 1000, 0), MemoryClientStore)
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +91,7 @@ def test_files_change_no_bit(mapped_run: FinishedRun, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "name", "call"), [(closing, "extend_selection_hash", 3), (checkpoint, "rename_checkpoint", 3)]
+    ("owner", "name", "call"), [(closing, "hash_selection_history", 3), (checkpoint, "rename_checkpoint", 3)]
 )
 def test_a_killed_run_resumes_exactly(
     mapped_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
@@ -112,16 +112,16 @@ def test_stored_values_have_the_declared_size() -> None:
 
 
 def test_rows_of_different_lengths_are_stored_in_files(tmp_path: Path) -> None:
-    store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
-    store.commit_vectors(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
-    store.commit_vectors(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
-    assert store.get_vectors(0)["x"].tolist() == [1, 2, 3, 4]
-    assert store.get_vectors(2)["x"][:1].tolist() == [7]
-    assert store.get_vectors(2)["c"].tolist() == [8, 9]
+    store = DiskClientStore(tmp_path, {"x": 4, "c": 2}, 3)
+    store.write_client_vectors(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
+    store.write_client_vectors(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
+    assert store.read_vectors(0)["x"].tolist() == [1, 2, 3, 4]
+    assert store.read_vectors(2)["x"][:1].tolist() == [7]
+    assert store.read_vectors(2)["c"].tolist() == [8, 9]
     assert (tmp_path / "client_store.x").stat().st_size == 3 * 3 * 4 * 4
 
 
 def test_required_memory_is_computed_from_the_stored_values(tmp_path: Path) -> None:
     # 1000 clients with 30 floats take 120 kB, however large the model is.
-    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 2e-4), MemoryStore)
-    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 1e-4), MappedStore)
+    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 2e-4), MemoryClientStore)
+    assert isinstance(make_client_store(tmp_path, {"x": 30}, 1000, 1e-4), DiskClientStore)

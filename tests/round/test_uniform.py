@@ -18,7 +18,7 @@ ALL_CLIENTS = np.arange(K)
 
 def run_reference(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
     """The record and the numbers of selections after `rounds` rounds of `choose`(round), with all clients available."""
-    chance, counts = UniformReference.make_empty_reference(K), np.zeros(K, dtype=np.int64)
+    chance, counts = UniformReference.without_rounds(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
         chance = chance.add_round(chosen, ALL_CLIENTS, draw_uniform_cohort(ALL_CLIENTS, len(chosen), Draws(seed, K, t)))
@@ -28,7 +28,7 @@ def run_reference(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) 
 
 def test_the_reference_cohort_of_a_round_by_hand() -> None:
     """Two rounds of 2 of 4: {0, 1} with the reference {1, 2}, then {0, 1} with {0, 1} of the available {0, 1, 3}."""
-    reference = UniformReference.make_empty_reference(4).add_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    reference = UniformReference.without_rounds(4).add_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])
     assert reference.metrics(counts) == {
@@ -53,12 +53,12 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
 def test_rounds_without_a_cohort_do_not_count() -> None:
     no_clients = np.empty(0, dtype=np.int64)
     assert (
-        UniformReference.make_empty_reference(3)
+        UniformReference.without_rounds(3)
         .add_round(no_clients, np.arange(3), no_clients)
         .metrics(np.zeros(3, dtype=np.int64))
         == {}
     )
-    reference = UniformReference.make_empty_reference(3).add_round(np.array([2]), np.arange(3), np.array([2]))
+    reference = UniformReference.without_rounds(3).add_round(np.array([2]), np.arange(3), np.array([2]))
     metrics = reference.add_round(no_clients, no_clients, no_clients).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in metrics
     assert metrics["select/uniform_overlap_mean"] == 1.0

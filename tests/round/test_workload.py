@@ -12,8 +12,8 @@ from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
 from fedcohort.round.workload import (
     are_all_available,
-    assign_work,
     list_queried_clients,
+    make_untimed_jobs,
     mark_answering_clients,
     verify_selection,
     verify_weight_override,
@@ -101,9 +101,9 @@ def test_invalid_advice_is_rejected(advice: AggregationOverride, message: str) -
 
 def test_units_are_shared_or_per_client() -> None:
     codec, draws = make_component("codec", "none"), Draws(0, 5, 0)
-    plain = assign_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
+    plain = make_untimed_jobs(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
     assert (plain.client.tolist(), plain.assigned.tolist(), plain.tensor_mask) == ([1, 4], [3, 3], [None, None])
-    per_client = assign_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
+    per_client = make_untimed_jobs(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
     assert per_client.assigned.tolist() == [1, 2]
     assert per_client.assigned.dtype == np.int64
 
@@ -112,18 +112,18 @@ def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 further bytes whatever is left out."""
     codec, draws, all_clients = make_component("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
-    assigned = assign_work(Selection(all_clients, upload=half), 1, LAYOUT, codec, 5, draws)
+    assigned = make_untimed_jobs(Selection(all_clients, upload=half), 1, LAYOUT, codec, 5, draws)
     sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, all_clients, LAYOUT, draws)]
     assert assigned.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
     assert set(assigned.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
-    complete = assign_work(Selection(all_clients), 1, LAYOUT, codec, 5, draws)
+    complete = make_untimed_jobs(Selection(all_clients), 1, LAYOUT, codec, 5, draws)
     assert complete.bytes_up.tolist() == [5 + 32] * 40
 
 
 def test_an_empty_answer_has_no_bytes() -> None:
     """A codec of quantised tensors has a header, which is sent with any tensor, and not without tensors."""
     codec, tiny = make_component("codec", "quant"), np.full(40, 1e-12)
-    assigned = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
+    assigned = make_untimed_jobs(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
     assert assigned.bytes_up.tolist() == [5.0] * 40
 
 

@@ -11,7 +11,7 @@ from config_options import make_component
 from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.populations import Populations
-from fedcohort.round.queries import ClientReports, Queries
+from fedcohort.round.queries import ClientReports, QueryAnswerer
 from fedcohort.signal.base import ServerMeasured, find_signal
 from fedcohort.training import evaluate
 from fedcohort.training.evaluate import SignalMeasurer
@@ -42,8 +42,8 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 
 def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
     lab, claims = make_lab(), ClientReports(make_component("attack", "none"), 0, 3)
-    assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
-    queries = Queries(frozenset({"loss", SIGNAL}), lab, claims, Stopwatch()).measure_server_signals()
+    assert QueryAnswerer(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
+    queries = QueryAnswerer(frozenset({"loss", SIGNAL}), lab, claims, Stopwatch()).measure_server_signals()
     assert queries == {SIGNAL: lab.server_loss()}
     signals = Populations(3, 2, 1, {}).signals(frozenset({SIGNAL}), "the selector", queries)
     assert dict(signals) == queries

@@ -16,7 +16,7 @@ from engine_harness import SEED, make_federation, make_task, make_trainer
 from fedcohort.rng import seeded_torch
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.dual_group import GroupShape
@@ -86,7 +86,7 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
         patch.setattr(DualEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
-        assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
+        assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_client_tasks(equal)] == sizes
 
 
 def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
@@ -94,11 +94,11 @@ def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate]
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
     collector = Collector(
-        layout, clients, weights, CollectOptions(keeps_updates=stacked, max_update_norm=1e6), device=device
+        layout, clients, weights, CollectorOptions(keeps_updates=stacked, max_update_norm=1e6), device=device
     )
     for update in updates:
-        collector.add_update(update)
-    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_client_update(update)
+    return collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)

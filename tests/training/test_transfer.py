@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from config_options import make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
@@ -93,14 +93,14 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     reports = {"loss": lambda update: float(update.batch_loss.mean())}
     clients = np.arange(cohort)
     collector = Collector(
-        trainer.server.layout, clients, np.ones(cohort), CollectOptions(upload_names=uploads, report_readers=reports)
+        trainer.server.layout, clients, np.ones(cohort), CollectorOptions(upload_names=uploads, report_readers=reports)
     )
     tasks = [make_task(k, rows=np.arange(3 + k) if k % 2 else None) for k in range(cohort)]
     trainer.response(100, 0.1)  # reads a scalar of the host, once for all rounds with this learning rate
     with counted_waits(monkeypatch) as counts:
         for update in engine.train_clients(tasks, {"c": torch.ones(p)}):
-            collector.add_update(update)
-    assert collector.combine_ranks(lambda t: t, lambda t: t).clients.tolist() == clients.tolist()
+            collector.add_client_update(update)
+    assert collector.sum_over_ranks(lambda t: t, lambda t: t).clients.tolist() == clients.tolist()
     return counts
 
 

@@ -12,7 +12,7 @@ from engine_harness import make_federation, make_network, make_task, make_traine
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
-from fedcohort.round.workload import assign_work, verify_selection
+from fedcohort.round.workload import make_untimed_jobs, verify_selection
 from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import Selection
 
@@ -60,11 +60,14 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
 def test_bytes_and_units_asked() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, and 9 further bytes; clients have different units of work."""
     two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
-    jobs = assign_work(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
+    jobs = make_untimed_jobs(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
     assert (jobs.assigned.tolist(), jobs.bytes_up.tolist(), jobs.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])
-    assert assign_work(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).assigned.tolist() == [5, 5]
+    assert make_untimed_jobs(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).assigned.tolist() == [
+        5,
+        5,
+    ]
     shares = Selection(np.array([1]), upload=np.array([1.0, 1e-9, 1.0]))
-    assert assign_work(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]
+    assert make_untimed_jobs(shares, 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).bytes_up.tolist() == [9.0]
 
 
 @pytest.mark.parametrize(

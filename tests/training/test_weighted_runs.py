@@ -21,7 +21,7 @@ SECOND = (*OVERRIDES, "agg.variant=second_order")
 @pytest.mark.parametrize("inputs", [(*OVERRIDES, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
     uninterrupted = run_training(tmp_path / "whole", *inputs)
-    act_at_call(monkeypatch, closing, "extend_selection_hash", 2, kill_self)
+    act_at_call(monkeypatch, closing, "hash_selection_history", 2, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *inputs) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *inputs, "resume=true"))

@@ -70,7 +70,7 @@ class RoundCheckpoint(Checkpoint):
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
             with self.loop.stopwatch.measure_stage("checkpoint"):
                 self.save_checkpoint(trainer)
-            self.loop.note_checkpoint()
+            self.loop.record_checkpoint()
             self.last_saved_s = time.monotonic()
 
     def save_checkpoint(self, trainer: pl.Trainer) -> None:

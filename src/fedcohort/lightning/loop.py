@@ -98,7 +98,7 @@ class FederatedLoop(pl.Callback):
             self.round_runner.restore_state(saved_state["server"], saved_state["clients"], saved_state.get("average"))
             self.is_halted = saved_state.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
-            trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached_options(self.spending.now))
+            trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached_limits(self.spending.now))
         if trainer.is_global_zero:
             run_info = self.make_run_info(run_setup.dispatcher.populations.facts["expected_s"])
             self.has_started = True
@@ -150,7 +150,7 @@ class FederatedLoop(pl.Callback):
 
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
-        has_reached_budget = bool(self.settings.budget.list_reached_options(self.spending.now))
+        has_reached_budget = bool(self.settings.budget.list_reached_limits(self.spending.now))
         end_flags = torch.tensor([interrupts.exit_code, int(has_reached_budget), int(trainer.should_stop)])
         # equal on all ranks, whichever received a signal
         exit_code, is_last_round, is_halted_by_callback = reduce_max(end_flags).tolist()
@@ -179,7 +179,7 @@ class FederatedLoop(pl.Callback):
         interrupts.enter_phase(RunPhase.WRITING_FILES)  # a run that resumes after its last round has no `on_train_end`
         if trainer.is_global_zero and self.folder is not None:
             write_final_weights(self.folder, self._client_module.network, self._client_module.average)
-        self.shared_state.verify_unchanged(self.federation)
+        self.shared_state.verify_data_unchanged(self.federation)
         is_interrupted = self.asked_to_stop and not self.is_halted
         self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
@@ -207,8 +207,8 @@ class FederatedLoop(pl.Callback):
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         self._restored_state = state_dict
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         """Record that the checkpoint with the latest result of `state_dict` is on disk."""
-        self.round_runner.setup.store.note_checkpoint()
+        self.round_runner.setup.store.record_checkpoint()
         for observer in self.observers:
-            observer.note_checkpoint()
+            observer.record_checkpoint()

@@ -65,7 +65,7 @@ class ClientModule(pl.LightningModule):
             for sent_round, round_tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as agg_vectors:
                     for update in self.engine.train_clients(list(round_tasks), agg_vectors):
-                        self.collector.add_update(update)
+                        self.collector.add_client_update(update)
 
     def on_validation_epoch_start(self) -> None:
         for metric_collection in itertools.chain(*self._metrics_by_suffix.values()):

@@ -42,7 +42,7 @@ def log_run_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, i
         amounts_spent: the amounts that the run has reached.
         is_interrupted: whether a signal ended the run.
     """
-    has_reached_budget = bool(budget.list_reached_options(amounts_spent))
+    has_reached_budget = bool(budget.list_reached_limits(amounts_spent))
     end_reason = budget.describe_reached_limits(amounts_spent)
     if not (end_reason or has_reached_budget or is_interrupted):
         end_reason = describe_stopping_callback(trainer)

@@ -69,11 +69,11 @@ class RunRequest:
         budget_history = read_spending(status)
         if status.get("callbacks", []) != list(self.callback_configs) or budget_history.now.rounds > self.budget.rounds:
             return FolderUse.UNRELATED_RUN
-        if self.budget.list_exceeded_options(budget_history):
+        if self.budget.list_exceeded_limits(budget_history):
             return FolderUse.RUN_OVER_BUDGET
         if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
             return FolderUse.UNFINISHED_RUN
-        if is_finished and (status.get("early") or self.budget.list_reached_options(budget_history.now)):
+        if is_finished and (status.get("early") or self.budget.list_reached_limits(budget_history.now)):
             return FolderUse.FINISHED_RUN
         return FolderUse.EXTENDABLE_RUN
 
@@ -148,7 +148,7 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
     best_run_path = max(run_paths, key=rank_run)
     folder_use = request.find_folder_use(best_run_path)
     if folder_use is FolderUse.RUN_OVER_BUDGET:
-        request.budget.check_not_exceeded(read_spending(read_status(best_run_path)), best_run_path)
+        request.budget.check_budget_left(read_spending(read_status(best_run_path)), best_run_path)
     lock_file = take_lock(best_run_path)
     if lock_file is None:
         raise CheckpointError(f"resume=true: {best_run_path} is being run by another process: wait for its end")

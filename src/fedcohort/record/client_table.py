@@ -56,7 +56,7 @@ import numpy as np
 from fedcohort.host import disk, parquet
 from fedcohort.record import client_files, digest
 from fedcohort.record.folder import write_atomically
-from fedcohort.round.client_facts import FLAG_NAMES, ClientFacts
+from fedcohort.round.client_facts import CLIENT_FLAGS, ClientFacts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 ROWS_PER_GROUP = 65_536  # rows of a row group: steps of a small population share one
 COLUMN_PREFIXES = ("part_", "signal_")
 COLUMN_ORDER = (
-    *("step", "client", *FLAG_NAMES, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
+    *("step", "client", *CLIENT_FLAGS, "score", "part_", "probability", "reward", "units", "units_asked", "finish_s"),
     *("down_s", "infer_s", "train_s", "up_s", "weight", "sent_s", "staleness", "in_flight"),
     *("attacker", "epsilon", "train_loss", "signal_", "loss", "test_acc"),
 )
@@ -84,12 +84,12 @@ def write_rows(run_path: Path, step: int, columns: Mapping[str, np.ndarray]) -> 
     """
     import pyarrow as pa
 
-    client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
+    client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_client_columns(columns)
     client_ids = client_facts.clients_with_rows
     row_values = client_facts.rows_of_clients(client_ids)
     id_columns = {"step": np.full(len(client_ids), step, dtype=np.int32), "client": client_ids.astype(np.int32)}
-    flag_columns = {k: row_values.get(k, np.zeros(len(client_ids), dtype=bool)) for k in FLAG_NAMES}
-    number_columns = {k: np.asarray(v, dtype=np.float64) for k, v in row_values.items() if k not in FLAG_NAMES}
+    flag_columns = {k: row_values.get(k, np.zeros(len(client_ids), dtype=bool)) for k in CLIENT_FLAGS}
+    number_columns = {k: np.asarray(v, dtype=np.float64) for k, v in row_values.items() if k not in CLIENT_FLAGS}
     all_columns = {**id_columns, **flag_columns, **number_columns}
     arrow_table = pa.table({name: parquet.make_column(values) for name, values in all_columns.items()})
     parquet_bytes = io.BytesIO()

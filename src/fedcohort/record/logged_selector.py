@@ -9,7 +9,7 @@ from fedcohort.draw_log import DrawLog, LoggedGenerator
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.run_log import LoggedRound, RunLog
 from fedcohort.rng import Draws
-from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold_clients
+from fedcohort.round.backoff import NO_CLIENT_FAILURES, omit_failed_clients, update_backoff
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Derived, QueriedSignal, Static, find_signal
 from fedcohort.types import (
@@ -38,7 +38,7 @@ class LoggedSelector:
         self.selector, self.name, self.log, self.cohort = selector, selector_name, run_log, cohort
         self.facts = Signals(run_log.facts, selector.needs, "the selector")
         self.state: Any = None
-        self.failures = NO_FAILURES
+        self.failures = NO_CLIENT_FAILURES
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
     def init_state(self, queried_signals: frozenset[str]) -> None:
@@ -117,7 +117,7 @@ class LoggedSelector:
             units=run_log.local_units,
         )
         if self.selector.backs_off:
-            ctx = withhold_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
+            ctx = omit_failed_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available_ids) else []
         _check_queries_are_logged(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
         answers = {query.signal: self._answer_query(round, query) for query in probes if not query.concurrent}

@@ -101,7 +101,7 @@ class Observer:
             report: results of the round.
         """
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         """Handle a checkpoint: called after each checkpoint is on disk."""
 
     def digest(self, step: int) -> str | None:

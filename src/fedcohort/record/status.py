@@ -35,7 +35,7 @@ class RunStatus(Observer):
     def observe(self, report: RoundReport) -> None:
         self.spending = self.spending.add_round_metrics(report.step, report.metrics)
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         """Write the number of rounds that the checkpoint holds."""
         self._write_status("running")
 
@@ -46,7 +46,7 @@ class RunStatus(Observer):
         info = self.info
         if info is None:  # an earlier observer could not start, or another process observes the run
             return
-        reached_options = info.budget.list_reached_options(self.spending.now) if status == "finished" else []
+        reached_options = info.budget.list_reached_limits(self.spending.now) if status == "finished" else []
         status_record = {
             "status": status,
             "rounds_done": self.spending.now.rounds,

@@ -52,7 +52,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "folder": str(info.folder),
         "rounds": history.steps[-1] if history.steps else 0,
         "rounds_asked": info.rounds,
-        "ended_by": info.budget.list_reached_options(budget_use) if status == "finished" else [],
+        "ended_by": info.budget.list_reached_limits(budget_use) if status == "finished" else [],
         "end": info.budget.describe_reached_limits(budget_use) if status == "finished" else "",
         "rounds_without_update": sum(r > 0 for r in history.steps) - len(list_rounds_with_update(history)),
         "warnings": [

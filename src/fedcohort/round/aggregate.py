@@ -23,7 +23,7 @@ from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.in_flight import Broadcast, JobsInFlight
 from fedcohort.round.norm_limit import compute_new_parameters
 from fedcohort.round.privacy import count_reported_numbers
-from fedcohort.round.round_signals import derive_signals, make_round_outcome
+from fedcohort.round.round_signals import compute_update_signals, make_round_outcome
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
@@ -77,7 +77,7 @@ class ServerStep:
                 closed_round.round + 1,
                 arrivals.dropped_ids.tolist(),
             )
-        jobs_in_flight = self._update_in_flight(closed_round, state)  # has a copy of the model before the step
+        jobs_in_flight = self._update_jobs_in_flight(closed_round, state)  # has a copy of the model before the step
         arrivals, state = self._aggregate(closed_round, arrivals, state)
         return arrivals, replace(state, in_flight=jobs_in_flight)
 
@@ -99,14 +99,14 @@ class ServerStep:
         if not closed_round.selection.zero_fill:
             tensor_masks = dict(zip(jobs.client.tolist(), jobs.tensor_mask, strict=True))
             arrivals = fill_unsent_tensors(arrivals, tensor_masks, self.server.layout)
-        derived_signals = derive_signals(self.components, self.measurer, arrivals, closed_round.selection.plain)
+        derived_signals = compute_update_signals(self.components, self.measurer, arrivals, closed_round.selection.plain)
         arrivals = replace(arrivals, derived_signals=derived_signals)
         server_passes_before = self.measurer.server_passes
-        weight_override, state = self._observe_round(closed_round, arrivals, state)
+        weight_override, state = self._let_selector_observe(closed_round, arrivals, state)
         state.spent += Charge(server_flops=self.pass_flops * (self.measurer.server_passes - server_passes_before))
         weighted_updates = apply_weight_override(arrivals, weight_override)
         if weighted_updates.mean is not None:
-            weighted_updates, state = self._apply_step(closed_round, weighted_updates, state)
+            weighted_updates, state = self._apply_server_step(closed_round, weighted_updates, state)
         elif arrivals.mean is not None:
             log.warning(
                 "round %d: the selector excluded every update, so that the model stays the same", closed_round.round + 1
@@ -117,7 +117,7 @@ class ServerStep:
         outcome = make_round_outcome(deadline, "the deadline", closed_round, weighted_updates)
         return weighted_updates, replace(state, deadline=deadline.observe(state.deadline, outcome))
 
-    def _update_in_flight(self, closed_round: ClosedRound, state: ServerState) -> JobsInFlight:
+    def _update_jobs_in_flight(self, closed_round: ClosedRound, state: ServerState) -> JobsInFlight:
         """Return the jobs in flight after the round `closed_round`, and the models that their clients received.
 
         `state` is the server's state before the round.
@@ -129,7 +129,7 @@ class ServerStep:
         jobs = closed_round.jobs_in_flight.keep_broadcasts(sent_models, self.components.deadline.staleness_limit())
         return jobs.limit_memory(self.memory_limit_gb, self.store.folder)
 
-    def _observe_round(
+    def _let_selector_observe(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
     ) -> tuple[AggregationOverride | None, ServerState]:
         """Return the selector's override of the weights, None without one, and the state after it observed the round.
@@ -160,7 +160,7 @@ class ServerStep:
             )
         self.has_warned = True
 
-    def _apply_step(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
+    def _apply_server_step(self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> UpdatesAndState:
         """Apply the server's step if it is finite and within `update_limit`; return the final updates and next state.
 
         `arrivals` are the updates that arrived in the round `closed_round`; `state` is the server's state before the
@@ -183,7 +183,7 @@ class ServerStep:
     def _store_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Store `new_vectors`, by name, for the client with id `client`, next to its other stored vectors."""
         if new_vectors:
-            self.store.commit_vectors(client, {**self.store.get_vectors(client), **new_vectors})
+            self.store.write_client_vectors(client, {**self.store.read_vectors(client), **new_vectors})
 
     def _compute_model_displacement(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState
@@ -203,7 +203,7 @@ class ServerStep:
             *(outcome, *update_sums, arrivals.updates, arrivals.client_buffers, server_models),
             discounts=closed_round.staleness_discounts[arrived_job_rows],
             end_s=closed_round.arrived_jobs.end_s[arrived_job_rows],
-            sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].parameter_offset(self.server),
+            sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].parameter_change(self.server),
         )
         update_direction, agg_state = self.components.agg.direction(state.agg, arrived_updates)
         displacement, server_state = self.components.server.step(
@@ -223,7 +223,7 @@ def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: Se
         state,
         selector=dispatch.selector_state,
         spent=state.spent + closed_round.charge,
-        choices=extend_selection_hash(state.choices, closed_round, arrivals),
+        choices=hash_selection_history(state.choices, closed_round, arrivals),
         times_selected=add_to_times_selected(state.times_selected, selected_ids),
         uniform=state.uniform.add_round(selected_ids, dispatch.ready_ids, dispatch.uniform_cohort),
     )
@@ -236,13 +236,13 @@ def add_to_times_selected(times_selected: Ids, clients: Ids) -> Ids:
     return new_times_selected
 
 
-def _require_arrived_tensor(optional_tensor: Tensor | None) -> Tensor:
-    if optional_tensor is None:
+def _require_arrived_tensor(tensor_or_none: Tensor | None) -> Tensor:
+    if tensor_or_none is None:
         raise ValueError("no client arrived, so that there is no mean of updates: report this bug of fedcohort")
-    return optional_tensor
+    return tensor_or_none
 
 
-def extend_selection_hash(previous_selection_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
+def hash_selection_history(previous_selection_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:
     """Return the hash of `previous_selection_hash`, the clients selected in `closed_round`, and those in `arrivals`."""
     client_id_lists = f"{closed_round.selection.clients.tolist()}/{arrivals.clients.tolist()}"
     hashed_text = f"{previous_selection_hash}/{closed_round.round}/{client_id_lists}"

@@ -37,7 +37,7 @@ class ClientVectors:
     bn_mean_positions: Tensor
     bn_variance_positions: Tensor
 
-    def mean_buffers(self, is_client_included: Tensor) -> Tensor:
+    def average_buffers(self, is_client_included: Tensor) -> Tensor:
         """Return the mean of the included clients' float buffers, weighted by their samples, [B].
 
         Args:
@@ -95,7 +95,7 @@ class Arrivals:
         return None if self.client_vectors is None else self.client_vectors.buffers
 
 
-def reweight_updates(arrivals: Arrivals, client_weights: Values, are_weights_absolute: bool = False) -> Arrivals:
+def replace_update_weights(arrivals: Arrivals, client_weights: Values, are_weights_absolute: bool = False) -> Arrivals:
     """Return the same updates with other weights, as in a selector's `AggregationOverride`.
 
     A client of weight 0 counts as one that did not arrive in sums of uploads, buffers and counters. If all weights are
@@ -125,7 +125,7 @@ def reweight_updates(arrivals: Arrivals, client_weights: Values, are_weights_abs
         for k, update_matrix in client_vectors.uploads.items()
         if k not in client_vectors.averaged_uploads
     }
-    buffers, counters = client_vectors.mean_buffers(is_weighted), client_vectors.counters[is_weighted].amax(0)
+    buffers, counters = client_vectors.average_buffers(is_weighted), client_vectors.counters[is_weighted].amax(0)
     return replace(new_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
@@ -143,7 +143,7 @@ def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverri
     client_weights = arrivals.weights if weight_override.weights is None else weight_override.weights
     if weight_override.keep is not None:
         client_weights = np.where(weight_override.keep, client_weights, 0.0)
-    return reweight_updates(arrivals, client_weights, weight_override.absolute)
+    return replace_update_weights(arrivals, client_weights, weight_override.absolute)
 
 
 def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Arrivals:

@@ -14,7 +14,7 @@ from fedcohort.round.collect import Collector, ReduceFunction
 from fedcohort.types import ClientUpdate, Ids
 
 
-def relabel_attackers(attack: Attack, attackers: Ids, federation: Federation, seed: int) -> Federation:
+def falsify_client_labels(attack: Attack, attackers: Ids, federation: Federation, seed: int) -> Federation:
     """Return the federation in which the training samples of attackers have false labels.
 
     Args:
@@ -51,7 +51,7 @@ class RoundAttack:
     round: int
 
 
-class AttackedCollector(Collector):
+class AttackCollector(Collector):
     """A collector of updates that replaces those of attackers by false ones, once all others have arrived.
 
     It keeps the attackers' updates until then, and the sums of the updates that attackers know.
@@ -69,10 +69,10 @@ class AttackedCollector(Collector):
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
-        n_known_numbers = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
-        self.moments = self.update_sum.new_zeros((2, n_known_numbers))  # sums of the known updates and of their squares
+        n_known_entries = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
+        self.moments = self.update_sum.new_zeros((2, n_known_entries))  # sums of the known updates and of their squares
 
-    def add_update(self, update: ClientUpdate) -> None:
+    def add_client_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
         self.counts[int(is_attacker)] += 1
         if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_update_valid(update):
@@ -80,21 +80,21 @@ class AttackedCollector(Collector):
             self.moments += torch.stack([delta, delta.square()])
             self.counts[2] += 1
         if not is_attacker:
-            super().add_update(update)
+            super().add_client_update(update)
             return
         self.withheld_updates.append(replace(update, vector=update.delta, group=None))
         if update.group is not None and self.update_matrix is None:
             self._add_update_of_group(update.group, update.client, None)
 
-    def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
+    def sum_over_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments))
         for update in self.withheld_updates:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
             false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
             update_norm = float(torch.linalg.vector_norm(false_update))
-            super().add_update(replace(update, vector=false_update, norms=(update_norm, *update.norms[1:])))
+            super().add_client_update(replace(update, vector=false_update, norms=(update_norm, *update.norms[1:])))
         self.withheld_updates = []
-        return super().combine_ranks(reduce_sum, reduce_max)
+        return super().sum_over_ranks(reduce_sum, reduce_max)
 
 
 def compute_update_stats(update_counts: Tensor, update_moments: Tensor) -> UpdateStats:

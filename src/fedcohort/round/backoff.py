@@ -17,7 +17,7 @@ import numpy as np
 from fedcohort.types import Ids, RoundContext, RoundOutcome
 
 MAX_FAILURES = 3  # consecutive failures before a client is withheld; one or two may be random
-MAX_DOUBLINGS = 3  # largest number of doublings of the time that a client is withheld
+MAX_BACKOFF_DOUBLINGS = 3  # largest number of doublings of the time that a client is withheld
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Backoff:
     last: Ids
 
 
-NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
+NO_CLIENT_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def update_backoff(backoff: Backoff, round_outcome: RoundOutcome) -> Backoff:
@@ -47,7 +47,7 @@ def update_backoff(backoff: Backoff, round_outcome: RoundOutcome) -> Backoff:
     """
     has_not_arrived = ~np.isin(backoff.clients, round_outcome.clients)
     if not has_not_arrived.any() and not len(round_outcome.failed):
-        return NO_FAILURES
+        return NO_CLIENT_FAILURES
     clients = np.union1d(backoff.clients[has_not_arrived], round_outcome.failed)
     failures, last_failure_round = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
     earlier_failure_rows = np.searchsorted(clients, backoff.clients[has_not_arrived])
@@ -59,7 +59,7 @@ def update_backoff(backoff: Backoff, round_outcome: RoundOutcome) -> Backoff:
     return Backoff(clients, failures, last_failure_round)
 
 
-def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -> RoundContext:
+def omit_failed_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -> RoundContext:
     """Return the round's context without clients that failed repeatedly: they move from `available` to `backed_off`.
 
     Args:
@@ -73,7 +73,7 @@ def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -
     if not is_client_failing.any() or not min_available_clients:
         return ctx
     rounds_to_select_all = -(-ctx.n_clients // shortlist_size)
-    backoff_factor = 2 ** np.minimum(backoff.failures[is_client_failing] - MAX_FAILURES, MAX_DOUBLINGS)
+    backoff_factor = 2 ** np.minimum(backoff.failures[is_client_failing] - MAX_FAILURES, MAX_BACKOFF_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
     return_round[backoff.clients[is_client_failing]] = np.maximum(
         backoff.last[is_client_failing] + 1 + rounds_to_select_all * backoff_factor, ctx.round

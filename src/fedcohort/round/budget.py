@@ -120,29 +120,29 @@ class Budget:
         """Return the budget in a composed config; `config` may lack the node `until`, as in earlier versions."""
         return cls(config["rounds"], **{k: (config.get("until") or {}).get(k) for k in UNTIL_OPTIONS})
 
-    def list_reached_options(self, budget_use: BudgetUse) -> list[str]:
+    def list_reached_limits(self, budget_use: BudgetUse) -> list[str]:
         """Return the options whose limit `budget_use` has reached, such as "until.acc"; none before the first round."""
         limit_options = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
-        return [option for option, k in limit_options if budget_use.rounds and self._reaches_limit(budget_use, k)]
+        return [option for option, k in limit_options if budget_use.rounds and self._is_limit_reached(budget_use, k)]
 
-    def _reaches_limit(self, budget_use: BudgetUse, limit_name: str) -> bool:
+    def _is_limit_reached(self, budget_use: BudgetUse, limit_name: str) -> bool:
         budget_limit = getattr(self, limit_name)
         return budget_limit is not None and bool(getattr(budget_use, limit_name) >= budget_limit)
 
-    def list_exceeded_options(self, budget_history: BudgetHistory) -> list[str]:
+    def list_exceeded_limits(self, budget_history: BudgetHistory) -> list[str]:
         """Return the options of `until` whose limit a run with this `budget_history` reached before its last round."""
-        return [option for option in self.list_reached_options(budget_history.before) if option != "rounds"]
+        return [option for option in self.list_reached_limits(budget_history.before) if option != "rounds"]
 
-    def check_not_exceeded(self, budget_history: BudgetHistory, run_folder: Path) -> None:
+    def check_budget_left(self, budget_history: BudgetHistory, run_folder: Path) -> None:
         """Raise `OptionError` if the run in the folder `run_folder` reached a limit of `until` before its last round.
 
         `budget_history` has the amounts that the run has reached.
         """
-        for option in self.list_exceeded_options(budget_history):
+        for option in self.list_exceeded_limits(budget_history):
             limit_name = option.removeprefix("until.")
-            spent_amount, budget_limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
+            used_budget, budget_limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
             raise OptionError(
-                f"{option} must be above {spent_amount:.10g}, which {run_folder} reached before its last round, "
+                f"{option} must be above {used_budget:.10g}, which {run_folder} reached before its last round, "
                 f"got {budget_limit!r}; use resume=false to start another run with a smaller value"
             )
 
@@ -157,7 +157,7 @@ class Budget:
         Args:
             budget_use: amounts that the run has reached.
         """
-        reached_options = [option for option in self.list_reached_options(budget_use) if option != "rounds"]
+        reached_options = [option for option in self.list_reached_limits(budget_use) if option != "rounds"]
         limit_texts = [
             f"until.{limit_name}={getattr(self, limit_name):.10g} is reached ({getattr(budget_use, limit_name):.10g})"
             for limit_name in (option.removeprefix("until.") for option in reached_options)

@@ -9,7 +9,7 @@ from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.components import Components
 from fedcohort.round.finish import ClosedRound
-from fedcohort.round.late_report import add_late_columns
+from fedcohort.round.late_report import add_late_clients
 from fedcohort.round.populations import Populations
 from fedcohort.signal.base import Static, find_signal
 from fedcohort.types import Ids
@@ -36,12 +36,12 @@ def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients
     numeric_columns: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (started_ids, closed_round.outcome.units_done),
         "finish_s": (started_ids, np.where(has_job_finished, closed_round.outcome.finish_s, np.nan)),
-        **{k: (started_ids, v) for k, v in name_phase_columns(closed_round.outcome).items()},
+        **{k: (started_ids, v) for k, v in make_phase_columns(closed_round.outcome).items()},
         "train_loss": (arrived_ids, arrivals.reports["train_loss"]),
         "weight": (arrived_ids, arrivals.weights),
     }
     if closed_round.carries_late_jobs:
-        numeric_columns = add_late_columns(numeric_columns, closed_round)
+        numeric_columns = add_late_clients(numeric_columns, closed_round)
     ranking_columns = {"score": selection.scores, **{f"part_{k}": v for k, v in selection.score_terms.items()}}
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
     numeric_columns |= {k: (None, v) for k, v in ranking_columns.items() if v is not None}
@@ -68,7 +68,7 @@ def make_attacker_column(is_attacker: np.ndarray, closed_round: ClosedRound | No
     return {"attacker": attacker_column}
 
 
-def name_phase_columns(deadline_outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
+def make_phase_columns(deadline_outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
     """Return requested work units and the seconds of each phase of the m selected clients' jobs, each [m], by column.
 
     A work unit is an epoch or a step. `deadline_outcome` has the units and seconds of the round's jobs.
@@ -104,4 +104,4 @@ def list_registered_signals(components: Components, populations: Populations) ->
     for k in sorted(components.selector.needs):
         if isinstance(signal := find_signal(k), Static):
             columns |= make_signal_columns(k, populations.read_reported_values(k, signal).astype(np.float64))
-    return ClientFacts.from_columns(columns)
+    return ClientFacts.from_client_columns(columns)

@@ -6,7 +6,7 @@ import numpy as np
 
 from fedcohort.types import Ids, Values
 
-FLAG_NAMES = ("available", "queried", "selected", "arrived")
+CLIENT_FLAGS = ("available", "queried", "selected", "arrived")
 MAX_RANKED_CLIENTS = 1000  # number of highest-ranked clients that have a row in the per-client table
 
 
@@ -15,7 +15,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     Args:
         n_clients: size of the population.
-        ids_by_flag: sorted ids of the clients for which each flag of `FLAG_NAMES` is true, by name.
+        ids_by_flag: sorted ids of the clients for which each flag of `CLIENT_FLAGS` is true, by name.
         numeric_columns: client ids and their values (integers or float64) of each other column, by name; None instead
             of ids if every client has a value.
     """
@@ -29,10 +29,10 @@ class ClientFacts(Mapping[str, np.ndarray]):
         self.n_clients, self.ids_by_flag, self.numeric_columns = n_clients, dict(ids_by_flag), dict(numeric_columns)
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
+    def from_client_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return the per-client values in `columns`, which have a value for every client, [n_clients], by name."""
-        ids_by_flag = {k: np.flatnonzero(v) for k, v in columns.items() if k in FLAG_NAMES}
-        numeric_columns = {k: (None, v) for k, v in columns.items() if k not in FLAG_NAMES}
+        ids_by_flag = {k: np.flatnonzero(v) for k, v in columns.items() if k in CLIENT_FLAGS}
+        numeric_columns = {k: (None, v) for k, v in columns.items() if k not in CLIENT_FLAGS}
         return cls(len(next(iter(columns.values()), ())), ids_by_flag, numeric_columns)
 
     def __getitem__(self, fact: str) -> np.ndarray:
@@ -49,7 +49,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return these facts with the further `columns`, which have a value for every client, [n_clients], by name."""
-        further_facts = ClientFacts.from_columns(columns)
+        further_facts = ClientFacts.from_client_columns(columns)
         return ClientFacts(
             self.n_clients or further_facts.n_clients,
             self.ids_by_flag | further_facts.ids_by_flag,
@@ -76,8 +76,8 @@ class ClientFacts(Mapping[str, np.ndarray]):
             columns[fact] = values[clients] if client_ids is None else _align_to_clients(clients, client_ids, values)
         return columns
 
-    def _read_flag_column(self, flag_name: str, clients: Ids) -> np.ndarray:
-        client_ids = self.ids_by_flag[flag_name]
+    def _read_flag_column(self, flag_column: str, clients: Ids) -> np.ndarray:
+        client_ids = self.ids_by_flag[flag_column]
         if len(client_ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
         has_client_flag = np.zeros(self.n_clients, dtype=bool)

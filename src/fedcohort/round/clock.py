@@ -17,12 +17,12 @@ WallTime = Callable[[Ids, Values], Values]  # clients, their seconds of work -> 
 log = logging.getLogger("fedcohort")
 
 
-def seconds_without_absence(clients: Ids, work_s: Values) -> Values:
+def assume_no_absence(clients: Ids, work_s: Values) -> Values:
     """Return the seconds of work `work_s` of `clients`, [n], unchanged, for a run in which no client is ever away."""
     return work_s
 
 
-class Clock:
+class VirtualClock:
     """Determines which clients are ready, and adds the seconds in which a client is away to its work.
 
     A round's selection is made `window_s` seconds after the end of the round before it, among the clients that are
@@ -110,5 +110,5 @@ class Clock:
         """
         ready_schedule = self.schedule
         if ready_schedule is None:
-            return seconds_without_absence
+            return assume_no_absence
         return lambda client_ids, work_s: ready_schedule.completion_time(client_ids, start_s, work_s)

@@ -9,13 +9,13 @@ from jaxtyping import Bool
 
 from fedcohort.deadline.base import Deadline, DeadlineOutcome, compute_outcome
 from fedcohort.round.dispatch_record import Dispatch
-from fedcohort.round.in_flight import find_remaining_s
+from fedcohort.round.in_flight import find_job_seconds_left
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Ids, Values
 
 
 @dataclass(frozen=True)
-class RoundClosing:
+class RoundEnd:
     """The end of a round.
 
     Attributes:
@@ -57,13 +57,13 @@ def mark_awaited_jobs(jobs: Jobs, round: int, awaited_staleness: int | None) -> 
     return np.asarray(np.isfinite(jobs.end_s) & (round - jobs.broadcast >= awaited_staleness))
 
 
-def find_round_closing(
+def find_round_end(
     dispatch: Dispatch,
     jobs_in_flight: Jobs,
     deadline: Deadline[Any],
     deadline_state: object,
     wall_time: Callable[[Values], Values],
-) -> RoundClosing:
+) -> RoundEnd:
     """Return when the round ends, and which jobs end before that time.
 
     Jobs that end later are dropped, stay in flight, or are reduced to the units that are complete by then.
@@ -76,7 +76,7 @@ def find_round_closing(
         wall_time: function from the seconds of work of each selected client to the seconds until the work is complete.
     """
     jobs, deadline_s = dispatch.jobs, dispatch.deadline_s
-    remaining_s = find_remaining_s(jobs_in_flight, dispatch.start_s)
+    remaining_s = find_job_seconds_left(jobs_in_flight, dispatch.start_s)
     is_update_usable = mark_usable_jobs(jobs_in_flight, dispatch.round, deadline.staleness_limit())
     job_end_s = np.concatenate([jobs.duration_s, remaining_s[is_update_usable]])
     if not len(job_end_s):  # only clients whose updates are too old are at work: wait until they are free
@@ -89,39 +89,39 @@ def find_round_closing(
     outcome = compute_outcome(jobs.timing, jobs.assigned, close_s, deadline.partial_work, deadline_s, wall_time)
     if deadline.carries:  # the round lasts until the deadline if any job is still in flight
         outcome = replace(outcome, train_s=min(close_s, float(job_end_s.max(initial=0.0))))
-    closing = RoundClosing(close_s, outcome, remaining_s <= outcome.train_s, is_update_usable, is_awaited)
+    round_end = RoundEnd(close_s, outcome, remaining_s <= outcome.train_s, is_update_usable, is_awaited)
     arrival_limit = deadline.arrival_limit(deadline_state)
     if arrival_limit is None:
-        return closing
-    return limit_arrivals(closing, jobs.client, jobs_in_flight.client, remaining_s, arrival_limit)
+        return round_end
+    return limit_arrival_count(round_end, jobs.client, jobs_in_flight.client, remaining_s, arrival_limit)
 
 
-def limit_arrivals(
-    closing: RoundClosing, clients: Ids, in_flight_client_ids: Ids, remaining_s: Values, max_arrivals: int
-) -> RoundClosing:
+def limit_arrival_count(
+    round_end: RoundEnd, clients: Ids, in_flight_client_ids: Ids, remaining_s: Values, max_arrivals: int
+) -> RoundEnd:
     """Return the end of the round with only its first arrivals, ordered by time and then by client id.
 
     The last of them is arrival number `max_arrivals`, or the last awaited one if it is later.
     The other updates arrive in the same second as the last of these, and count in the next round.
 
     Args:
-        closing: the end of the round with all arrivals.
+        round_end: the end of the round with all arrivals.
         clients: sorted ids of the cohort.
         in_flight_client_ids: sorted ids of the clients whose jobs were in flight.
         remaining_s: seconds until each of the jobs in flight ends.
         max_arrivals: largest number of updates that arrive in the round if none is awaited.
     """
-    outcome, has_ended = closing.outcome, closing.has_ended
-    arrives_in_round = np.concatenate([outcome.is_in_time, has_ended & closing.is_update_usable])
+    outcome, has_ended = round_end.outcome, round_end.has_ended
+    arrives_in_round = np.concatenate([outcome.is_in_time, has_ended & round_end.is_update_usable])
     if arrives_in_round.sum() <= max_arrivals:
-        return closing
+        return round_end
     client_ids = np.concatenate([clients, in_flight_client_ids])
     job_end_order = np.lexsort((client_ids, np.concatenate([outcome.finish_s, remaining_s])))
     is_deferred = np.zeros(len(client_ids), dtype=bool)
     arrival_order = job_end_order[arrives_in_round[job_end_order]]
-    awaited_rows = len(clients) + np.flatnonzero(closing.is_awaited)
-    n_until_awaited = 1 + int(np.flatnonzero(np.isin(arrival_order, awaited_rows)).max(initial=-1))
-    is_deferred[arrival_order[max(max_arrivals, n_until_awaited) :]] = True
+    awaited_rows = len(clients) + np.flatnonzero(round_end.is_awaited)
+    n_needed_arrivals = 1 + int(np.flatnonzero(np.isin(arrival_order, awaited_rows)).max(initial=-1))
+    is_deferred[arrival_order[max(max_arrivals, n_needed_arrivals) :]] = True
     is_job_in_time = outcome.is_in_time & ~is_deferred[: len(clients)]
     outcome = replace(outcome, is_in_time=is_job_in_time, units_done=np.where(is_job_in_time, outcome.units_done, 0))
-    return replace(closing, outcome=outcome, has_ended=has_ended & ~is_deferred[len(clients) :])
+    return replace(round_end, outcome=outcome, has_ended=has_ended & ~is_deferred[len(clients) :])

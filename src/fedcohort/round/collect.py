@@ -14,7 +14,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.round.arrivals import Arrivals, ClientVectors
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup, Values
 
 CPU_DEVICE = torch.device("cpu")
@@ -40,7 +40,7 @@ class Collector:
         layout: Layout,
         cohort: Ids,
         client_weights: Values,
-        collect_options: CollectOptions,
+        collect_options: CollectorOptions,
         n_ranks: int = 1,
         device: torch.device = CPU_DEVICE,
     ) -> None:
@@ -54,26 +54,26 @@ class Collector:
         self.upload_sums = {k: make_zeros(layout.n_params) for k in upload_names}
         self.buffer_sum = make_zeros(layout.n_buffers)
         self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
-        make_client_matrix = make_zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        make_vector_matrix = make_zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
         # Rows of clients that send nothing are removed in `finish`, so that they need no values on a single rank.
-        self.update_matrix = make_client_matrix(len(cohort), layout.n_params) if keeps_updates else None
+        self.update_matrix = make_vector_matrix(len(cohort), layout.n_params) if keeps_updates else None
         self.chunk_size = NUMBERS_PER_CHUNK if device.type == "cpu" else max(1, layout.n_params)
         self.float64_chunk = torch.empty(self.chunk_size, dtype=torch.float64, device=device)
         self.client_buffers = make_zeros(len(cohort), layout.n_buffers) if keeps_updates else None
         self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_updates else 0, len(self.counter_max))
         self.client_uploads = (
-            {k: make_client_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_updates else {}
+            {k: make_vector_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_updates else {}
         )
         self.arrival_table = np.zeros(
             (len(cohort), 2 + len(collect_options.report_readers))
         )  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
-        no_indices = torch.empty(0, dtype=torch.int64)
-        bn_positions = layout.batch_norm() if collect_options.uses_second_moments else (no_indices, no_indices)
+        empty_indices = torch.empty(0, dtype=torch.int64)
+        bn_positions = layout.batch_norm() if collect_options.uses_second_moments else (empty_indices, empty_indices)
         self.means, self.variances = (buffer_positions.to(device) for buffer_positions in bn_positions)
 
-    def add_update(self, update: ClientUpdate) -> None:
+    def add_client_update(self, update: ClientUpdate) -> None:
         """Add `update`, unless it is not finite or too long; updates of one `types.UpdateGroup` must be consecutive."""
         client_row, is_update_valid = self.row_of_client[update.client], self._is_update_valid(update)
         update_weight = float(self.weights[client_row])
@@ -81,7 +81,7 @@ class Collector:
             self._add_update_of_group(update.group, update.client, update_weight if is_update_valid else None)
         elif is_update_valid:
             update_row = None if self.update_matrix is None else self.update_matrix[client_row]
-            self._add_weighted_vector(self.update_sum, update.delta, update_weight, update_row)
+            self._add_weighted_vector_to_sum(self.update_sum, update.delta, update_weight, update_row)
         if not is_update_valid:
             return
         self.arrival_table[client_row, 0], self.arrival_table[client_row, 1] = 1.0, update.n_used
@@ -89,7 +89,7 @@ class Collector:
         for k, upload_sum in self.upload_sums.items():
             upload_row = self.client_uploads[k][client_row] if k in self.client_uploads else None
             upload_weight = update_weight if k in self.options.averaged_uploads else 1.0
-            self._add_weighted_vector(upload_sum, update.uploads[k], upload_weight, upload_row)
+            self._add_weighted_vector_to_sum(upload_sum, update.uploads[k], upload_weight, upload_row)
         if len(self.buffer_sum):
             float64_buffers = update.buffers.to(torch.float64, copy=True)  # the update's buffers must not change
             if self.client_buffers is not None:
@@ -113,10 +113,10 @@ class Collector:
         self.group_weights[client] = update_weight
         if len(self.group_weights) == update_group.n_clients:
             weight_by_client = {k: w for k, w in self.group_weights.items() if w is not None}
-            self._add_weighted_vector(self.update_sum, update_group.weighted_sum(weight_by_client), 1.0)
+            self._add_weighted_vector_to_sum(self.update_sum, update_group.weighted_sum(weight_by_client), 1.0)
             self.group_weights = {}
 
-    def _add_weighted_vector(
+    def _add_weighted_vector_to_sum(
         self, vector_sum: Tensor, vector: Tensor, vector_weight: float, vector_copy: Tensor | None = None
     ) -> None:
         """Add `vector_weight` * `vector` to `vector_sum`, [P] each, and copy `vector` into `vector_copy`, in chunks."""
@@ -130,7 +130,7 @@ class Collector:
         """Return whether all vectors of `update` are finite, and its norm is at most `max_update_norm`."""
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
-    def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
+    def sum_over_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         """Return the round's updates, summed over all ranks; the result is the same on every rank.
 
         Args:
@@ -157,7 +157,7 @@ class Collector:
             dropped_ids=self.cohort[~has_arrived],
             mean=reduce_sum(self.update_sum) / weight_sum if has_weight else None,
             totals={
-                k: self._average_upload(k, reduce_sum(upload_sum), weight_sum)
+                k: self._average_uploads(k, reduce_sum(upload_sum), weight_sum)
                 for k, upload_sum in self.upload_sums.items()
             },
             buffers=buffer_means if has_weight else None,
@@ -196,7 +196,7 @@ class Collector:
         """Return the rows `client_rows` of `matrix`, positions [m]; `matrix` itself if these are all of its rows."""
         return matrix if len(client_rows) == len(matrix) else matrix[client_rows.to(matrix.device)]
 
-    def _average_upload(self, k: str, upload_sum: Tensor, weight_sum: float) -> Tensor:
+    def _average_uploads(self, k: str, upload_sum: Tensor, weight_sum: float) -> Tensor:
         return upload_sum / weight_sum if k in self.options.averaged_uploads and weight_sum > 0 else upload_sum
 
     def _gather_stored_vectors(self, reduce_sum: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:

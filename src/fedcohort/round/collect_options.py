@@ -10,7 +10,7 @@ from fedcohort.types import ClientUpdate
 
 
 @dataclass(frozen=True)
-class CollectOptions:
+class CollectorOptions:
     """The parts of updates that a collector keeps.
 
     Attributes:

@@ -21,7 +21,7 @@ from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
-from fedcohort.round.backoff import NO_FAILURES, Backoff
+from fedcohort.round.backoff import NO_CLIENT_FAILURES, Backoff
 from fedcohort.round.guard import prefix_errors_with_component
 from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.populations import Populations
@@ -146,7 +146,7 @@ class ServerState:
     joules: float = 0.0
     best_acc: float = float("nan")
     choices: str = ""
-    failures: Backoff = NO_FAILURES
+    failures: Backoff = NO_CLIENT_FAILURES
     in_flight: JobsInFlight = field(default_factory=JobsInFlight)
 
     @classmethod
@@ -169,7 +169,7 @@ class ServerState:
             deadline=components.deadline.init(make_population(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(populations.n_clients, dtype=np.int64),
             reported_numbers=np.zeros(populations.n_clients, dtype=np.int64),
-            uniform=UniformReference.make_empty_reference(populations.n_clients),
+            uniform=UniformReference.without_rounds(populations.n_clients),
         )
 
     def to_plain_data(self, components: Components | None = None) -> dict[str, Any]:

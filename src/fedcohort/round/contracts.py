@@ -33,7 +33,7 @@ AnyComponent = Any  # a component of the check's group
 Result = Any
 State = Any
 ResultCheck = Callable[..., Result]
-MAX_PROB = 1 + 1e-9  # upper bound of probabilities that are sums
+MAX_PROB_SUM = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def check_init(component: AnyComponent, state: State, *args: object) -> State:
@@ -82,7 +82,7 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
     for field, field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
         check_array(f"Selection.score_terms[{field!r}]", field_values, array_shape, "if", allow_nan=True)
     if selection.probability is not None:
-        check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_PROB, allow_nan=True)
+        check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_PROB_SUM, allow_nan=True)
     if selection.units is not None:
         check_array("Selection.units", selection.units, array_shape, "i")
     if selection.upload is not None:
@@ -157,7 +157,7 @@ def check_decoded_update(component: AnyComponent, result: Result, delta: Any, *a
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_bools(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
+def check_flags(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
     check_array("the result", result, (len(n),), "b")
     return result
 
@@ -172,7 +172,7 @@ def check_cohort_size(component: AnyComponent, result: Result, cohort_size: int)
     return result
 
 
-def check_seconds(component: AnyComponent, result: Result, *args: object) -> float:
+def check_duration(component: AnyComponent, result: Result, *args: object) -> float:
     return check_number("the result", result, 0.0, allow_infinite=True)
 
 
@@ -239,8 +239,8 @@ CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
-    "samples": {**STATE_CHECKS, "stores_losses": check_bools, "choose": check_rows, "report_losses": check_metrics},
-    "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_seconds, "close": check_seconds},
+    "samples": {**STATE_CHECKS, "stores_losses": check_flags, "choose": check_rows, "report_losses": check_metrics},
+    "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_duration, "close": check_duration},
     "device": {"expect": check_job_timing, "sample": check_job_timing},
     "availability": {"ready": check_ready_clients, "schedule": check_ready_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},

@@ -16,10 +16,10 @@ from fedcohort.rng import Draws
 from fedcohort.round.components import Components
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.populations import Populations
-from fedcohort.round.rates import JobRates, QueryWork
+from fedcohort.round.rates import JobCosts, QueryPasses
 from fedcohort.round.sampling import predict_chosen_samples
 from fedcohort.round.workload import (
-    list_answered_probes,
+    drop_unanswered_clients,
     list_queried_clients,
     mark_answering_clients,
     mark_trained_clients,
@@ -54,13 +54,13 @@ class CostModel:
         self.work_units = client_options.epochs if client_options.steps is None else client_options.steps
         extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.is_deadline_announced
         needed_signals, agg_signals, hooks = components.needed_signals(), components.agg.needs, components.hooks
-        self.usual_rates = JobRates.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
+        self.usual_rates = JobCosts.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
         needed_signals, hooks = components.needed_signals(True), components.select_client_hooks(is_fedavg=True)
-        self.plain_rates = JobRates.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
-        self.query_rates = JobRates.from_signals((), (), (), layout)
+        self.plain_rates = JobCosts.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
+        self.query_rates = JobCosts.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def select_job_rates(self, is_fedavg: bool) -> JobRates:
+    def select_job_rates(self, is_fedavg: bool) -> JobCosts:
         """Return the costs of a client's job; `is_fedavg`: whether it is trained as FedAvg (`Selection.plain`)."""
         return self.plain_rates if is_fedavg else self.usual_rates
 
@@ -81,7 +81,7 @@ class CostModel:
             return np.asarray(n_samples * work_units, dtype=np.float64)
         return count_sample_uses(n_samples, client.batch, self.merge_last_batch, work_units).astype(np.float64)
 
-    def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
+    def count_query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the cost of a query of `signal` with `options` for each of `clients`, in forward passes, [n]."""
         sample_offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
@@ -101,15 +101,15 @@ class CostModel:
         """
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
-        trains, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
+        is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         sample_rows = [
             predict_chosen_samples(self.components.samples, k, int(n[k]), draws) if is_trained else None
-            for k, is_trained in zip(clients.tolist(), trains.tolist(), strict=True)
+            for k, is_trained in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
         n_sample_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
-        return np.asarray(3 * trains * n_sample_uses)
+        return np.asarray(3 * is_trainer * n_sample_uses)
 
-    def count_forward_passes(self, clients: Ids, job_rates: JobRates, answered_probes: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, job_rates: JobCosts, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.
 
         Args:
@@ -121,7 +121,7 @@ class CostModel:
         n_forward_passes: Values = job_rates.report_passes * self.federation.n_train[clients]
         for k, signal in job_rates.queried_signals.items():
             n_forward_passes = n_forward_passes + np.where(
-                mark_answering_clients(k, clients, answered_probes), 0.0, self.query_passes(signal, clients)
+                mark_answering_clients(k, clients, answered_probes), 0.0, self.count_query_passes(signal, clients)
             )
         return n_forward_passes
 
@@ -129,7 +129,7 @@ class CostModel:
         self,
         n_samples: Ids,
         forward_passes: Values,
-        job_rates: JobRates,
+        job_rates: JobCosts,
         up_bytes: Values | float,
         has_received_model: Bool[np.ndarray, "_n"] | bool = False,
         work_units: Ids | None = None,
@@ -148,19 +148,19 @@ class CostModel:
             work_units: epochs or steps of each client, [n]; None for those of a whole job.
         """
         n_work_units = self.work_units if work_units is None else work_units
-        timed_epochs = self.work_units if self.components.client.steps is None else 1
+        epochs_per_job = self.work_units if self.components.client.steps is None else 1
         ones, query_bytes = np.ones(len(n_samples)), self.query_rates.down_bytes * np.asarray(has_received_model)
         n_sample_uses = self.count_sample_uses(n_samples, n_work_units)
         return Workload(
-            unit_load=n_sample_uses / n_work_units * (job_rates.training_passes / 3.0) / timed_epochs,
-            infer_load=forward_passes / (3.0 * timed_epochs),
+            unit_load=n_sample_uses / n_work_units * (job_rates.training_passes / 3.0) / epochs_per_job,
+            infer_load=forward_passes / (3.0 * epochs_per_job),
             units=self.work_units,
             bytes_down=(job_rates.down_bytes - query_bytes) * ones,
             bytes_up=up_bytes * ones,
-            epochs=timed_epochs,
+            epochs=epochs_per_job,
         )
 
-    def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
+    def expect_job_times(self, draws: Draws) -> dict[str, Values]:
         """Return the expected seconds of every client's whole job and of its phases, [n_clients] each, by name.
 
         `draws` has the random numbers of the run.
@@ -180,12 +180,12 @@ class CostModel:
             "pass_units": np.ones(len(n_train)) if n_steps is None else n_steps.astype(np.float64),
         }
 
-    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
+    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryPasses:
         """Return the work that the queries `probes` require of each client, training included, in forward passes.
 
         `draws` has the random numbers of the round.
         """
-        query_work = QueryWork(*np.zeros((3, self.federation.n_clients)))
+        query_work = QueryPasses(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, ModelQuery):
@@ -194,7 +194,7 @@ class CostModel:
                 (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_training_passes
                 uses_updated_model = sends_updates and n_training_passes.any()
                 n_forward_passes = query_work.updated_passes if uses_updated_model else query_work.model_passes
-                n_forward_passes[clients] += self.query_passes(signal, clients, probe.options)
+                n_forward_passes[clients] += self.count_query_passes(signal, clients, probe.options)
         return query_work
 
     def charge_registration(self, populations: Populations) -> Charge:
@@ -233,7 +233,7 @@ class CostModel:
         n_sent_models = len(np.setdiff1d(list_queried_clients(model_probes), client_ids))
         n_sent_models += sum(len(p.clients) for p, _ in training_probes)
         answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
-        answered_probes = list_answered_probes(probes, answers)
+        answered_probes = drop_unanswered_clients(probes, answers)
         for k, signal in job_rates.queried_signals.items():
             answer_bytes += signal.bytes_up * int((~mark_answering_clients(k, client_ids, answered_probes)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in training_probes)

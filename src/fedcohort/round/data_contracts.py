@@ -83,7 +83,7 @@ def check_augmented_images(component: AnyComponent, result: Result, x: Any, rng:
     return result
 
 
-def check_dataset(component: AnyComponent, result: Result, seed: int) -> Raw:
+def check_loaded_data(component: AnyComponent, result: Result, seed: int) -> Raw:
     return check_type("the result", result, Raw)
 
 
@@ -116,6 +116,6 @@ DATA_CHECKS: Mapping[str, Mapping[str, ResultCheck]] = {
     "proxy": {"inputs": check_proxy_inputs},
     "signal_noise": {"perturb": check_noisy_values},
     "augmentation": {"change": check_augmented_images},
-    "dataset": {"load": check_dataset},
+    "dataset": {"load": check_loaded_data},
     "model": {"build": check_network},
 }

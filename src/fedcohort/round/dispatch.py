@@ -9,18 +9,18 @@ import numpy as np
 from fedcohort.data.federation import Federation
 from fedcohort.draw_log import NO_DRAWS, DrawLog, LoggedGenerator, list_logged_clients
 from fedcohort.rng import Draws
-from fedcohort.round.backoff import withhold_clients
-from fedcohort.round.clock import Clock
+from fedcohort.round.backoff import omit_failed_clients
+from fedcohort.round.clock import VirtualClock
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch_record import Dispatch, QueryRecord
 from fedcohort.round.guard import prefix_errors_with_component
-from fedcohort.round.in_flight import withhold_busy_clients
+from fedcohort.round.in_flight import exclude_busy_clients
 from fedcohort.round.job_schedule import JobScheduler
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.populations import Populations
-from fedcohort.round.queries import ClientReports, Queries
-from fedcohort.round.query_time import time_queries
+from fedcohort.round.queries import ClientReports, QueryAnswerer
+from fedcohort.round.query_time import compute_query_times
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
 from fedcohort.round.uniform import draw_uniform_cohort
@@ -48,15 +48,15 @@ class Dispatcher:
         settings: Settings,
         federation: Federation,
         cost_model: CostModel,
-        queries: Queries,
+        queries: QueryAnswerer,
         sample_selection: SampleSelection,
     ) -> None:
         self.components, self.settings, self.federation = components, settings, federation
         self.cost_model, self.queries = cost_model, queries
         run_draws = federation.draws(settings.seed)
-        self.clock = Clock(components.availability, run_draws, settings.window_s)
+        self.clock = VirtualClock(components.availability, run_draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
-        populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(run_draws))
+        populations = Populations.from_federation(federation, settings.cohort, cost_model.expect_job_times(run_draws))
         self.populations = replace(populations, report_values=self.client_reports.report_values)
         self.logged_ids = list_logged_clients(settings.seed, federation.n_clients)
         self.scheduler = JobScheduler(components, cost_model, sample_selection, queries.stopwatch, self.clock)
@@ -85,13 +85,13 @@ class Dispatcher:
             rng=LoggedGenerator(draws.generator("selector"), self.logged_ids),
             units=self.cost_model.work_units,
         )
-        ctx = self._withhold_clients(first_context, state, busy_jobs, start_s)
-        is_idle = len(busy_jobs) > 0 and (n_new_clients < 1 or not len(ctx.available))  # only wait for jobs in flight
-        query_ctx = replace(ctx, available=NO_CLIENT_IDS, backed_off=NO_CLIENT_IDS) if is_idle else ctx
+        ctx = self._exclude_clients(first_context, state, busy_jobs, start_s)
+        must_wait = len(busy_jobs) > 0 and (n_new_clients < 1 or not len(ctx.available))  # only wait for jobs in flight
+        query_ctx = replace(ctx, available=NO_CLIENT_IDS, backed_off=NO_CLIENT_IDS) if must_wait else ctx
         queries = self._send_queries(state.selector, query_ctx, draws, start_s)
-        query_answers = queries.select_answers(is_query_concurrent=False)
+        query_answers = queries.select_query_answers(is_query_concurrent=False)
         selection, selector_state, draw_log = Selection(NO_CLIENT_IDS), state.selector, NO_DRAWS
-        if not is_idle:
+        if not must_wait:
             selection, selector_state, draw_log = self._select_clients(state.selector, ctx, query_answers)
         start_s += queries.query_s
         jobs, deadline_s, initial_losses = self.scheduler.make_jobs(selection, queries, state, draws, start_s)
@@ -129,14 +129,14 @@ class Dispatcher:
         draws = self.federation.draws(self.settings.seed, dispatch.round)
         ready_ids = self.clock.find_ready_clients_at(dispatch.ready_ids, arrival_s)
         rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
-        ctx = self._withhold_clients(
+        ctx = self._exclude_clients(
             replace(dispatch.first_context, cohort=1, available=ready_ids, rng=rng), state, busy_jobs, arrival_s
         )
         if not len(ctx.available):
             return dispatch
         is_client_absent = np.ones(self.federation.n_clients, dtype=bool)
         is_client_absent[ctx.ready] = False
-        query_answers = dispatch.queries.select_answers(is_query_concurrent=False)
+        query_answers = dispatch.queries.select_query_answers(is_query_concurrent=False)
         query_answers = {k: r.without(is_client_absent) for k, r in query_answers.items()}
         is_client_absent[dispatch.ready_ids] = False
         selection, selector_state, draw_log = self._select_clients(dispatch.selector_state, ctx, query_answers)
@@ -156,11 +156,11 @@ class Dispatcher:
         n_selected_clients = len(dispatch.selection.clients)
         return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected_clients, draws))
 
-    def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
+    def _exclude_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
         """Return `ctx` without clients that have `busy_jobs` at second `now_s`, or failed repeatedly before."""
-        ctx = withhold_busy_clients(ctx, busy_jobs, now_s)
+        ctx = exclude_busy_clients(ctx, busy_jobs, now_s)
         selector = self.components.selector
-        return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
+        return omit_failed_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
 
     def _select_clients(
         self, selector_state: object, ctx: RoundContext, query_answers: Mapping[str, ProbeResult]
@@ -197,8 +197,8 @@ class Dispatcher:
             cost_model.sum_query_work([p for p in probes if p.concurrent == is_query_concurrent], draws)
             for is_query_concurrent in (False, True)
         )
-        query_s, has_client_left = time_queries(cost_model, query_work, draws, start_s, self.clock)
-        concurrent_query_s, has_client_left_later = time_queries(
+        query_s, has_client_left = compute_query_times(cost_model, query_work, draws, start_s, self.clock)
+        concurrent_query_s, has_client_left_later = compute_query_times(
             cost_model, concurrent_query_work, draws, start_s + query_s, self.clock
         )
         query_answers = {

@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from fedcohort.draw_log import NO_DRAWS, DrawLog
 from fedcohort.round.jobs import NO_JOBS, Jobs
-from fedcohort.round.workload import list_answered_probes
+from fedcohort.round.workload import drop_unanswered_clients
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -31,7 +31,7 @@ class QueryRecord:
     concurrent_query_s: float
     has_received_model: Bool[np.ndarray, "clients"]
 
-    def select_answers(self, is_query_concurrent: bool) -> dict[str, ProbeResult]:
+    def select_query_answers(self, is_query_concurrent: bool) -> dict[str, ProbeResult]:
         """Return the answers by signal to concurrent queries, during the training, or to those before the selection.
 
         Args:
@@ -42,7 +42,7 @@ class QueryRecord:
     @property
     def answered_probes(self) -> list[Probe]:
         """The selector's queries, each with only those of its clients that answered."""
-        return list_answered_probes(self.probes, self.answers_by_signal)
+        return drop_unanswered_clients(self.probes, self.answers_by_signal)
 
 
 @dataclass(frozen=True)

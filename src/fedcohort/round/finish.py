@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
-from fedcohort.round.closing_time import find_round_closing
+from fedcohort.round.closing_time import find_round_end
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
@@ -87,16 +87,16 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refill_jobs = dispatch.jobs, dispatch.selection, dispatch.refill_jobs
-    measure_answers = partial(_measure_agg_signals, dispatcher, selection.plain, dispatch.round)
+    measure_answers = partial(_answer_agg_queries, dispatcher, selection.plain, dispatch.round)
     jobs_in_flight = server_state.in_flight
     if len(refill_jobs):
         jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, measure_answers(refill_jobs.client))
     compute_wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    round_closing = find_round_closing(
+    round_end = find_round_end(
         dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, compute_wall_time
     )
-    outcome, has_ended = round_closing.outcome, round_closing.has_ended
-    is_update_used = has_ended & round_closing.is_update_usable
+    outcome, has_ended = round_end.outcome, round_end.has_ended
+    is_update_used = has_ended & round_end.is_update_usable
     is_job_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
     late_jobs, arrived_earlier_jobs = jobs.select_jobs(is_job_carried), jobs_in_flight.select_jobs(is_update_used)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
@@ -104,7 +104,7 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     arrived_jobs = timely_jobs.merge_jobs(arrived_earlier_jobs.jobs)
     n_used_samples = cost_model.count_samples(arrived_jobs.client, arrived_jobs.rows)
     queried_ids, charge = _charge_round(dispatch, dispatcher, outcome, jobs_in_flight.jobs.select_jobs(has_ended))
-    timely_ids = set(jobs.client[compute_wall_time(jobs.timing.query_s()) <= round_closing.close_s].tolist())
+    in_time_ids = set(jobs.client[compute_wall_time(jobs.timing.query_s()) <= round_end.close_s].tolist())
     lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~is_job_carried)
     staleness_discounts = components.deadline.discount(dispatch.round - arrived_jobs.broadcast)
     return ClosedRound(
@@ -118,15 +118,15 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
         client_weights=n_used_samples.astype(np.float64)
         if selection.plain
         else components.agg.weights(n_used_samples, n_train[arrived_jobs.client]) * staleness_discounts,
-        agg_answers=arrived_earlier_jobs.join_answers(timely_jobs.client, measure_answers(timely_jobs.client)),
-        initial_losses={k: sample_losses for k, sample_losses in dispatch.initial_losses.items() if k in timely_ids},
+        agg_answers=arrived_earlier_jobs.merge_answers(timely_jobs.client, measure_answers(timely_jobs.client)),
+        initial_losses={k: sample_losses for k, sample_losses in dispatch.initial_losses.items() if k in in_time_ids},
         queried_ids=queried_ids,
         charge=charge,
         carries_late_jobs=components.deadline.carries,
     )
 
 
-def _measure_agg_signals(dispatcher: Dispatcher, is_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
+def _answer_agg_queries(dispatcher: Dispatcher, is_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
     """Return the clients' answers to the aggregator's queries, by signal, each [len(clients)].
 
     Args:
@@ -136,7 +136,7 @@ def _measure_agg_signals(dispatcher: Dispatcher, is_fedavg: bool, round: int, cl
         clients: ids of the queried clients.
     """
     queried_signals = dispatcher.cost_model.select_job_rates(is_fedavg).queried_signals
-    return {k: dispatcher.queries.report_signal(k, signal, clients, round) for k, signal in queried_signals.items()}
+    return {k: dispatcher.queries.report_agg_signal(k, signal, clients, round) for k, signal in queried_signals.items()}
 
 
 def _charge_round(

@@ -18,16 +18,16 @@ from fedcohort.round.contracts import CHECKS_BY_GROUP, ResultCheck
 from fedcohort.types import read_only
 
 P = TypeVar("P")
-NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `guard_component` gives a part
+MESSAGE_NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `add_result_checks` gives a part
 TypeHint = Any  # a type, or what stands for several
 
 
-def format_name(component: object, option_text: str) -> str:
+def format_option_name(component: object, option_text: str) -> str:
     """Return `option_text` as typed with the class of `component`, as in "selector=mine (my_code.Mine)"."""
     return f"{option_text} ({type(component).__module__}.{type(component).__qualname__})"
 
 
-def guard_component(component: P, config_group: str, option_text: str, contract_class: type) -> P:
+def add_result_checks(component: P, config_group: str, option_text: str, contract_class: type) -> P:
     """Return the component with its methods in `CHECKS_BY_GROUP` wrapped by the check of their results.
 
     Args:
@@ -39,22 +39,22 @@ def guard_component(component: P, config_group: str, option_text: str, contract_
     Raises:
         ComponentError: the component lacks an attribute, or it has a wrong type.
     """
-    component_name = format_name(component, option_text)
+    component_name = format_option_name(component, option_text)
     _check_component_attributes(component, contract_class, component_name)
-    object.__setattr__(component, NAME_ATTRIBUTE, component_name)
+    object.__setattr__(component, MESSAGE_NAME_ATTRIBUTE, component_name)
     for k, result_check in CHECKS_BY_GROUP.get(config_group, {}).items():
-        guarded_method = _guard_method(component, getattr(component, k), result_check, f"{component_name}: {k}")
+        guarded_method = _check_method_results(component, getattr(component, k), result_check, f"{component_name}: {k}")
         object.__setattr__(component, k, guarded_method)
     return component
 
 
-def _guard_method(
+def _check_method_results(
     component: object, component_method: Callable[..., Any], result_check: ResultCheck, method_name: str
 ) -> Callable[..., Any]:
     has_tensor_arguments = method_name.endswith((": direction", ": step", ": transmit", ": change"))
 
     @functools.wraps(component_method)
-    def call_and_check(*args: object) -> object:
+    def call_checked_method(*args: object) -> object:
         argument_tensors = list(_yield_tensors(args)) if has_tensor_arguments else []
         tensor_versions = [tensor._version for tensor in argument_tensors]
         with prefix_errors_with_method(method_name, type(component).__module__):
@@ -65,7 +65,7 @@ def _guard_method(
                 )
         return checked_result
 
-    return call_and_check
+    return call_checked_method
 
 
 @contextmanager
@@ -108,7 +108,7 @@ def prefix_errors_with_component(component: object) -> Iterator[None]:
     try:
         yield
     except FedcohortError as error:
-        raise type(error)(f"{getattr(component, NAME_ATTRIBUTE, type(component).__name__)}: {error}") from error
+        raise type(error)(f"{getattr(component, MESSAGE_NAME_ATTRIBUTE, type(component).__name__)}: {error}") from error
 
 
 def find_faulty_component(error: BaseException, component_by_module: Mapping[str, str]) -> ComponentError | None:

@@ -40,8 +40,8 @@ class Broadcast:
     @classmethod
     def copy_model(cls, server: FlatModel, agg_vectors: Mapping[str, Tensor]) -> "Broadcast":
         """Return a copy of the global model `server` and of the aggregator's `agg_vectors`, by name."""
-        copied_vectors = {vector_name: vector.clone() for vector_name, vector in agg_vectors.items()}
-        return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
+        vector_copies = {vector_name: vector.clone() for vector_name, vector in agg_vectors.items()}
+        return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), vector_copies)
 
     def move_to_files(self, folder: Path) -> "Broadcast":
         """Return this broadcast with its parameters and vectors in temporary files in `folder` instead of memory.
@@ -60,12 +60,12 @@ class Broadcast:
         return replace(self, w=move_tensor(self.w), vectors={k: move_tensor(v) for k, v in self.vectors.items()})
 
     @torch.no_grad()
-    def parameter_offset(self, server: FlatModel) -> Tensor:
+    def parameter_change(self, server: FlatModel) -> Tensor:
         """Return the difference of this broadcast's parameters from those of the model `server`, float64 [P]."""
         return self.w.to(server.w.device).double() - server.w.double()
 
     @torch.no_grad()
-    def copy_into_model(self, server: FlatModel) -> None:
+    def copy_to_model(self, server: FlatModel) -> None:
         """Copy the parameters and buffers of this broadcast into the model `server`."""
         server.w.copy_(self.w)
         server.buffers.copy_(self.buffers)
@@ -105,9 +105,9 @@ class JobsInFlight(ReadOnly):
         """
         if not len(jobs):
             return self
-        return replace(self, jobs=self.jobs.merge_jobs(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
+        return replace(self, jobs=self.jobs.merge_jobs(jobs), agg_answers=self.merge_answers(jobs.client, agg_answers))
 
-    def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
+    def merge_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
         """Return the answers of the clients in flight and of other clients, by signal, sorted by client id.
 
         Args:
@@ -147,13 +147,13 @@ class JobsInFlight(ReadOnly):
         return replace(self, broadcasts={**self.broadcasts, newest_round: moved_broadcast})
 
 
-def find_remaining_s(jobs: Jobs, now_s: float) -> Values:
+def find_job_seconds_left(jobs: Jobs, now_s: float) -> Values:
     """Return the seconds from virtual second `now_s` until each of `jobs` ends, [len(jobs)]; 0 if it has ended."""
     remaining_s: Values = np.maximum(jobs.end_s - now_s, 0.0)
     return remaining_s
 
 
-def withhold_busy_clients(ctx: RoundContext, busy_jobs: Jobs, now_s: float) -> RoundContext:
+def exclude_busy_clients(ctx: RoundContext, busy_jobs: Jobs, now_s: float) -> RoundContext:
     """Return a round's context without the clients that work on earlier jobs as available.
 
     Args:
@@ -199,8 +199,8 @@ class SentModels:
             yield self.vectors
             return
         current_model, broadcast = Broadcast.copy_model(self.server, {}), self.broadcasts[round]
-        broadcast.copy_into_model(self.server)
+        broadcast.copy_to_model(self.server)
         try:
             yield {vector_name: vector.to(self.server.w.device) for vector_name, vector in broadcast.vectors.items()}
         finally:
-            current_model.copy_into_model(self.server)
+            current_model.copy_to_model(self.server)

@@ -9,14 +9,14 @@ from fedcohort.deadline.base import PaceContext
 from fedcohort.device.base import Timing, Workload
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock
+from fedcohort.round.clock import VirtualClock
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch_record import QueryRecord
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.rates import JobRates
+from fedcohort.round.rates import JobCosts
 from fedcohort.round.sampling import SampleSelection
-from fedcohort.round.workload import assign_work, mark_trained_clients
+from fedcohort.round.workload import make_untimed_jobs, mark_trained_clients
 from fedcohort.types import Ids, Selection, Values
 
 
@@ -37,11 +37,11 @@ class JobScheduler:
         cost_model: CostModel,
         sample_selection: SampleSelection,
         stopwatch: Stopwatch,
-        clock: Clock,
+        clock: VirtualClock,
     ) -> None:
         self.components, self.cost_model, self.samples = components, cost_model, sample_selection
         self.stopwatch, self.clock = stopwatch, clock
-        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobRates` object; the cost model has two
+        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobCosts` object; the cost model has two
 
     def make_jobs(
         self, selection: Selection, queries: QueryRecord, server_state: ServerState, draws: Draws, start_s: float
@@ -59,7 +59,7 @@ class JobScheduler:
         """
         components, cost_model, n_train = self.components, self.cost_model, self.cost_model.federation.n_train
         job_rates, clients = cost_model.select_job_rates(selection.plain), selection.clients
-        jobs = assign_work(
+        jobs = make_untimed_jobs(
             selection, cost_model.work_units, cost_model.layout, components.codec, job_rates.extra_bytes, draws, start_s
         )
 
@@ -72,11 +72,11 @@ class JobScheduler:
 
         def make_job_workload(n_samples: Ids) -> Workload:
             workload = cost_model.make_workload(n_samples, forward_passes, job_rates, *workload_arguments)
-            unit_load = np.where(has_client_trained, 0.0, workload.unit_load)
-            return replace(workload, unit_load=unit_load) if has_client_trained.any() else workload
+            load_per_unit = np.where(has_client_trained, 0.0, workload.unit_load)
+            return replace(workload, unit_load=load_per_unit) if has_client_trained.any() else workload
 
         expected_timing = components.device.expect(clients, make_job_workload(n_train[clients]), draws.draws_of_run())
-        timing_of_all_jobs = self._time_all_jobs(job_rates, draws)
+        timing_of_all_jobs = self._expect_job_timing(job_rates, draws)
         deadline_context = PaceContext(draws.round, clients, cost_model.work_units, timing_of_all_jobs, expected_timing)
         deadline_s = components.deadline.announce(server_state.deadline, deadline_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), deadline_s))
@@ -88,7 +88,7 @@ class JobScheduler:
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), deadline_s, initial_losses
 
-    def _time_all_jobs(self, job_rates: JobRates, draws: Draws) -> Timing:
+    def _expect_job_timing(self, job_rates: JobCosts, draws: Draws) -> Timing:
         """Return the expected seconds of each phase of every client's whole job, on all of its samples.
 
         `job_rates` are the costs of a job in the round; the result is cached for each object. Of the round's random

@@ -72,9 +72,9 @@ class Jobs(ReadOnly):
 
     def select_jobs(self, is_job_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_job_selected`, bool [m]."""
-        return self if is_job_selected.all() else self.take_job_rows(np.flatnonzero(is_job_selected))
+        return self if is_job_selected.all() else self.reorder_jobs(np.flatnonzero(is_job_selected))
 
-    def take_job_rows(self, job_rows: Ids) -> "Jobs":
+    def reorder_jobs(self, job_rows: Ids) -> "Jobs":
         """Return the table with the jobs in `job_rows`, positions in the table, in this order."""
         return Jobs(**{f.name: _select_column_rows(getattr(self, f.name), job_rows) for f in fields(self)})
 
@@ -82,22 +82,22 @@ class Jobs(ReadOnly):
         """Return the table without its columns of lists, which take the longest to join."""
         return replace(self, tensor_mask=(), rows=(), losses=())
 
-    def merge_jobs(self, further_jobs: "Jobs") -> "Jobs":
-        """Return the table with these and `further_jobs`, sorted by client; no client has a job in both."""
-        if not len(further_jobs):
+    def merge_jobs(self, other_jobs: "Jobs") -> "Jobs":
+        """Return the table with these and `other_jobs`, sorted by client; no client has a job in both."""
+        if not len(other_jobs):
             return self
-        columns = {f.name: _join_columns(getattr(self, f.name), getattr(further_jobs, f.name)) for f in fields(self)}
-        return Jobs(**columns).take_job_rows(np.argsort(columns["client"]))
+        columns = {f.name: _join_columns(getattr(self, f.name), getattr(other_jobs, f.name)) for f in fields(self)}
+        return Jobs(**columns).reorder_jobs(np.argsort(columns["client"]))
 
 
-def _join_columns(job_column: Any, further_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _join_columns(job_column: Any, second_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(job_column, np.ndarray):
-        return np.concatenate([job_column, further_column])
+        return np.concatenate([job_column, second_column])
     if isinstance(job_column, Timing):
         return Timing(
-            *(np.concatenate([getattr(t, f.name) for t in (job_column, further_column)]) for f in fields(Timing))
+            *(np.concatenate([getattr(t, f.name) for t in (job_column, second_column)]) for f in fields(Timing))
         )
-    return [*job_column, *further_column]
+    return [*job_column, *second_column]
 
 
 def _select_column_rows(job_column: Any, selected_rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists

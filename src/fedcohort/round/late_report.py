@@ -12,7 +12,7 @@ from fedcohort.types import Ids
 ClientColumn = tuple[Ids | None, np.ndarray]  # ids, None for all clients, and the values of these
 
 
-def add_late_columns(cohort_columns: Mapping[str, ClientColumn], closed_round: ClosedRound) -> dict[str, ClientColumn]:
+def add_late_clients(cohort_columns: Mapping[str, ClientColumn], closed_round: ClosedRound) -> dict[str, ClientColumn]:
     """Return a round's per-client columns with clients of earlier rounds that arrived, and with jobs in flight.
 
     Args:
@@ -29,10 +29,10 @@ def add_late_columns(cohort_columns: Mapping[str, ClientColumn], closed_round: C
         cohort_ids, cohort_column = cohort_columns[k]
         columns[k] = (np.concatenate([np.asarray(cohort_ids), late_jobs.client]), np.concatenate([cohort_column, v]))
     in_flight_ids = closed_round.jobs_in_flight.jobs.client
-    sent_jobs = closed_round.dispatch.jobs.merge_jobs(refill_jobs)
+    all_jobs = closed_round.dispatch.jobs.merge_jobs(refill_jobs)
     return {
         **columns,
-        "sent_s": (sent_jobs.client, sent_jobs.start_s),
+        "sent_s": (all_jobs.client, all_jobs.start_s),
         "staleness": (arrived_jobs.client, closed_round.staleness.astype(np.float64)),
         "in_flight": (in_flight_ids, np.ones(len(in_flight_ids))),
     }
@@ -48,12 +48,12 @@ def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_job
     phase_work_s = np.array(
         [job_timing.down_s, job_timing.infer_s, job_timing.unit_s * refill_jobs.assigned, job_timing.up_s]
     )
-    absence_factor = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
+    slowdown_by_absence = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
     phase_columns: dict[str, ClientColumn] = {}
-    for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * absence_factor, strict=True):
-        cohort_ids, cohort_seconds = cohort_columns[f"{phase_name}_s"]
+    for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * slowdown_by_absence, strict=True):
+        cohort_ids, cohort_phase_s = cohort_columns[f"{phase_name}_s"]
         client_ids = np.concatenate([np.asarray(cohort_ids), refill_jobs.client])
-        phase_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_seconds, phase_seconds]))
+        phase_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_phase_s, phase_seconds]))
     return phase_columns
 
 

@@ -14,7 +14,7 @@ from fedcohort.types import Ids, Population, Signals, Values
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
 
-JOB_FACT_NAMES = (
+JOB_COLUMNS = (
     "expected_s",
     "expected_unit_s",
     "expected_up_s",
@@ -82,14 +82,14 @@ class Populations:
         Args:
             federation: data of the run.
             cohort_size: number of clients per round.
-            job_facts: facts of devices and jobs, each [n_clients], by the names in `JOB_FACT_NAMES`; a missing one is 1
+            job_facts: facts of devices and jobs, each [n_clients], by the names in `JOB_COLUMNS`; a missing one is 1
                 for every client.
         """
         facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
-            **{fact_name: job_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in JOB_FACT_NAMES},
+            **{fact_name: job_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in JOB_COLUMNS},
         }
         if federation.group_counts is not None:
             facts["group_counts"] = federation.group_counts

@@ -73,10 +73,10 @@ class ClientReports:
         values = self.report_values(signal_name, clients, values)
         if self.signal_noise is None or not find_signal(signal_name).bytes_up:
             return values
-        noisy_values, rekeyed_generator = values.astype(np.float64), RekeyedGenerator()
+        noisy_values, noise_generator = values.astype(np.float64), RekeyedGenerator()
         rng_purpose = f"signal_noise/{signal_name}" + (f"/{sorted(options.items())}" if options else "")
         for client_row, client in enumerate(clients.tolist()):
-            rng = rekeyed_generator.rekey(self.seed, rng_purpose, round, client)
+            rng = noise_generator.rekey(self.seed, rng_purpose, round, client)
             noisy_values[client_row] = self.signal_noise.perturb(noisy_values[client_row : client_row + 1], rng)[0]
         return noisy_values
 
@@ -100,7 +100,7 @@ class ClientReports:
         return read_reported_value if self.is_attacker.any() or self.signal_noise else read_true_value
 
 
-class Queries:
+class QueryAnswerer:
     """Answers queries about the global model with signals that clients report or that the server measures.
 
     Args:
@@ -175,7 +175,7 @@ class Queries:
         answers = self.client_reports.answer_query(probe.signal, probe.clients, signal_values, round, probe.options)
         return ProbeResult(probe.clients, answers)
 
-    def report_signal(self, signal_name: str, signal: Measured, clients: Ids, round: int) -> Values:
+    def report_agg_signal(self, signal_name: str, signal: Measured, clients: Ids, round: int) -> Values:
         """Return the values of a signal that clients report to the aggregator, [len(clients)].
 
         Args:

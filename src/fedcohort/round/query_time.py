@@ -5,14 +5,14 @@ from jaxtyping import Bool
 
 from fedcohort.availability.schedule import WORK_TOLERANCE_S
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock, WallTime
+from fedcohort.round.clock import VirtualClock, WallTime
 from fedcohort.round.cost import CostModel
-from fedcohort.round.rates import QueryWork
+from fedcohort.round.rates import QueryPasses
 from fedcohort.types import Values
 
 
-def time_queries(
-    cost_model: CostModel, query_work: QueryWork, draws: Draws, start_s: float, clock: Clock
+def compute_query_times(
+    cost_model: CostModel, query_work: QueryPasses, draws: Draws, start_s: float, clock: VirtualClock
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
     """Return the virtual seconds that queries take, and which clients become unavailable meanwhile, bool [n_clients].
 
@@ -27,12 +27,12 @@ def time_queries(
         start_s: virtual second at which the queries begin.
         clock: adds the seconds in which clients are away.
     """
-    up = np.where(query_work.training_passes > 0, cost_model.update_bytes, 0.0)
+    up_bytes = np.where(query_work.training_passes > 0, cost_model.update_bytes, 0.0)
     training_s, has_client_left = _time_slowest_client(
-        cost_model, query_work.model_passes + query_work.training_passes, up, draws, clock.wall_time(start_s)
+        cost_model, query_work.model_passes + query_work.training_passes, up_bytes, draws, clock.wall_time(start_s)
     )
     forward_pass_s, has_client_left_later = _time_slowest_client(
-        cost_model, query_work.updated_passes, 0.0 * up, draws, clock.wall_time(start_s + training_s)
+        cost_model, query_work.updated_passes, 0.0 * up_bytes, draws, clock.wall_time(start_s + training_s)
     )
     return training_s + forward_pass_s, has_client_left | has_client_left_later
 

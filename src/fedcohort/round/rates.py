@@ -11,7 +11,7 @@ from fedcohort.types import Values
 
 
 @dataclass(frozen=True)
-class JobRates:
+class JobCosts:
     """The costs of a client's job, which depend on the signals that are read and on the client hooks that are active.
 
     Attributes:
@@ -36,7 +36,7 @@ class JobRates:
         hooks: Sequence[ClientHook],
         layout: Layout,
         extra_down_bytes: int = 0,
-    ) -> "JobRates":
+    ) -> "JobCosts":
         """Return the costs of a client's job, added up over the signals that are read and the active hooks.
 
         Args:
@@ -61,7 +61,7 @@ class JobRates:
 
 
 @dataclass(frozen=True)
-class QueryWork:
+class QueryPasses:
     """The work of queries at each client, in forward passes of one sample, each [n_clients].
 
     Attributes:
@@ -77,5 +77,5 @@ class QueryWork:
     @property
     def total_passes(self) -> Values:
         """Sum of `model_passes`, `training_passes` and `updated_passes` of each client, [n_clients]."""
-        pass_sum: Values = self.model_passes + self.training_passes + self.updated_passes
-        return pass_sum
+        n_summed_passes: Values = self.model_passes + self.training_passes + self.updated_passes
+        return n_summed_passes

@@ -6,10 +6,10 @@ from fedcohort.round.closing_time import mark_awaited_jobs, mark_usable_jobs
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
-from fedcohort.round.in_flight import find_remaining_s
+from fedcohort.round.in_flight import find_job_seconds_left
 
 
-def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> Dispatch:
+def replace_arrived_clients(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> Dispatch:
     """Return the decisions of a round in which another client starts after each arrival but the last.
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
@@ -26,7 +26,7 @@ def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Serv
     busy_jobs = server_state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
     n_refill_jobs, arrived_ids = 0, set[int]()
     while True:
-        remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
+        remaining_s = find_job_seconds_left(busy_jobs, dispatch.start_s)
         is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
         end_s = remaining_s[is_update_usable & np.isfinite(remaining_s)]
         has_not_arrived = ~np.isin(busy_jobs.client, list(arrived_ids))

@@ -59,7 +59,7 @@ def make_round_report(
         if (test_attributes := federation.server_test_attribute) is not None:
             with stopwatch.measure_stage("evaluate"), run_setup.average.load_average():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, test_attributes)
-        metrics["test/acc_best"] = server_state.best_acc = max_accuracy(server_state.best_acc, metrics["test/acc"])
+        metrics["test/acc_best"] = server_state.best_acc = higher_accuracy(server_state.best_acc, metrics["test/acc"])
     metrics |= compute_data_metrics(federation, arrivals, run_setup.dispatcher.client_reports.is_attacker)
     metrics |= run_setup.components.describe_component_states(server_state)
     metrics |= compute_progress_metrics(rounds_done, closed_round, arrivals, server_state)
@@ -73,7 +73,7 @@ def make_round_report(
         clients=client_facts | make_attacker_column(run_setup.dispatcher.client_reports.is_attacker, closed_round),
         trace=run_setup.components.selector.trace(server_state.selector),
         draw_log=None if closed_round is None else closed_round.dispatch.draw_log,
-        fingerprint=f"{server_state.choices or '-'}:{hash_weights(run_setup.server)}",
+        fingerprint=f"{server_state.choices or '-'}:{hash_model_tensors(run_setup.server)}",
         wall_s=stopwatch.take_lap_seconds(),
     )
 
@@ -93,17 +93,17 @@ def _make_round_facts(
     return client_facts
 
 
-def max_accuracy(best_accuracy: float, new_accuracy: float) -> float:
+def higher_accuracy(best_accuracy: float, new_accuracy: float) -> float:
     """Return the larger of `new_accuracy` and `best_accuracy`, which is NaN before the first evaluation."""
     return new_accuracy if math.isnan(best_accuracy) else max(best_accuracy, new_accuracy)
 
 
-def hash_weights(global_model: FlatModel) -> str:
+def hash_model_tensors(global_model: FlatModel) -> str:
     """Return a hash of the tensors of the model `global_model`: its parameters, float buffers and integer buffers."""
     weight_digest = hashlib.blake2b(digest_size=6)
     layout = global_model.layout
-    flat_vectors, block_groups = (global_model.w, global_model.buffers, global_model.counters), vars(layout).values()
-    for flat_vector, tensor_blocks in zip(flat_vectors, block_groups, strict=True):
+    flat_vectors, all_blocks = (global_model.w, global_model.buffers, global_model.counters), vars(layout).values()
+    for flat_vector, tensor_blocks in zip(flat_vectors, all_blocks, strict=True):
         cpu_vector = flat_vector.detach().cpu() if tensor_blocks else flat_vector
         for tensor_block in tensor_blocks:
             weight_digest.update(tensor_block.make_view(cpu_vector).contiguous().numpy().tobytes())

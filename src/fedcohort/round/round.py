@@ -14,10 +14,10 @@ from fedcohort.round.components import ServerState
 from fedcohort.round.energy import compute_joules
 from fedcohort.round.finish import ClosedRound, close_round
 from fedcohort.round.in_flight import SentModels
-from fedcohort.round.refill import refill_cohort
+from fedcohort.round.refill import replace_arrived_clients
 from fedcohort.round.report import make_round_report
 from fedcohort.round.setup import RunSetup
-from fedcohort.round.tasks import group_tasks, make_collector
+from fedcohort.round.tasks import group_client_tasks, make_collector
 from fedcohort.round.update_variance import average_all_updates, compute_relative_variance, is_variance_measured
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
@@ -43,16 +43,16 @@ class RoundRunner:
         self.arrivals: Arrivals | None = None
 
     def restore_state(
-        self, server_fields: Mapping[str, Any], store_state: Mapping[str, Any], model_average: Mapping[str, Any] | None
+        self, saved_fields: Mapping[str, Any], store_state: Mapping[str, Any], model_average: Mapping[str, Any] | None
     ) -> None:
         """Take the state of the run from a checkpoint.
 
         Args:
-            server_fields: fields of the server's state, by name.
+            saved_fields: fields of the server's state, by name.
             store_state: state of the store of clients' vectors.
             model_average: state of the average of models; None for a checkpoint of a version without averages.
         """
-        self.state = ServerState.from_plain_data(dict(server_fields), self.state)
+        self.state = ServerState.from_plain_data(dict(saved_fields), self.state)
         self.setup.store.load_state_dict(store_state)
         if model_average is not None:
             self.setup.average.load_state_dict(model_average)
@@ -65,9 +65,9 @@ class RoundRunner:
         """
         with self.stopwatch.measure_stage("select"):
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
-            dispatch = refill_cohort(dispatch, self.setup.dispatcher, self.state)
+            dispatch = replace_arrived_clients(dispatch, self.setup.dispatcher, self.state)
             self.closed_round = close_round(dispatch, self.setup.dispatcher, self.state)
-        task_groups = group_tasks(self.setup, self.closed_round, self.state.samples)
+        task_groups = group_client_tasks(self.setup, self.closed_round, self.state.samples)
         return task_groups, make_collector(self.setup, self.closed_round)
 
     def sent_models(self, round: int) -> SentModels:
@@ -88,7 +88,7 @@ class RoundRunner:
         if self.closed_round is None:
             raise ValueError("no round has begun: call begin_round before end_round")
         with self.stopwatch.measure_stage("aggregate"):
-            arrivals = collector.combine_ranks(reduce_sum, reduce_max)
+            arrivals = collector.sum_over_ranks(reduce_sum, reduce_max)
             population_update = self._measure_population_update(self.closed_round.round)  # before w_t changes
             arrivals, self.state = self.setup.server_step.finish_round(self.closed_round, arrivals, self.state)
             joules = compute_joules(self.setup.settings, self.setup.cost_model, self.closed_round)

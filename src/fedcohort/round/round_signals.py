@@ -48,7 +48,7 @@ def _read_signal(signal_name: str, signal: Reported, update: ClientUpdate) -> fl
     return check_number(f"the signal {signal_name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
-def derive_signals(
+def compute_update_signals(
     components: Components, signal_measurer: SignalAccess, arrivals: Arrivals, is_fedavg: bool
 ) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name; {} if single updates are not kept.
@@ -91,7 +91,7 @@ def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRou
         clients=arrivals.clients,
         failed=list_failed_clients(closed_round, arrivals),
         signals=Signals(signal_values, needs, reader_name),
-        probes=queries.select_answers(is_query_concurrent=True) if reader_name == "the selector" else {},
+        probes=queries.select_query_answers(is_query_concurrent=True) if reader_name == "the selector" else {},
         round_s=closed_round.charge.virtual_s,
         announced_s=closed_round.outcome.announced_s,
         sent_round=closed_round.arrived_jobs.broadcast[job_rows],

@@ -53,8 +53,8 @@ class SampleSelection:
         """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
-        list_owners = selected_ids[self.sample_selection.stores_losses(state, self.n_train[selected_ids])].tolist()
-        return np.array([k for k in list_owners if LOSS_LIST_NAME not in self.store.get_vectors(k)], dtype=np.int64)
+        loss_owners = selected_ids[self.sample_selection.stores_losses(state, self.n_train[selected_ids])].tolist()
+        return np.array([k for k in loss_owners if LOSS_LIST_NAME not in self.store.read_vectors(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
         """Return the global model's cross-entropy on each training sample, in nats, [n_k], by id for `clients`."""
@@ -115,7 +115,7 @@ class SampleSelection:
 
     def _read_stored_losses(self, client: int, n_samples: int) -> Values:
         """Return the losses of its samples that `client` stores, in nats, [n_samples]; empty if it stores none."""
-        losses = self.store.get_vectors(client).get(LOSS_LIST_NAME) if self.sample_selection.keeps_losses else None
+        losses = self.store.read_vectors(client).get(LOSS_LIST_NAME) if self.sample_selection.keeps_losses else None
         return NO_LOSSES if losses is None else losses[:n_samples].double().cpu().numpy()
 
     def _update_stored_losses(

@@ -50,8 +50,8 @@ class RoundModels:
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
         tensor_by_name = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        _fill_tensors(tensor_by_name, layout.parameters, w)
-        _fill_tensors(tensor_by_name, layout.buffers, self.buffers if buffers is None else buffers)
+        _copy_to_tensors(tensor_by_name, layout.parameters, w)
+        _copy_to_tensors(tensor_by_name, layout.buffers, self.buffers if buffers is None else buffers)
         network.register_forward_hook(self._make_pass_counter())
         return network
 
@@ -83,8 +83,8 @@ class RoundModels:
 
     def average_over_ranks(self, model_displacement: Tensor) -> Tensor:
         """Return the mean of `model_displacement` over ranks, [P], as accelerators may differ in the last bits."""
-        do_displacements_differ = self.has_made_network and count_processes() > 1
-        return reduce_sum(model_displacement) / count_processes() if do_displacements_differ else model_displacement
+        may_ranks_differ = self.has_made_network and count_processes() > 1
+        return reduce_sum(model_displacement) / count_processes() if may_ranks_differ else model_displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
@@ -100,6 +100,6 @@ class RoundModels:
         return new_generator(self.seed, purpose, self.round)
 
 
-def _fill_tensors(tensor_by_name: dict[str, Tensor], tensor_blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
+def _copy_to_tensors(tensor_by_name: dict[str, Tensor], tensor_blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
     for tensor_block in tensor_blocks:
         tensor_by_name[tensor_block.name].copy_(tensor_block.make_view(flat_vector))

@@ -13,12 +13,12 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.aggregate import ServerStep
-from fedcohort.round.attackers import relabel_attackers
+from fedcohort.round.attackers import falsify_client_labels
 from fedcohort.round.average import ModelAverage
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.cost import CostModel
 from fedcohort.round.dispatch import Dispatcher
-from fedcohort.round.queries import ClientReports, Queries
+from fedcohort.round.queries import ClientReports, QueryAnswerer
 from fedcohort.round.sampling import SampleSelection, predict_chosen_samples
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.round.settings import Settings
@@ -71,7 +71,7 @@ class RunSetup:
         layout = self.server.layout
         client_reports = ClientReports(components.attack, settings.seed, federation.n_clients, components.signal_noise)
         attackers = np.flatnonzero(client_reports.is_attacker)
-        self.federation = federation = relabel_attackers(components.attack, attackers, federation, settings.seed)
+        self.federation = federation = falsify_client_labels(components.attack, attackers, federation, settings.seed)
         measurer = SignalMeasurer(
             self.server,
             worker_model,
@@ -83,7 +83,7 @@ class RunSetup:
             store_folder, self.vector_lengths(is_fedavg=False), federation.n_clients, settings.store_limit_gb
         )
         self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, measurer)
-        queries = Queries(components.selector.needs, measurer, client_reports, stopwatch)
+        queries = QueryAnswerer(components.selector.needs, measurer, client_reports, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(components, self.server, self.store, federation, settings, measurer, pass_flops)
         self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])

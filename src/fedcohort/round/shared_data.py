@@ -20,7 +20,7 @@ class SharedDataState:
     def __init__(self, federation: Federation) -> None:
         self.bit_sums, self.generator_state = _compute_bit_sums(federation), _read_generator_state()
 
-    def verify_unchanged(self, federation: Federation) -> None:
+    def verify_data_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if the data in `federation` have changed; warn if numpy's generator was used."""
         if changed_tensors := [k for k, b in _compute_bit_sums(federation).items() if b != self.bit_sums[k]]:
             raise ComponentError(

@@ -19,18 +19,18 @@ from torch import Tensor
 from fedcohort.errors import DamagedCheckpoint
 
 STORE_FILE_PREFIX = "client_store."
-SLOTS_PER_CLIENT = 3
+COPIES_PER_CLIENT = 3
 VectorsByName = Mapping[str, Tensor]
 
 
 class ClientStore(Protocol):
     folder: Path | None  # run folder; None if nothing is stored in files
 
-    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
-        """Return the vectors that the client with id `client` keeps, by name; {} before the first `commit_vectors`."""
+    def read_vectors(self, client: int) -> Mapping[str, Tensor]:
+        """Return the vectors that the client with id `client` keeps, by name; {} before the first write."""
         ...
 
-    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
+    def write_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -41,23 +41,23 @@ class ClientStore(Protocol):
         """
         ...
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         """Record that the checkpoint with the latest result of `state_dict` is on disk."""
         ...
 
 
-class MemoryStore:
+class MemoryClientStore:
     """A store that keeps clients' vectors in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Begin without vectors; `folder` may hold the files of a `MappedStore` of an earlier start."""
+        """Begin without vectors; `folder` may hold the files of a `DiskClientStore` of an earlier start."""
         self.folder: Path | None = folder
         self._vectors: dict[int, dict[str, Tensor]] = {}
 
-    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
+    def read_vectors(self, client: int) -> Mapping[str, Tensor]:
         return self._vectors.get(client, {})
 
-    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+    def write_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         if new_vectors:
             self._vectors[client] = dict(new_vectors)
 
@@ -67,12 +67,12 @@ class MemoryStore:
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
         self._vectors = {client: dict(v) for client, v in read_saved_vectors(self.folder, store_state)}
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         """Do nothing, as a checkpoint holds copies of the vectors in memory."""
 
 
 class _RowFile:
-    """The file of the vectors of one name: float32 [n_clients, SLOTS_PER_CLIENT, n_floats].
+    """The file of the vectors of one name: float32 [n_clients, COPIES_PER_CLIENT, n_floats].
 
     The file is written and not memory-mapped: a full disk then raises an error, whereas a mapping would end the process
     by a signal.
@@ -83,17 +83,17 @@ class _RowFile:
 
         Args:
             path: path of the file.
-            n_clients: number of clients; each has `SLOTS_PER_CLIENT` rows.
+            n_clients: number of clients; each has `COPIES_PER_CLIENT` rows.
             n_floats: number of floats of a row; None to infer it from the size of an existing file.
         """
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
-        self.n_floats = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if n_floats is None else n_floats
-        if file_bytes != (required_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
+        self.n_floats = file_bytes // (4 * COPIES_PER_CLIENT * n_clients) if n_floats is None else n_floats
+        if file_bytes != (required_bytes := 4 * COPIES_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
             os.ftruncate(self.file.fileno(), required_bytes)
 
     def read_row(self, client: int, slot: int) -> bytes:
-        return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
+        return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (COPIES_PER_CLIENT * client + slot))
 
     def write_row(self, client: int, slot: int, row_bytes: bytes) -> None:
         """Write `row_bytes`, 4 * n_floats bytes, into the row of a client's slot; raise `OSError` if the disk is full.
@@ -103,7 +103,7 @@ class _RowFile:
             slot: number of the slot, from 0.
             row_bytes: the vector in float32.
         """
-        file_position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
+        file_position = 4 * self.n_floats * (COPIES_PER_CLIENT * client + slot)
         while row_bytes:
             n_written_bytes = os.pwrite(self.file.fileno(), row_bytes, file_position)
             row_bytes, file_position = row_bytes[n_written_bytes:], file_position + n_written_bytes
@@ -112,7 +112,7 @@ class _RowFile:
         os.fsync(self.file.fileno())
 
 
-class MappedStore:
+class DiskClientStore:
     """Keeps vectors as rows of float32 in the files `<folder>/client_store.<name>`.
 
     A row that begins with NaN means that the client keeps no vector of this name.
@@ -135,13 +135,13 @@ class MappedStore:
         self._snapshot_slots = self._current_slots.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
-    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
+    def read_vectors(self, client: int) -> Mapping[str, Tensor]:
         slot = int(self._current_slots[client])
         if slot < 0:
             return {}
         return _parse_stored_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
 
-    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+    def write_client_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into the one of its three slots that neither of the two newest checkpoints uses.
 
         Args:
@@ -151,8 +151,8 @@ class MappedStore:
         if not new_vectors:
             return
         checkpoint_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
-        free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in checkpoint_slots)
-        written_rows = []
+        free_slot = next(free_slot for free_slot in range(COPIES_PER_CLIENT) if free_slot not in checkpoint_slots)
+        rows_to_compare = []
         for vector_name, row_file in self._row_files.items():
             vector_row = np.zeros(row_file.n_floats, dtype=np.float32)
             if vector_name in new_vectors:
@@ -160,9 +160,9 @@ class MappedStore:
             else:
                 vector_row[:1] = np.nan
             row_file.write_row(client, free_slot, vector_row.tobytes())
-            written_rows.append(vector_row.tobytes())
+            rows_to_compare.append(vector_row.tobytes())
         self._current_slots[client] = free_slot
-        self._digests[client] = _digest_stored_rows(written_rows)
+        self._digests[client] = _digest_stored_rows(rows_to_compare)
 
     def state_dict(self) -> dict[str, Any]:
         for row_file in self._row_files.values():
@@ -174,12 +174,12 @@ class MappedStore:
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
         if "slots" not in store_state:
             for client, client_vectors in read_saved_vectors(None, store_state):
-                self.commit_vectors(client, client_vectors)
+                self.write_client_vectors(client, client_vectors)
             return
         self._newest_slots, self._previous_slots = np.array(store_state["slots"]), np.array(store_state["before"])
         self._current_slots, self._digests = self._newest_slots.copy(), np.array(store_state["digests"])
 
-    def note_checkpoint(self) -> None:
+    def record_checkpoint(self) -> None:
         self._previous_slots, self._newest_slots = self._newest_slots, self._snapshot_slots.copy()
 
 
@@ -246,5 +246,5 @@ def make_client_store(
         memory_limit_gb: the option `client_store.limit_gb`.
     """
     if folder is None or 4e-9 * n_clients * sum(floats_by_vector.values()) <= memory_limit_gb:
-        return MemoryStore(folder)
-    return MappedStore(folder, floats_by_vector, n_clients)
+        return MemoryClientStore(folder)
+    return DiskClientStore(folder, floats_by_vector, n_clients)

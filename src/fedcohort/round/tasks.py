@@ -6,9 +6,9 @@ import numpy as np
 
 from fedcohort.hook import list_averaged_uploads
 from fedcohort.process_ranks import count_processes, positions_of_rank, rank_of_process
-from fedcohort.round.attackers import AttackedCollector, RoundAttack
+from fedcohort.round.attackers import AttackCollector, RoundAttack
 from fedcohort.round.collect import Collector
-from fedcohort.round.collect_options import CollectOptions
+from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.round.finish import ClosedRound
 from fedcohort.round.norm_limit import compute_norm_limit
 from fedcohort.round.round_signals import make_signal_readers, requires_update_matrix
@@ -16,7 +16,9 @@ from fedcohort.round.setup import RunSetup
 from fedcohort.training.client_task import ClientTask
 
 
-def group_tasks(run_setup: RunSetup, closed_round: ClosedRound, samples_state: object) -> list[Sequence[ClientTask]]:
+def group_client_tasks(
+    run_setup: RunSetup, closed_round: ClosedRound, samples_state: object
+) -> list[Sequence[ClientTask]]:
     """Return the tasks of the jobs that arrive and that this process trains, in groups that are trained at once.
 
     Args:
@@ -29,13 +31,13 @@ def group_tasks(run_setup: RunSetup, closed_round: ClosedRound, samples_state: o
     task_groups: list[Sequence[ClientTask]] = []
     for sent_round in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
         rows = [i for i in job_rows if jobs.broadcast[i] == sent_round]
-        task_groups += run_setup.engine.group_tasks(
-            [_make_task(run_setup, closed_round, i, samples_state) for i in rows]
+        task_groups += run_setup.engine.group_client_tasks(
+            [_task_of_job(run_setup, closed_round, i, samples_state) for i in rows]
         )
     return task_groups
 
 
-def _make_task(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, samples_state: object) -> ClientTask:
+def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, samples_state: object) -> ClientTask:
     """Return the training task of one of the jobs that arrive before the round closes.
 
     Args:
@@ -55,7 +57,7 @@ def _make_task(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, sam
         units_asked=int(jobs.assigned[job_row]),
         lr=run_setup.components.client.lr_at(sent_round),
         duration_s=float(jobs.duration_s[job_row]),
-        stored_vectors=run_setup.store.get_vectors(client),
+        stored_vectors=run_setup.store.read_vectors(client),
         uses_only_codec_hooks=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
         measures_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
@@ -72,7 +74,7 @@ def make_collector(run_setup: RunSetup, closed_round: ClosedRound) -> Collector:
     """
     is_fedavg, server = closed_round.selection.plain, run_setup.server
     client_hooks = run_setup.components.select_client_hooks(is_fedavg)
-    collect_options = CollectOptions(
+    collect_options = CollectorOptions(
         upload_names=[k for h in client_hooks for k in h.uploads],
         averaged_uploads=list_averaged_uploads(client_hooks),
         vector_lengths=run_setup.vector_lengths(is_fedavg),
@@ -90,4 +92,4 @@ def make_collector(run_setup: RunSetup, closed_round: ClosedRound) -> Collector:
     if not attack.falsifies_updates or not len(attackers):
         return Collector(*collector_arguments)
     round_attack = RoundAttack(attack, attackers, run_setup.settings.seed, closed_round.round)
-    return AttackedCollector(round_attack, *collector_arguments)
+    return AttackCollector(round_attack, *collector_arguments)

@@ -48,16 +48,16 @@ class UniformReference:
     last: float = float("nan")
 
     @classmethod
-    def make_empty_reference(cls, n_clients: int) -> "UniformReference":
+    def without_rounds(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def add_round(self, selected_ids: Ids, available_ids: Ids, reference_ids: Ids) -> "UniformReference":
+    def add_round(self, selected_ids: Ids, available_ids: Ids, uniform_cohort_ids: Ids) -> "UniformReference":
         """Return the record of uniform reference cohorts after another round.
 
         Args:
             selected_ids: ids of the cohort.
             available_ids: ids of the available clients.
-            reference_ids: ids of the reference cohort (`draw_uniform_cohort`).
+            uniform_cohort_ids: ids of the reference cohort (`draw_uniform_cohort`).
         """
         if not len(selected_ids):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
@@ -67,8 +67,8 @@ class UniformReference:
         else:
             expected_selections = self.expected.copy()
             expected_selections[available_ids] += selection_rate
-        times_drawn[reference_ids] += 1
-        overlap = float(np.isin(selected_ids, reference_ids).mean())
+        times_drawn[uniform_cohort_ids] += 1
+        overlap = float(np.isin(selected_ids, uniform_cohort_ids).mean())
         return UniformReference(expected_selections, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:

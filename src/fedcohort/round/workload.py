@@ -72,7 +72,7 @@ def verify_weight_override(weight_override: AggregationOverride | None, selector
         raise FedcohortError("the selector returns weights: declare `weighs = True` in its class")
 
 
-def assign_work(
+def make_untimed_jobs(
     selection: Selection, units: int, layout: Layout, codec: Codec, extra_bytes: int, draws: Draws, start_s: float = 0.0
 ) -> Jobs:
     """Return the jobs of the selected clients, with local work and upload size but without virtual times.
@@ -91,7 +91,7 @@ def assign_work(
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
     answer_bytes = [
-        extra_bytes + (update_bytes if tensor_mask is None else _masked_update_bytes(codec, layout, tensor_mask))
+        extra_bytes + (update_bytes if tensor_mask is None else _count_masked_bytes(codec, layout, tensor_mask))
         for tensor_mask in tensor_masks
     ]
     return Jobs(
@@ -106,7 +106,7 @@ def assign_work(
     )
 
 
-def _masked_update_bytes(codec: Codec, layout: Layout, tensor_mask: TensorMask) -> int:
+def _count_masked_bytes(codec: Codec, layout: Layout, tensor_mask: TensorMask) -> int:
     return codec.bytes_up(make_sent_layout(layout, tensor_mask)) if tensor_mask.any() else 0
 
 
@@ -116,7 +116,7 @@ def list_queried_clients(probes: Sequence[Probe], clients: Ids | None = None) ->
     return np.unique(np.concatenate(client_id_arrays)).astype(np.int64)
 
 
-def list_answered_probes(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
+def drop_unanswered_clients(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
     """Return the `probes` (queries to clients), each with only those of its clients that have `answers`."""
     return [replace(probe, clients=answers[probe.signal].clients) for probe in probes]
 

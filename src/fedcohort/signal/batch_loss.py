@@ -38,7 +38,7 @@ def mini_batch_losses(access: SignalAccess, round: int, clients: Ids, options: M
     return losses
 
 
-def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
+def count_query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n c"]) -> Values:
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
@@ -52,6 +52,6 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n 
 signal = Computed(
     reveals="how well the global model fits some of a client's training data",
     bytes_up=4,
-    passes=query_passes,
+    passes=count_query_passes,
     compute=mini_batch_losses,
 )

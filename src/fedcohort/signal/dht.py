@@ -47,7 +47,7 @@ def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: M
     return triplets
 
 
-def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
+def count_query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
     """Return the cost of the query in forward passes over each client's training set, [len(clients)].
 
     Args:
@@ -62,7 +62,7 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "cl
 signal = Computed(
     reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
-    passes=query_passes,
+    passes=count_query_passes,
     compute=estimate_triplets,
     requirement=ONE_CLASS_PER_SAMPLE,
 )

@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
-from fedcohort.round.guard import format_name, prefix_errors_with_method
+from fedcohort.round.guard import format_option_name, prefix_errors_with_method
 from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
@@ -81,10 +81,12 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     federation, objective = facts.federation, facts.components.objective
     blamed_module = next((m for m in network.modules() if not type(m).__module__.startswith("torch.")), model)
     input_shape = [2, *federation.server_test.x.shape[1:]]
-    forward_text = f"{format_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
+    forward_text = (
+        f"{format_option_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
+    )
     with prefix_errors_with_method(forward_text, type(blamed_module).__module__):
         logits = probe_network(network, federation)
-    objective_name = format_name(objective, composition.spell_choice("objective"))
+    objective_name = format_option_name(objective, composition.spell_choice("objective"))
     with prefix_errors_with_method(objective_name, type(objective).__module__):
         probe_objective(objective, logits, federation)
 

@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.contracts import find_error_line
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.round.guard import guard_component
+from fedcohort.round.guard import add_result_checks
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composition
 
@@ -55,7 +55,7 @@ def find_base_class(group: str) -> type:
 def make_component(composition: Composition, group: str, *, is_from_run: bool = False) -> ConfiguredObject:
     """Return the component of a group; None if the group is empty (logger=none).
 
-    Errors in the component's methods name the component (`guard_component`).
+    Errors in the component's methods name the component (`add_result_checks`).
 
     Args:
         composition: the composed config.
@@ -72,7 +72,7 @@ def make_component(composition: Composition, group: str, *, is_from_run: bool = 
     arguments = {k: v for k, v in node.items() if k not in options.list_node_options(group)}
     option = composition.spell_choice(group)
     component = build_component(arguments, group, option, is_from_run=is_from_run)
-    return guard_component(component, group, option, find_base_class(group))
+    return add_result_checks(component, group, option, find_base_class(group))
 
 
 def build_component(

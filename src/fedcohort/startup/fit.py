@@ -126,7 +126,7 @@ def _record_start(
     rounds_done, n_rounds = resume_point.rounds_done, config["rounds"]
     if rounds_done > n_rounds:
         raise range_error("rounds", f"at least {rounds_done}, as many as {run_folder.path} has already", n_rounds)
-    loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
+    loop.settings.budget.check_budget_left(resume_point.spending, run_folder.path)
     manifest.remove_manifest(run_folder.path)  # the files change from here on
     folder.write_atomically(run_folder.path / "config.yaml", format_config(config))
     resume_record = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}

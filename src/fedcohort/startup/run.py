@@ -108,7 +108,7 @@ def _reuse_finished_run(run_path: Path, budget: Budget, run_observers: RunObserv
         job: the job of the sweep that the run belongs to; None outside of a sweep.
     """
     manifest.check_all_files(run_path)
-    reached_limits = budget.list_reached_options(folder.read_spending(folder.read_status(run_path)).now)
+    reached_limits = budget.list_reached_limits(folder.read_spending(folder.read_status(run_path)).now)
     end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
     log.info("already finished: %s (%s)", run_path, end_reason)
     for observer in run_observers.observers:

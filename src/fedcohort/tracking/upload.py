@@ -84,7 +84,7 @@ class RunUpload:
         status_tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.sum_spending(history.read_journal_lines(self._journal)[0])
-            status_tags[ENDED_BY] = ", ".join(info.budget.list_reached_options(budget_use))
+            status_tags[ENDED_BY] = ", ".join(info.budget.list_reached_limits(budget_use))
         if summary := read_summary(info.folder):
             status_tags["mlflow.note.content"] = record.write_run_note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for k, v in status_tags.items()])

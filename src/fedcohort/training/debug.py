@@ -24,9 +24,9 @@ class DebugEngine:
         trainer.chain = None
         trainer.wrap_step = self._watch_step
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield each of `tasks` as a separate group, since clients are trained one at a time."""
-        return self.trainer.group_tasks(tasks)
+        return self.trainer.group_client_tasks(tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.

@@ -51,7 +51,7 @@ class DualEngine:
         """Return whether the model of `trainer` is a Linear layer, and its clients train by plain SGD without hooks."""
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive `tasks` that can be trained at once; updates do not depend on the groups."""
         for shape, task_group in self._group_by_shape(tasks):
             yield from ([task] for task in task_group) if shape is None else [task_group]

@@ -18,7 +18,7 @@ MAX_SMALL_PARAMETERS = 2_000_000  # parameters up to which one client at a time 
 class Engine(Protocol):
     """An implementation of local training, which trains the clients of a round, one or several at a time."""
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of `tasks`, one per client, that are trained at once; no group is in two training batches."""
         ...
 

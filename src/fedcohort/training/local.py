@@ -65,7 +65,7 @@ class LocalTrainer:
         self.rng = RekeyedGenerator()
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield each of `tasks` as a separate group, since clients are trained one at a time."""
         return ([task] for task in tasks)
 

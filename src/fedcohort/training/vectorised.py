@@ -181,7 +181,7 @@ class VectorisedEngine:
     def __init__(self, trainer: LocalTrainer, clients_at_once: int) -> None:
         self.trainer, self.clients_at_once = trainer, clients_at_once
 
-    def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
+    def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of `clients_at_once` consecutive tasks; `tasks` are sorted by size, so sizes are similar."""
         return (tasks[i : i + self.clients_at_once] for i in range(0, len(tasks), self.clients_at_once))
 
@@ -193,7 +193,7 @@ class VectorisedEngine:
         return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[GroupResults]:
-        plans = [self._plan_group(task_group) for task_group in self.group_tasks(tasks)]
+        plans = [self._plan_group(task_group) for task_group in self.group_client_tasks(tasks)]
         index_tensors = to_device([a for plan in plans for a in plan.index_arrays], self.trainer.server.w.device)
         for plan in plans:
             yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.index_arrays))
