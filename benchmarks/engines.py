@@ -31,7 +31,7 @@ from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 
 ROOT = Path(__file__).resolve().parents[1]
 REPEATS, ROUNDS, CHUNK, LR = 3, 4, 16, 0.05
@@ -75,7 +75,7 @@ def measure(name: str) -> float:
     hooks = make("agg", options["agg"]).hooks if "agg" in options else ()
     epochs = options.get("epochs", 1)
     client = make("client", options.get("client", "sgd"), batch=options["batch"], epochs=epochs)
-    method = LocalMethod(make("objective", "ce"), client, make("codec", "none"), hooks)
+    method = LocalTrainingMethod(make("objective", "ce"), client, make("codec", "none"), hooks)
     federation = make_federation(sizes, widths[0], widths[-1])
     server, worker = FlatModel(network), FlatModel(copy.deepcopy(network))
     engine, _ = choose_engine(kind, LocalTrainer(server, worker, federation, method, 0), CHUNK)

@@ -68,6 +68,6 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         corrections = started(self, task, broadcast)
         return [GuardedCorrection(correction) for correction in corrections]
 
-    started = LocalTrainer.begin_hooks
-    monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
+    started = LocalTrainer.begin_client_hooks
+    monkeypatch.setattr(LocalTrainer, "begin_client_hooks", begin)
     monkeypatch.setattr(components, "add_result_checks", guard_and_watch)

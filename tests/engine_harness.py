@@ -18,7 +18,7 @@ from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 
 SEED = 3
 
@@ -49,7 +49,7 @@ def make_trainer(
         make_component("client", choice, **client),
         make_component("codec", "none"),
     )
-    return LocalTrainer(server, worker, federation, LocalMethod(*parts, hooks), SEED)
+    return LocalTrainer(server, worker, federation, LocalTrainingMethod(*parts, hooks), SEED)
 
 
 class DropoutModel(Model):
@@ -69,7 +69,7 @@ def make_task(
     stored: Any = None,
     loss_after: bool = False,
 ) -> Any:
-    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, measures_final_loss=loss_after)
+    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, needs_final_loss=loss_after)
 
 
 def flatten_parameters(network: nn.Module) -> torch.Tensor:

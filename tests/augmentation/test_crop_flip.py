@@ -20,7 +20,7 @@ from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 from run_harness import run_training, same_bits, startup_notices
 
 PLAIN = ("heterogeneity=iid", "rounds=2", "split.limit=300")
@@ -93,7 +93,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
         make_component("client", "sgd", **{"batch": 4, **client}),
         make_component("codec", "none"),
     )
-    method = LocalMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
+    method = LocalTrainingMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
     return LocalTrainer(server, worker, federation, method, SEED)
 
 

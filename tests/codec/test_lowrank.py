@@ -10,7 +10,7 @@ from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import draw_seed
 from fedcohort.flat import FlatModel
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 
 
 def test_least_squares_by_hand() -> None:
@@ -114,7 +114,7 @@ def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> 
     network, codec = make_network(), make_component("codec", "lowrank", k=2, min_size=1)
     server, worker = FlatModel(network), FlatModel(make_network())
     parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
-    trainer = LocalTrainer(server, worker, make_federation(), LocalMethod(*parts, codec.hooks), 3)
+    trainer = LocalTrainer(server, worker, make_federation(), LocalTrainingMethod(*parts, codec.hooks), 3)
     sent = trainer.train(make_task(1), {}).delta
     moved = worker.w - server.w
     assert float(moved.norm()) > 0.01

@@ -18,7 +18,7 @@ from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import find_weigher
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 from fedcohort.types import ClientUpdate
 from global_rng_guard import forbid_global_rng
 from run_harness import run_training
@@ -193,7 +193,7 @@ def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> N
 def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
     server, worker = (FlatModel(make_network(torch.float64, *extra)) for _ in range(2))
     parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
-    method = LocalMethod(*parts, (*other_hooks, *codec.hooks))
+    method = LocalTrainingMethod(*parts, (*other_hooks, *codec.hooks))
     return LocalTrainer(server, worker, make_federation(dtype=torch.float64), method, SEED)
 
 

@@ -71,7 +71,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
 def test_a_kill_in_the_middle_of_training(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, kill_self)
+    act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted_run, run_training(tmp_path, *HARD, "resume=true"))
@@ -92,7 +92,7 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 def test_a_signal_finishes_the_round_and_saves(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, lambda: os.kill(os.getpid(), number))
+    act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, lambda: os.kill(os.getpid(), number))
     status = run_in_child(lambda: run_training(tmp_path, *HARD, "checkpoint.every=5") and None)
     monkeypatch.undo()
     assert os.waitstatus_to_exitcode(status) == 128 + number

@@ -17,11 +17,11 @@ from fedcohort.host import messages
 from fedcohort.lightning import trainer
 from fedcohort.process_ranks import rank_of_process
 from fedcohort.record import claim, manifest
-from fedcohort.selector.base import describe_full_first_round
+from fedcohort.selector.base import first_round_notice
 from fedcohort.training.local import LocalTrainer
 from run_harness import CollectReports, FinishedRun, run_training, same_bits
 
-BEGINS = f"{describe_full_first_round('flash')}\n"  # said at the start
+BEGINS = f"{first_round_notice('flash')}\n"  # said at the start
 OVERRIDES = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -107,7 +107,7 @@ def test_before_the_first_round_nothing_is_left(
 
 
 def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, LocalTrainer, "begin_hooks", TERM, INT, call=3)
+    signals(monkeypatch, LocalTrainer, "begin_client_hooks", TERM, INT, call=3)
     code, output = child(tmp_path, *OVERRIDES, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
     assert output.endswith("stopped before a round was trained\n")
@@ -185,7 +185,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     signals(
         monkeypatch,
         LocalTrainer,
-        "begin_hooks",
+        "begin_client_hooks",
         *numbers,
         call=4,
         to=lambda: os.getppid() if rank_of_process() == 0 else None,

@@ -55,7 +55,7 @@ def list_listening_addresses() -> set[str]:
 
 def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
-    begin = LocalTrainer.begin_hooks
+    begin = LocalTrainer.begin_client_hooks
 
     def watch(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
@@ -64,7 +64,7 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
             )
         return begin(self, task, broadcast)
 
-    monkeypatch.setattr(LocalTrainer, "begin_hooks", watch)
+    monkeypatch.setattr(LocalTrainer, "begin_client_hooks", watch)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -103,14 +103,14 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uninterrupted = run_training(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
-    begin = LocalTrainer.begin_hooks
+    begin = LocalTrainer.begin_client_hooks
 
     def mortal(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         if torch.distributed.get_rank() == 1 and task.round == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return begin(self, task, broadcast)
 
-    monkeypatch.setattr(LocalTrainer, "begin_hooks", mortal)
+    monkeypatch.setattr(LocalTrainer, "begin_client_hooks", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
         run_training(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
     monkeypatch.undo()

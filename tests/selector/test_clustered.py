@@ -12,7 +12,7 @@ from fedcohort.maths.urns import Urns, cut_ward_tree, ward_tree
 from fedcohort.selector.clustered import (
     Clustered,
     State,
-    store_updates,
+    store_client_updates,
     urns_by_similarity,
     urns_by_size,
 )
@@ -40,7 +40,7 @@ def matrix(rows: Urns, n: np.ndarray, m: int) -> np.ndarray:
 def angles_of(updates: np.ndarray) -> np.ndarray:
     K = len(updates)
     start = State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((K, K)))
-    return store_updates(start, np.arange(K), updates).angles
+    return store_client_updates(start, np.arange(K), updates).angles
 
 
 def similar(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: str = "rows") -> np.ndarray:
@@ -172,14 +172,14 @@ def test_clients_without_samples_are_drawn_only_where_no_client_has_any() -> Non
 def test_angles_are_those_of_the_latest_updates() -> None:
     """Client 2 is new: its update is zero, and its angles are too. A row that is not finite changes nothing."""
     start = clustered(criterion="similarity").init(Population(3, 2, 2, {}))
-    first = store_updates(start, ids(0, 1), np.array([[1.0, 0.0], [0.0, 2.0]]))
+    first = store_client_updates(start, ids(0, 1), np.array([[1.0, 0.0], [0.0, 2.0]]))
     right = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
     np.testing.assert_allclose(first.angles, np.pi / 2 * right, atol=1e-12)
-    second = store_updates(first, ids(0, 1), np.array([[NAN, 1.0], [3.0, 3.0]]))
+    second = store_client_updates(first, ids(0, 1), np.array([[NAN, 1.0], [3.0, 3.0]]))
     np.testing.assert_allclose(second.angles[0], np.pi / 4 * right[0], atol=1e-7)
     assert second.updates.tolist() == [[1, 0], [3, 3], [0, 0]]
     rows = np.random.default_rng(0).standard_normal((3, 100))  # without care one of them has 1.5e-8 radians
-    assert np.diag(store_updates(start, ids(0, 1, 2), rows).angles).tolist() == [0, 0, 0], "to itself, exactly"
+    assert np.diag(store_client_updates(start, ids(0, 1, 2), rows).angles).tolist() == [0, 0, 0], "to itself, exactly"
     assert first.updates.tolist() == [[1, 0], [0, 2], [0, 0]]
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.errors import OptionError
-from fedcohort.selector.divfl import locate_facilities
+from fedcohort.selector.divfl import choose_facilities
 from fedcohort.types import Population
 from selector_harness import make_context, make_outcome
 
@@ -33,7 +33,7 @@ def test_greedy_choices(rows: list[list[float]], count: int, order: list[int], s
     Of three clients at 0, one at 3 and one at 9, the first is at 0 with a total of 12, and the one at 9 leaves 3.
     Squared distances would choose those at 3 and 9.
     """
-    chosen, gamma = locate_facilities(distances(rows), count)
+    chosen, gamma = choose_facilities(distances(rows), count)
     assert chosen.tolist() == order
     assert gamma.tolist() == sizes
 
@@ -72,7 +72,7 @@ def test_a_client_that_is_nearest_to_none_weighs_nothing() -> None:
 def test_objectives_that_differ_by_rounding_are_equal() -> None:
     """Totals of 1e6 that differ by 5e-10 of it are equal, and the first wins; by 5e-9 of it, the smaller one."""
     for difference, first in ((5e-4, 0), (5e-3, 1)):
-        assert locate_facilities(np.array([[1e6 + difference, 1e6], [0.0, 0.0]]), 1)[0].tolist() == [first]
+        assert choose_facilities(np.array([[1e6 + difference, 1e6], [0.0, 0.0]]), 1)[0].tolist() == [first]
 
 
 def test_memory_is_that_of_updates_and_distances() -> None:

@@ -36,14 +36,14 @@ def quick(**changes: Any) -> FedCor:
     return cor(**{"warmup": 1, "interval": 2, "dim": 4, "first_steps": 30, "steps": 5, **changes})
 
 
-def order_cohort(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
-    order, scores = cor().order_cohort(SIGMA, p, np.array(alpha, float), make_context(20, 2, 3))
+def choose_cohort_in_order(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
+    order, scores = cor().choose_cohort_in_order(SIGMA, p, np.array(alpha, float), make_context(20, 2, 3))
     return order.tolist(), scores
 
 
 def test_a_choice_by_hand() -> None:
     """p Sigma = (.52, .64, .48) over roots (1, 1.0954, .8944); then (.0400, ., .3733) over (.5701, ., .8756)."""
-    order, scores = order_cohort()
+    order, scores = choose_cohort_in_order()
     np.testing.assert_allclose(scores[0], [0.52, 0.584237, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.070165, -INF, 0.426377], atol=5e-7)
     assert order == [1, 2]
@@ -57,7 +57,7 @@ def test_losses_are_weighted_by_shares_of_samples(n: tuple[int, ...], p: list[fl
 
 
 def test_clients_that_trained_often_are_discounted() -> None:
-    order, scores = order_cohort(alpha=(1, 0.8, 1))
+    order, scores = choose_cohort_in_order(alpha=(1, 0.8, 1))
     np.testing.assert_allclose(scores[0], [0.52, 0.46739, 0.536656], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.462902, 0.387922, -INF], atol=5e-7)
     assert order == [2, 0]
@@ -65,7 +65,7 @@ def test_clients_that_trained_often_are_discounted() -> None:
 
 def test_the_posterior_avoids_two_correlated_clients() -> None:
     """Equal p: clients 1 and 0, correlated with .82, have the best two scores; given 1, there is little left in 0."""
-    order, scores = order_cohort(p=np.full(3, 1 / 3))
+    order, scores = choose_cohort_in_order(p=np.full(3, 1 / 3))
     np.testing.assert_allclose(scores[0], [0.666667, 0.699868, 0.409946], atol=5e-7)
     np.testing.assert_allclose(scores[1], [0.160794, -INF, 0.27283], atol=5e-7)
     assert order == [1, 2]
@@ -74,7 +74,7 @@ def test_the_posterior_avoids_two_correlated_clients() -> None:
 
 def test_a_client_without_variance_comes_last() -> None:
     sigma = np.diag([1.0, 0.0, 1e-11])
-    order, scores = cor().order_cohort(sigma, P, np.ones(3), make_context(20, 3, 3))
+    order, scores = cor().choose_cohort_in_order(sigma, P, np.ones(3), make_context(20, 3, 3))
     assert order[0] == 0
     assert np.isneginf(scores[0][1:]).all()
     assert sorted(order) == [0, 1, 2]
@@ -83,7 +83,7 @@ def test_a_client_without_variance_comes_last() -> None:
 def test_negative_sums_rank_last() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    order, scores = cor().order_cohort(sigma, np.array([0.1, 0.9]), np.ones(2), make_context(20, 1, 2))
+    order, scores = cor().choose_cohort_in_order(sigma, np.array([0.1, 0.9]), np.ones(2), make_context(20, 1, 2))
     np.testing.assert_allclose(scores[0], [-0.71, 0.81])
     assert order.tolist() == [1]
 
@@ -105,7 +105,7 @@ def test_queries_follow_the_schedule() -> None:
 
 def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_ends_with_it() -> None:
     """W = 4, interval 4: round 4 ends the warm-up, whose loss changes are known, so the first one follows round 8."""
-    assert [t for t in range(20) if quick(warmup=4, interval=4).has_shadow_round(t)] == [9, 13, 17]
+    assert [t for t in range(20) if quick(warmup=4, interval=4).is_shadow_round(t)] == [9, 13, 17]
 
 
 def test_loss_changes() -> None:

@@ -14,7 +14,7 @@ from fedcohort.selector.feddiverse import (
     State,
     draw_one_client,
     draw_probabilities,
-    lacks_attribute_information,
+    has_no_attribute_information,
     normalise_triplets,
 )
 from fedcohort.signal.base import unknowable_signals
@@ -46,7 +46,7 @@ class Dice:
 def order(selector: FedDiverse, delta: np.ndarray, m: int, *u: float, turn: int = 0) -> list[int]:
     K = len(delta)
     ctx = RoundContext(1, m, K, np.arange(K), {}, Dice(*u))  # type: ignore[arg-type]
-    return selector.order_cohort(delta, np.ones(K, bool), ctx, turn)
+    return selector.choose_cohort_in_order(delta, np.ones(K, bool), ctx, turn)
 
 
 def state(delta: np.ndarray, turn: int = 0) -> State:
@@ -249,4 +249,4 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
-    assert lacks_attribute_information(blind).tolist() == [True, True, False, False]
+    assert has_no_attribute_information(blind).tolist() == [True, True, False, False]

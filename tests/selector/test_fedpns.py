@@ -16,9 +16,9 @@ from fedcohort.selector.fedpns import (
     State,
     agreements_after_removal,
     find_opposing_gradients,
-    gradient_agreement,
     inner_products_per_step,
-    normalise_gram,
+    normalise_gram_matrix,
+    summed_agreement,
 )
 from fedcohort.signal.base import Derived, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
@@ -48,7 +48,7 @@ def fresh(n_clients: int) -> State:
 def test_agreement_by_hand() -> None:
     """The sum of G is (1.5, 1.7): (2.25 + 2.89) / 4; without 3 it is (2.5, 1.5): 8.5 / 3."""
     H = G @ G.T
-    assert gradient_agreement(H, np.arange(4)) == pytest.approx(1.285)
+    assert summed_agreement(H, np.arange(4)) == pytest.approx(1.285)
     np.testing.assert_allclose(
         agreements_after_removal(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7
     )
@@ -60,14 +60,14 @@ def test_agreement_by_hand() -> None:
 
 
 def test_without_clients_there_is_no_agreement() -> None:
-    assert gradient_agreement(G @ G.T, ids()) == 0.0
+    assert summed_agreement(G @ G.T, ids()) == 0.0
 
 
 def test_a_mean_would_label_one_more_client() -> None:
     """The departure's reason: over |A| the values are .32125, and .348889 without client 0."""
     H = G @ G.T
     mean = agreements_after_removal(H, np.arange(4)) / 3
-    assert gradient_agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
+    assert summed_agreement(H, np.arange(4)) / 4 == pytest.approx(0.32125)
     assert mean[0] == pytest.approx(0.348889, abs=5e-7)
     assert np.flatnonzero(mean > 0.32125).tolist() == [0, 3]
 
@@ -82,7 +82,7 @@ def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
         def direct(A: np.ndarray, g: np.ndarray = g) -> float:
             return float(sum(g[i] @ g[A].mean(0) for i in A))
 
-        assert gradient_agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
+        assert summed_agreement(H, members) == pytest.approx(direct(members), abs=1e-10)
         expected = [direct(members[members != k]) for k in members]
         np.testing.assert_allclose(agreements_after_removal(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
@@ -172,7 +172,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
     advice, state = pns(keep=0.5).observe(fresh(4), make_round_outcome([0, 1, 2, 3], size * G))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
-    assert not normalise_gram(np.zeros((2, 2))).any()
+    assert not normalise_gram_matrix(np.zeros((2, 2))).any()
 
 
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:

@@ -16,9 +16,9 @@ from fedcohort.selector.feel import (
     State,
     _solve_lagrange_multiplier,
     des_raj_coefficients,
-    fill_missing_norms,
+    feel_probabilities,
+    impute_update_norms,
     normalise_importance,
-    sampling_probabilities,
 )
 from fedcohort.types import AggregationOverride, ProbeResult, Selection
 from optional_values import not_none
@@ -60,7 +60,7 @@ def select_clients(norms: list[float], cohort: int = 1, seed: int = 0, **changes
     ],
 )
 def test_probabilities_by_hand(rho: float, q: list[float], lam: float) -> None:
-    np.testing.assert_allclose(sampling_probabilities(A, T, rho), q, atol=5e-9)
+    np.testing.assert_allclose(feel_probabilities(A, T, rho), q, atol=5e-9)
     assert find_lagrange_multiplier(A, T, rho) == pytest.approx(lam, abs=5e-7)
     np.testing.assert_allclose(A * np.sqrt((1 - rho) / (rho * T + lam)), q, atol=5e-6)
 
@@ -71,7 +71,7 @@ def test_the_probabilities_minimise_the_objective(rho: float) -> None:
     rng = np.random.default_rng(0)
     for _ in range(20):
         a, seconds = rng.random(6) + 0.01, rng.random(6) * 5
-        q = sampling_probabilities(a, seconds, rho)
+        q = feel_probabilities(a, seconds, rho)
         assert q.sum() == pytest.approx(1.0, abs=1e-12)
 
         def cost(q: np.ndarray, a: np.ndarray = a, seconds: np.ndarray = seconds) -> float:
@@ -85,14 +85,14 @@ def test_the_probabilities_minimise_the_objective(rho: float) -> None:
 
 def test_with_equal_latencies_only_importance_counts() -> None:
     """With s = rho T + lambda, sum a sqrt((1 - rho) / s) = 1: s = .2 * 2.3^2, and lambda is 5.6 less."""
-    np.testing.assert_allclose(sampling_probabilities(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
+    np.testing.assert_allclose(feel_probabilities(A, np.full(3, 7.0), 0.8), A / 2.3, rtol=1e-12)
     assert find_lagrange_multiplier(A, np.full(3, 7.0), 0.8) == pytest.approx(0.2 * 2.3**2 - 0.8 * 7, rel=1e-12)
 
 
 def test_the_scale_of_the_norms_matters_only_in_the_printed_formula() -> None:
     """It cancels for rho = 0; in the formula as printed it changes q otherwise; divided by their sum it can't."""
-    np.testing.assert_allclose(sampling_probabilities(3 * A, T, 0.0), sampling_probabilities(A, T, 0.0), rtol=1e-12)
-    assert np.abs(sampling_probabilities(3 * A, T, 0.5) - sampling_probabilities(A, T, 0.5)).max() > 0.01
+    np.testing.assert_allclose(feel_probabilities(3 * A, T, 0.0), feel_probabilities(A, T, 0.0), rtol=1e-12)
+    assert np.abs(feel_probabilities(3 * A, T, 0.5) - feel_probabilities(A, T, 0.5)).max() > 0.01
     np.testing.assert_allclose(normalise_importance(3 * A), normalise_importance(A), rtol=1e-14)
     np.testing.assert_allclose(normalise_importance(A), A / 2.3)
 
@@ -121,14 +121,14 @@ def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str)
 def test_a_client_twice_as_slow_is_selected_less_often() -> None:
     """a and T with mean 1, rho = .5: sum q = 1 at s = rho T + lambda near .5, q_k near a_k / sqrt(T_k)."""
     seconds = np.repeat([2 / 3, 4 / 3], 25)
-    q = sampling_probabilities(np.full(50, 0.02), seconds, 0.5)
+    q = feel_probabilities(np.full(50, 0.02), seconds, 0.5)
     assert q[0] / q[-1] == pytest.approx(np.sqrt(2), rel=0.03)
 
 
 def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None:
     """a over 2.3, T over 70 / 3: the scores, which are the probabilities."""
     selection, _ = select_clients([2.0, 1.0, 5.0])
-    expected = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
+    expected = feel_probabilities(A / 2.3, T / (7 / 3), 0.5)
     np.testing.assert_allclose(not_none(selection.scores), expected, rtol=1e-10)
     np.testing.assert_allclose(not_none(selection.probability), expected, rtol=1e-10)
     np.testing.assert_allclose(selection.score_terms["importance"], A / 2.3)
@@ -147,11 +147,11 @@ def test_the_first_draw_follows_the_probabilities(redraw: str) -> None:
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
 def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
     """Chances q_j / (1 - q_i), or those that solve the two clients' own problem; the weights tell which came first."""
-    q = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
+    q = feel_probabilities(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
 
     def own_probabilities(remaining: np.ndarray) -> np.ndarray:
-        return sampling_probabilities(A[remaining] / A[remaining].sum(), T[remaining] / T[remaining].mean(), 0.5)
+        return feel_probabilities(A[remaining] / A[remaining].sum(), T[remaining] / T[remaining].mean(), 0.5)
 
     for seed in range(40):
         selection, state = select_clients([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
@@ -250,14 +250,14 @@ def test_all_clients_or_none_are_queried() -> None:
 
 def test_the_last_update_stands_in_for_the_gradient() -> None:
     """Norms (2, ?, 5): the unknown is their mean."""
-    assert fill_missing_norms(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
-    assert fill_missing_norms(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
-    assert fill_missing_norms(np.full(2, NAN)).tolist() == [1.0, 1.0]
+    assert impute_update_norms(np.array([2.0, NAN, 5.0])).tolist() == [2.0, 3.5, 5.0]
+    assert impute_update_norms(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
+    assert impute_update_norms(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
     state = selector.observe(State(np.full(3, NAN), np.zeros(3)), make_outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.update_norms, [2.0, NAN, 5.0])
     selection, _ = selector.select(state, make_context(1, 1, 3, signals=SIGNALS), {})
-    expected = sampling_probabilities(normalise_importance(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
+    expected = feel_probabilities(normalise_importance(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
     np.testing.assert_allclose(not_none(selection.probability), expected, rtol=1e-10)
 
 

@@ -11,7 +11,7 @@ from config_options import make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.contexts import PendingRewards, State
 from fedcohort.selector.flash import Flash
-from fedcohort.selector.rewards import split_loss_decrease
+from fedcohort.selector.rewards import share_loss_decrease
 from flash_harness import (
     INF,
     LOSSES,
@@ -70,7 +70,7 @@ def test_failed_clients_have_no_share() -> None:
 
 def test_without_clients_there_is_no_share() -> None:
     for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), is_first_round=False)):
-        np.testing.assert_array_equal(split_loss_decrease(1.0, cohort, 3), [NAN, NAN, NAN])
+        np.testing.assert_array_equal(share_loss_decrease(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
 def test_a_round_without_clients_does_not_repeat_the_reward() -> None:

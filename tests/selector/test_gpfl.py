@@ -10,7 +10,7 @@ import torch
 
 from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.selector.gpfl import State, score_improvement
+from fedcohort.selector.gpfl import State, sign_of_improvement
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome
 from run_harness import run_training
@@ -61,7 +61,7 @@ def test_values_are_means_of_the_rewards_and_an_initial_zero() -> None:
     [((0.6, 9), 1), ((0.4, 0), -1), ((0.5, 0.9), 0.5), ((0.5, 1.1), -0.5), ((0.5, 1), 0), ((0.6, NAN), NAN)],
 )
 def test_the_improvement_is_of_accuracy_and_then_of_loss(after: tuple[float, float], expected: float) -> None:
-    assert score_improvement((0.5, 1.0), after) == pytest.approx(expected, nan_ok=True)
+    assert sign_of_improvement((0.5, 1.0), after) == pytest.approx(expected, nan_ok=True)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from config_options import make_component
-from fedcohort.selector.ocs import approximate_probabilities, optimal_probabilities
+from fedcohort.selector.ocs import aocs_probabilities, ocs_probabilities
 from fedcohort.types import Population, ProbeResult
 from run_harness import run_training
 from selector_harness import make_context, make_outcome
@@ -33,14 +33,14 @@ def test_optimal_probabilities_by_hand(u: tuple[float, ...], m: int, p: tuple[fl
     AOCS comes to the same. Of (1, 1, 1, 5, 6, 30) the first p are 4 u / 44. Then 4 - 1 places for 5 with a sum of 14/11
     give 3/14 for the first three. In the end 1 place is left for these.
     """
-    np.testing.assert_allclose(optimal_probabilities(np.array(u, float), m), p)
-    np.testing.assert_allclose(approximate_probabilities(np.array(u, float), m, 10), p)
+    np.testing.assert_allclose(ocs_probabilities(np.array(u, float), m), p)
+    np.testing.assert_allclose(aocs_probabilities(np.array(u, float), m, 10), p)
 
 
 def test_corrections_of_aocs_by_hand() -> None:
     u = np.array([1.0, 1, 1, 5, 6, 30])
-    np.testing.assert_allclose(approximate_probabilities(u, 4, 0), [1 / 11] * 3 + [5 / 11, 6 / 11, 1])
-    np.testing.assert_allclose(approximate_probabilities(u, 4, 1), [3 / 14] * 3 + [1, 1, 1])
+    np.testing.assert_allclose(aocs_probabilities(u, 4, 0), [1 / 11] * 3 + [5 / 11, 6 / 11, 1])
+    np.testing.assert_allclose(aocs_probabilities(u, 4, 1), [3 / 14] * 3 + [1, 1, 1])
 
 
 def test_no_other_probabilities_have_less_variance() -> None:
@@ -50,7 +50,7 @@ def test_no_other_probabilities_have_less_variance() -> None:
     def variance(p: np.ndarray) -> float:
         return float((u**2 * (1 - p) / p).sum())
 
-    best = optimal_probabilities(u, 2)
+    best = ocs_probabilities(u, 2)
     assert variance(best) == pytest.approx(22)
     assert variance(np.full(4, 0.5)) == pytest.approx(114)
     for _ in range(20):

@@ -13,12 +13,12 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import State
 from fedcohort.selector.ranking_terms import (
+    candidates_above_cutoff,
     client_utilities,
-    clients_above_cutoff,
+    count_explore_exploit,
     expected_cohort_shares,
     normalise_utilities,
     speed_factor,
-    split_explore_exploit,
     staleness_bonus,
 )
 from fedcohort.signal.base import find_signal
@@ -91,11 +91,11 @@ def test_the_whole_score_by_hand() -> None:
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
     np.testing.assert_allclose(not_none(selection.scores), scores, atol=5e-9)
     assert selection.scores is not None
-    assert clients_above_cutoff(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], (
+    assert candidates_above_cutoff(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], (
         "at least .95 x .28086 = .26682"
     )
     assert 0.95 * np.sort(selection.scores)[-2] == pytest.approx(0.26682, abs=5e-6)
-    assert len(clients_above_cutoff(selection.scores, np.arange(5), 2, 0.05)) == 5
+    assert len(candidates_above_cutoff(selection.scores, np.arange(5), 2, 0.05)) == 5
     np.testing.assert_allclose(not_none(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
     assert selection.clients.tolist() == [1, 3]
 
@@ -145,7 +145,7 @@ def test_exploration_decays() -> None:
     ],
 )
 def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: int, expected: tuple[int, int]) -> None:
-    assert split_explore_exploit(m, eps, new, n_known) == expected
+    assert count_explore_exploit(m, eps, new, n_known) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from config_options import make_typed
-from fedcohort.selector.pisces import Pisces, mark_outliers
+from fedcohort.selector.pisces import Pisces, mark_loss_outliers
 from fedcohort.types import Population
 from optional_values import not_none
 from run_harness import run_training
@@ -85,7 +85,7 @@ def report_losses(selector: Pisces, state: Any, round: int, losses: dict[int, fl
 
 def test_the_outlier_of_the_specification() -> None:
     """With 3 neighbours within .5 the five losses from .9 to 1.2 are a cluster, and 5 is noise."""
-    is_outlier = mark_outliers(np.array([1, 1.1, 0.9, 1.05, 5, 1.2]), distance=0.5, min_neighbours=3)
+    is_outlier = mark_loss_outliers(np.array([1, 1.1, 0.9, 1.05, 5, 1.2]), max_neighbour_distance=0.5, min_neighbours=3)
     assert is_outlier.tolist() == [False, False, False, False, True, False]
 
 

@@ -16,9 +16,9 @@ from fedcohort.selector.pyramidfl import (
     VARIABLE_WORK_REQUIREMENT,
     PyramidFl,
     compute_importances,
+    local_work_factors,
     predict_job_seconds,
-    tensor_drop_rates,
-    work_multipliers,
+    update_drop_rates,
 )
 from fedcohort.selector.ranking_terms import client_utilities
 from run_harness import FinishedRun, run_training, same_bits
@@ -53,23 +53,23 @@ def select_clients(cohort: int = 3, units: int = 5, seed: int = 0, **changes: An
 def test_the_most_important_clients_upload_most() -> None:
     """Ranks 1, 0, 2 of importances 5, 9, 1: .1 + rank (.6 - .1) / 3."""
     np.testing.assert_allclose(
-        tensor_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7
+        update_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7
     )
-    np.testing.assert_allclose(tensor_drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
-    assert not len(tensor_drop_rates(np.empty(0), 0.1, 0.6, 3))
+    np.testing.assert_allclose(update_drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
+    assert not len(update_drop_rates(np.empty(0), 0.1, 0.6, 3))
 
 
 def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
-    rho = tensor_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
+    rho = update_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
     c = predict_job_seconds(make_context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
     unit_s = TIMES["expected_unit_s"]
-    np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
-    np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
-    np.testing.assert_allclose(work_multipliers(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
-    np.testing.assert_array_equal(work_multipliers(c, 0 * unit_s, 5, 1.0), ONES)
-    assert not len(work_multipliers(np.empty(0), np.empty(0), 5, 1.0))
+    np.testing.assert_allclose(local_work_factors(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
+    np.testing.assert_allclose(local_work_factors(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
+    np.testing.assert_allclose(local_work_factors(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
+    np.testing.assert_array_equal(local_work_factors(c, 0 * unit_s, 5, 1.0), ONES)
+    assert not len(local_work_factors(np.empty(0), np.empty(0), 5, 1.0))
 
 
 def test_the_whole_selection_by_hand() -> None:
@@ -89,7 +89,7 @@ def test_no_client_exceeds_the_time_of_the_slowest() -> None:
     rng = np.random.default_rng(0)
     for beta in (0.3, 0.5, 0.9, 1.0):
         c, unit = rng.random(50) * 100, 0.1 + rng.random(50) * 5
-        units = np.floor(work_multipliers(c, unit, 5, beta) * 5 + 0.5)
+        units = np.floor(local_work_factors(c, unit, 5, beta) * 5 + 0.5)
         assert (c + (units - 5) * unit <= c.max() + 1e-6).all()
 
 

@@ -13,8 +13,8 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training import chain
-from fedcohort.training.chain import find_chain
-from fedcohort.training.chain_pass import ChainPass
+from fedcohort.training.chain import find_dense_chain
+from fedcohort.training.chain_pass import DenseChainPass
 from fedcohort.training.step import PlainSgdStep, StepwisePass
 
 PIECES = [(0, 4), (4, 8), (8, 13)]  # the last one is the longest, as where a batch of one joins the one before it
@@ -34,9 +34,9 @@ def train_network(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[t
     model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
     objective, client = make_component("objective", "ce"), make_component("client", "sgd")
     if by_hand:
-        chain = find_chain(model, None if x.is_floating_point() else SCALE)
+        chain = find_dense_chain(model, None if x.is_floating_point() else SCALE)
         assert chain is not None
-        return model.w, ChainPass(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
+        return model.w, DenseChainPass(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
     return model.w, StepwisePass(PlainSgdStep(model, objective, 0.5))(x, y, None, PIECES)
 
 
@@ -60,8 +60,8 @@ def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
 
 
 def test_a_perceptron_reads_no_bytes() -> None:
-    assert find_chain(FlatModel(perceptron()), SCALE) is None
-    assert find_chain(FlatModel(convolutions()), SCALE) is not None
+    assert find_dense_chain(FlatModel(perceptron()), SCALE) is None
+    assert find_dense_chain(FlatModel(convolutions()), SCALE) is not None
 
 
 class Doubled(nn.Sequential):
@@ -75,11 +75,11 @@ class Doubled(nn.Sequential):
 
 def test_a_network_with_a_custom_forward_is_no_chain() -> None:
     """It would be trained without it, and evaluated with it."""
-    assert find_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
+    assert find_dense_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
     for place in ("", "1"):
         network = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
         network.get_submodule(place).register_forward_pre_hook(lambda module, inputs: (2 * inputs[0],))
-        assert find_chain(FlatModel(network)) is None
+        assert find_dense_chain(FlatModel(network)) is None
 
 
 def test_a_linear_model_has_no_front_and_one_layer() -> None:
@@ -88,7 +88,7 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
         "two layers": nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3)),
         "front": convolutions(),
     }
-    chains = {name: find_chain(FlatModel(network)) for name, network in kinds.items()}
+    chains = {name: find_dense_chain(FlatModel(network)) for name, network in kinds.items()}
     assert [name for name, chain in chains.items() if chain is not None and chain.is_linear] == ["linear"]
 
 

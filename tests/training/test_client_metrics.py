@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import ServerSamples
-from fedcohort.training.client_metrics import average_worst_and_best, compute_jain_index, worst_group_accuracy
+from fedcohort.training.client_metrics import compute_jain_index, mean_worst_and_best, worst_group_accuracy
 
 
 def test_jains_index() -> None:
@@ -23,10 +23,10 @@ def test_a_diverged_model_is_not_fair(lost: float) -> None:
 
 def test_tails_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
-    assert average_worst_and_best(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
-    assert average_worst_and_best(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
-    assert average_worst_and_best(np.arange(10.0)) == (0.0, 9.0)  # ceil(0.5) = 1
-    assert average_worst_and_best(np.array([0.7])) == (0.7, 0.7)
+    assert mean_worst_and_best(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
+    assert mean_worst_and_best(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
+    assert mean_worst_and_best(np.arange(10.0)) == (0.0, 9.0)  # ceil(0.5) = 1
+    assert mean_worst_and_best(np.array([0.7])) == (0.7, 0.7)
 
 
 def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:

@@ -17,8 +17,8 @@ from fedcohort.rng import seeded_torch
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectorOptions
-from fedcohort.training.chain import ChainedNetwork
-from fedcohort.training.dual import DualEngine
+from fedcohort.training.chain import DenseChainNetwork
+from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.dual_group import GroupShape
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
@@ -53,7 +53,7 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("objective", ["ce", "flash_robust"])
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
-    engine = DualEngine(dual, 3)
+    engine = GramMatrixEngine(dual, 3)
     assert any(engine._find_group_shape(task) is not None for task in tasks(client)), (
         "all clients fell back: nothing is compared"
     )
@@ -70,7 +70,7 @@ def test_no_client_depends_on_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
-        engine = DualEngine(trainer(torch.float32, batch=4, epochs=3), chunk)
+        engine = GramMatrixEngine(trainer(torch.float32, batch=4, epochs=3), chunk)
         chosen = [make_task(k, units=3) for k in these]
         return {update.client: update for update in engine.train_clients(chosen, {})}
 
@@ -84,9 +84,11 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
     """A client of 8 samples has 8 x 5 inputs and 8 x 8 entries of its Gram matrix."""
     equal = [make_task(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
-        patch.setattr(DualEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
-        assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_client_tasks(equal)] == sizes
+        patch.setattr("fedcohort.training.dual.MAX_GROUP_ENTRIES", numbers)
+        patch.setattr(GramMatrixEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
+        assert [
+            len(group) for group in GramMatrixEngine(trainer(torch.float32, batch=4)).group_client_tasks(equal)
+        ] == sizes
 
 
 def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
@@ -105,7 +107,7 @@ def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate]
 def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     """Updates are summed in the dual form, or formed one by one if the matrix is read, with the same norms."""
     local_trainer = trainer(torch.float64, **client)
-    updates = list(DualEngine(local_trainer, 3).train_clients(tasks(client), {}))
+    updates = list(GramMatrixEngine(local_trainer, 3).train_clients(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]
     assert groups, "all clients fell back: nothing is compared"
     for update in updates:
@@ -119,10 +121,10 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
 
 def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
+    monkeypatch.setattr(GramMatrixEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
     assert (
         collect_updates(
-            local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
+            local_trainer, list(GramMatrixEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
         ).mean
         is not None
     )
@@ -134,7 +136,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
     results = collect_updates(
-        local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
+        local_trainer, list(GramMatrixEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     )
     assert results.dropped_ids.tolist() == [2]
     other_updates = [
@@ -147,16 +149,17 @@ def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     is_kept = np.array([True, False])
     partly = [replace(make_task(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
-    assert all(update.group is None for update in DualEngine(local_trainer, 3).train_clients(partly, {}))
+    assert all(update.group is None for update in GramMatrixEngine(local_trainer, 3).train_clients(partly, {}))
     local_trainer.codec = make_component("codec", "quant")
     assert all(
-        update.group is None for update in DualEngine(local_trainer, 3).train_clients([make_task(0), make_task(1)], {})
+        update.group is None
+        for update in GramMatrixEngine(local_trainer, 3).train_clients([make_task(0), make_task(1)], {})
     )
 
 
 def test_a_group_comes_whole() -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    updates = list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
+    updates = list(GramMatrixEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
         collect_updates(local_trainer, updates[:2])
 
@@ -164,7 +167,9 @@ def test_a_group_comes_whole() -> None:
 def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     local_trainer = trainer(torch.float64, batch=None)
-    (update,) = DualEngine(local_trainer, 4).train_clients([make_task(0, units=1, rows=np.array([2]), lr=0.5)], {})
+    (update,) = GramMatrixEngine(local_trainer, 4).train_clients(
+        [make_task(0, units=1, rows=np.array([2]), lr=0.5)], {}
+    )
     x, y = (part[2] for part in local_trainer.federation.train.client_samples(0))
     weight, bias = (p.detach() for p in local_trainer.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
@@ -173,14 +178,14 @@ def test_one_step_in_closed_form() -> None:
 
 
 def test_it_is_taken_where_it_fits() -> None:
-    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], DualEngine)
+    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], GramMatrixEngine)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"choice": "adam"}):
-        assert not DualEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
+        assert not GramMatrixEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
     federation = make_federation()
-    assert not DualEngine.supports_trainer(
+    assert not GramMatrixEngine.supports_trainer(
         make_trainer(federation, nn.Linear(5, 3), hooks=make_component("regulariser", "prox", mu=0.5).hooks)
     )
-    assert not DualEngine.supports_trainer(
+    assert not GramMatrixEngine.supports_trainer(
         make_trainer(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)))
     )
 
@@ -189,10 +194,10 @@ def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
     local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is None
-    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=0)) is None
+    assert GramMatrixEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is None
+    assert GramMatrixEngine(local_trainer, 4)._find_group_shape(make_task(0, units=0)) is None
     local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is not None
+    assert GramMatrixEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is not None
 
 
 @for_all(
@@ -217,12 +222,12 @@ def test_up_to_how_many_samples_it_pays(
 ) -> None:
     layer = SimpleNamespace(weight=torch.empty(size[::-1]))
     client_options = SimpleNamespace(**{"steps": None, **client})
-    chain = ChainedNetwork(None, [], [cast(Any, layer)])
+    chain = DenseChainNetwork(None, [], [cast(Any, layer)])
     local_trainer: Any = SimpleNamespace(chain=chain, objective=SimpleNamespace(plain=False), client=client_options)
 
     def shape(n: int) -> Any:
         local_trainer.count_samples = lambda task: n
-        return DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=units))
+        return GramMatrixEngine(local_trainer, 4)._find_group_shape(make_task(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None

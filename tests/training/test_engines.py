@@ -6,9 +6,9 @@ from typing import Any, cast
 from torch import nn
 
 from case_loop import for_all
-from fedcohort.training.chain import ChainedNetwork
+from fedcohort.training.chain import DenseChainNetwork
 from fedcohort.training.debug import DebugEngine
-from fedcohort.training.dual import DualEngine
+from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.engines import MAX_SMALL_PARAMETERS, choose_engine
 from fedcohort.training.vectorised import VectorisedEngine
 
@@ -32,7 +32,7 @@ def trainer(
     w = SimpleNamespace(device=SimpleNamespace(type=device))
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
     layer, front = SimpleNamespace(weight=None), nn.Sequential() if convolves else None
-    chain = None if layers is None else ChainedNetwork(front, [], cast(Any, [layer] * layers))
+    chain = None if layers is None else DenseChainNetwork(front, [], cast(Any, [layer] * layers))
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     augmentation = SimpleNamespace() if changed else None
     options = {"client": client, "objective": objective, "augmentation": augmentation}
@@ -59,8 +59,8 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("vectorised", {}, VectorisedEngine, "vectorised, as requested: 7 clients at a time"),
         ("vectorised", {"recurrence": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}recurrent layers"),
         ("auto", {"recurrence": True, "device": "cuda"}, ONE_BY_ONE, SEQUENTIAL),
-        ("auto", {"layers": 1}, DualEngine, DUAL),
-        ("vectorised", {"layers": 1}, DualEngine, DUAL),
+        ("auto", {"layers": 1}, GramMatrixEngine, DUAL),
+        ("vectorised", {"layers": 1}, GramMatrixEngine, DUAL),
         (
             "sequential",
             {"layers": 1},

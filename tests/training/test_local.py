@@ -14,10 +14,10 @@ from config_options import make_component
 from engine_harness import SEED, flatten_parameters, make_federation, make_network, make_task, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
-from fedcohort.training.chain import find_chain
+from fedcohort.training.chain import find_dense_chain
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 from optional_values import not_none
 
 
@@ -121,7 +121,7 @@ def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: 
     ids=["tanh", "dropout", "no bias", "ends in ReLU", "three dimensions", "a frozen part"],
 )
 def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
-    assert find_chain(FlatModel(network)) is None
+    assert find_dense_chain(FlatModel(network)) is None
 
 
 def test_clients_leave_no_trace_on_each_other() -> None:
@@ -259,7 +259,8 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     parts = (make_component("objective", "ce"), make_component("client", "sgd"), make_component("codec", "none"))
     inputs = make_component("agg", hooks).hooks if hooks else ()
     assert (
-        LocalTrainer(server, worker, federation, LocalMethod(*parts, inputs), SEED, closed_form).chain is not None
+        LocalTrainer(server, worker, federation, LocalTrainingMethod(*parts, inputs), SEED, closed_form).chain
+        is not None
     ) == chain
 
 

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from case_loop import for_all
 from fedcohort.errors import ComponentError
 from fedcohort.objective.ce import CrossEntropy
-from fedcohort.training.probe import _copy_two_samples, probe_network, probe_objective
+from fedcohort.training.probe import _copy_two_samples, check_network_outputs, check_objective_results
 from federation_harness import make_federation
 
 FEDERATION = make_federation()
@@ -38,7 +38,7 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
     network, rows = Net(draw), FEDERATION.server_test.x.clone()
     saved = {name: value.clone() for name, value in network.state_dict().items()}
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]  # noqa: NPY002
-    probe_objective(CrossEntropy(), probe_network(network, FEDERATION), FEDERATION)
+    check_objective_results(CrossEntropy(), check_network_outputs(network, FEDERATION), FEDERATION)
     assert all(torch.equal(value, saved[name]) for name, value in network.state_dict().items())
     assert network.training
     assert torch.equal(torch_state, torch.get_rng_state())
@@ -66,7 +66,7 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
 )
 def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:
     with pytest.raises(ComponentError, match=message):
-        probe_network(network, FEDERATION)
+        check_network_outputs(network, FEDERATION)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:
 def test_a_wrong_objective_is_described(per_sample: Any, message: str) -> None:
     objective: Any = type("Mine", (CrossEntropy,), {"per_sample": per_sample})()
     with pytest.raises(ComponentError, match=message):
-        probe_objective(objective, probe_network(Net(), FEDERATION), FEDERATION)
+        check_objective_results(objective, check_network_outputs(Net(), FEDERATION), FEDERATION)
 
 
 def test_a_probe_takes_two_different_rows() -> None:

@@ -8,11 +8,11 @@ import torch
 from config_options import make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.hook import HookResult
-from fedcohort.training.response import OptimizerResponse
+from fedcohort.training.response import GradientCoefficientNorms
 
 
-def response(mu: float = 0.0, choice: str = "sgd", **client: Any) -> OptimizerResponse:
-    return OptimizerResponse(
+def response(mu: float = 0.0, choice: str = "sgd", **client: Any) -> GradientCoefficientNorms:
+    return GradientCoefficientNorms(
         make_component("client", choice, **client), make_component("regulariser", "prox", mu=mu).hooks
     )
 
@@ -91,7 +91,7 @@ def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str,
     slope = torch.linspace(-1, 1, sum(p.numel() for p in network.parameters()), dtype=torch.float64)
     hooks = (Constant(slope), *regularisers)
     trainer = make_trainer(make_federation(dtype=torch.float64), network, hooks=hooks, batch=9, **options)
-    trainer.response = OptimizerResponse(trainer.client, regularisers)
+    trainer.response = GradientCoefficientNorms(trainer.client, regularisers)
     update = trainer.train(make_task(0, units=3), {})
     assert update.steps == 9
     assert update.response == pytest.approx(response(mu=mu, **options)(9, 0.1))
@@ -107,6 +107,6 @@ class Drawing(Constant):
 
 def test_a_regulariser_that_draws_has_one_response() -> None:
     client = make_component("client", "sgd")
-    first, second = (OptimizerResponse(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
+    first, second = (GradientCoefficientNorms(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
     assert 3 < first < 6
     assert first == second

@@ -15,10 +15,10 @@ from config_options import make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectorOptions
-from fedcohort.training.dual import DualEngine
+from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
-from fedcohort.training.transfer import WAITING_BYTES, to_device
+from fedcohort.training.transfer import WAITING_BYTES, copy_to_device
 
 AT_MOST = 10  # per round
 METHODS = ("cpu", "tolist")  # of tensors; reading a tensor on a CPU is no operation that a mode sees
@@ -87,7 +87,7 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     if case in ("sequential autograd", "vmap of many clients"):
         trainer.chain = None
     engine, _ = choose_engine(kind, trainer, 4)
-    assert isinstance(engine, DualEngine) == (case == "dual")
+    assert isinstance(engine, GramMatrixEngine) == (case == "dual")
     p = trainer.server.layout.n_params
     uploads = [name for hook in hooks for name in hook.uploads]
     reports = {"loss": lambda update: float(update.batch_loss.mean())}
@@ -122,10 +122,10 @@ def test_a_wait_for_each_client_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_arrays_are_copied_in_their_shapes() -> None:
     arrays = [np.arange(6).reshape(2, 3), np.empty(0, np.int64), np.array([7])]
-    copies = list(to_device(arrays, torch.device("cpu")))
+    copies = list(copy_to_device(arrays, torch.device("cpu")))
     assert [copy.tolist() for copy in copies] == [array.tolist() for array in arrays]
     assert {copy.dtype for copy in copies} == {torch.int32}
-    assert list(to_device([], torch.device("cpu"))) == []
+    assert list(copy_to_device([], torch.device("cpu"))) == []
 
 
 def test_losses_by_mini_batch_and_by_sample() -> None:

@@ -18,7 +18,7 @@ from engine_harness import make_federation, make_network, make_task, make_traine
 from fedcohort.flat import FlatModel
 from fedcohort.hook import HookResult, StepView, find_weigher
 from fedcohort.training.engines import choose_engine
-from fedcohort.training.weighted import MiniBatchView
+from fedcohort.training.weighted import MiniBatchStepView
 from run_harness import run_training
 from tolerances import AllcloseTolerance
 
@@ -81,7 +81,7 @@ def images() -> nn.Sequential:
     return nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 4, 3, groups=4), *ends)
 
 
-def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchView]:
+def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchStepView]:
     """A view of one mini-batch, and its model."""
     g = torch.Generator().manual_seed(0)
     network: nn.Module = (
@@ -92,7 +92,7 @@ def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchView]:
     x = torch.randn((6, 2, 8, 8) if kind == "images" else (6, 5), generator=g, dtype=torch.float64)
     x = x.contiguous(memory_format=torch.channels_last) if kind == "images" else x
     y, z = torch.arange(6) % 3, torch.rand((6, 3), generator=g, dtype=torch.float64).softmax(1)
-    view = MiniBatchView(
+    view = MiniBatchStepView(
         model, make_component("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4])
     )
     return model, view

@@ -39,7 +39,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
     "journal": (journal, "commit_step", 6),
     "checkpoint": (checkpoint, "rename_checkpoint", 5),
     "tracking": (MlflowTracker, "observe", 6),
-    "training": (LocalTrainer, "begin_hooks", 28),
+    "training": (LocalTrainer, "begin_client_hooks", 28),
 }
 
 

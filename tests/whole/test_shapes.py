@@ -8,21 +8,21 @@ from jaxtyping import Float64
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.maths.simplex import min_norm_weights
 from fedcohort.round.aggregate import add_to_times_selected
-from fedcohort.training.client_metrics import average_worst_and_best
+from fedcohort.training.client_metrics import mean_worst_and_best
 from fedcohort.types import ProbeResult
 from typecheck import check
 
 
 def test_a_wrong_dtype_is_rejected() -> None:
-    with pytest.raises(TypeError, match="average_worst_and_best: client_values is"):
-        average_worst_and_best(np.arange(3))
+    with pytest.raises(TypeError, match="mean_worst_and_best: client_values is"):
+        mean_worst_and_best(np.arange(3))
     with pytest.raises(TypeError, match="add_to_times_selected: clients is"):
         add_to_times_selected(np.arange(3), np.ones(2))
 
 
 def test_a_wrong_number_of_dimensions_is_rejected() -> None:
-    with pytest.raises(TypeError, match="average_worst_and_best: client_values is"):
-        average_worst_and_best(np.ones((3, 2)))
+    with pytest.raises(TypeError, match="mean_worst_and_best: client_values is"):
+        mean_worst_and_best(np.ones((3, 2)))
 
 
 def test_a_dimension_name_has_one_length_per_call() -> None:

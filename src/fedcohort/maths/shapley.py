@@ -46,8 +46,8 @@ def shapley_values(
 
     def value_of(member_set: frozenset[int]) -> float:
         if member_set not in value_by_coalition:
-            coalition_value = value_function(np.array(sorted(member_set), np.int64))
-            value_by_coalition[member_set] = coalition_value if math.isfinite(coalition_value) else math.nan
+            value_of_coalition = value_function(np.array(sorted(member_set), np.int64))
+            value_by_coalition[member_set] = value_of_coalition if math.isfinite(value_of_coalition) else math.nan
         return value_by_coalition[member_set]
 
     all_players, phi = frozenset(range(n)), np.zeros(n)

@@ -16,7 +16,7 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import ClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME, SampleRequest, Samples
 from fedcohort.signal.access import SignalAccess
-from fedcohort.training.client_task import RememberLosses
+from fedcohort.training.client_task import LossStorageFunction
 from fedcohort.types import Ids, Values
 
 NO_LOSSES = np.empty(0)
@@ -83,7 +83,7 @@ class SampleSelection:
             rows_by_job.append(None if len(chosen_rows) == sample_request.n else chosen_rows)
         return replace(jobs, rows=rows_by_job)
 
-    def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> RememberLosses | None:
+    def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> LossStorageFunction | None:
         """Return the function that updates a client's stored losses after its training; None if it stores none.
 
         Args:

@@ -27,7 +27,7 @@ from fedcohort.training.engines import choose_engine
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.flops import count_forward_flops
 from fedcohort.training.local import LocalTrainer
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 from fedcohort.training.memory_layout import to_channels_last, uses_channels_last
 from fedcohort.types import ClientUpdate
 
@@ -110,7 +110,7 @@ class RunSetup:
 
     def _make_trainer(self, worker_model: FlatModel, client_hooks: Sequence[ClientHook]) -> LocalTrainer:
         c, settings = self.components, self.settings
-        method = LocalMethod(c.objective, c.client, c.codec, client_hooks, c.regulariser.hooks, c.augmentation)
+        method = LocalTrainingMethod(c.objective, c.client, c.codec, client_hooks, c.regulariser.hooks, c.augmentation)
         return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
 
     def _predict_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:

@@ -60,8 +60,8 @@ def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, s
         stored_vectors=run_setup.store.read_vectors(client),
         uses_only_codec_hooks=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        measures_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
-        remember_losses=run_setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
+        needs_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
+        store_losses=run_setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 
 

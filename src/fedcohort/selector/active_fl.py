@@ -100,9 +100,9 @@ class ActiveFl(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS, Requirement(self._draws_clients_by_value, UNIFORM_DRAW_MESSAGE)})
+        return frozenset({CLEAN_LABELS, Requirement(self._draws_by_loss, UNIFORM_DRAW_MESSAGE)})
 
-    def _draws_clients_by_value(self, facts: Facts) -> bool | None:
+    def _draws_by_loss(self, facts: Facts) -> bool | None:
         return None if facts.cohort is None else self.alpha3 == 1 or self.count_drawn_by_value(facts.cohort) > 0
 
     def count_drawn_by_value(self, cohort: int) -> int:
@@ -142,8 +142,8 @@ class ActiveFl(Selector[State]):
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
         """Return the cohort's ids, and each client's value and probability of being drawn first, [n_clients] each."""
         available_ids = ctx.available
-        root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
-        client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train
+        sqrt_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
+        client_values = state.loss * sqrt_n_train if self.value == "sum" else state.loss / sqrt_n_train
         known_client_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
         client_values[np.isnan(client_values)] = known_client_values.max() if len(known_client_values) else 0.0
         eligible_ids = available_ids

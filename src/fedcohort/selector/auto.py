@@ -158,7 +158,7 @@ class Auto(Selector[State]):
         in_pool = state.in_pool & state.is_fast
         probation_places, owed_places = self._count_probation_places(state, ctx)
         clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - probation_places, ctx.rng)
-        state = self._decide_cohort_balancing(state, in_pool, ctx)
+        state = self._decide_balancing(state, in_pool, ctx)
         pool_ids = ctx.available[in_pool[ctx.available]]
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
             clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - probation_places, ctx.rng)
@@ -191,7 +191,7 @@ class Auto(Selector[State]):
         n_excluded = int((~state.in_pool[ctx.available]).sum())
         return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
-    def _decide_cohort_balancing(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
+    def _decide_balancing(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state after deciding, once per probe, whether cohorts of the clients `in_pool` are balanced."""
         if not (self.balance and state.is_undecided):
             return state

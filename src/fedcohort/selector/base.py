@@ -24,8 +24,8 @@ S = TypeVar("S")
 NEW_NAMES_OF_FUNCTIONS = {  # by old names, for one release
     "answers": "find_answers",
     "successive": "draw_successively",
-    "begins_with_all": "describe_full_first_round",
-    "check_limit": "check_population_limit",
+    "begins_with_all": "first_round_notice",
+    "check_limit": "reject_large_population",
 }
 __getattr__ = renamed_names(__name__, NEW_NAMES_OF_FUNCTIONS)
 
@@ -141,23 +141,23 @@ class Selector(Component, Protocol[S]):
 
 
 @dataclass(frozen=True)
-class Stateless:
+class EmptyState:
     """The empty state of a selector that remembers nothing."""
 
 
-class StatelessSelector(Selector[Stateless]):
+class StatelessSelector(Selector[EmptyState]):
     """A selector that remembers nothing between rounds."""
 
-    def init(self, population: Population) -> Stateless:
-        return Stateless()
+    def init(self, population: Population) -> EmptyState:
+        return EmptyState()
 
 
-def describe_full_first_round(selector_name: str) -> str:
+def first_round_notice(selector_name: str) -> str:
     """Return the notice that the selector `selector_name` trains all ready clients in its first round."""
     return f"selector={selector_name} trains all ready clients in round 1, whatever the cohort"
 
 
-def check_population_limit(max_clients: int, n_clients: int, limit_reason: str) -> None:
+def reject_large_population(max_clients: int, n_clients: int, limit_reason: str) -> None:
     """Raise `OptionError` if the limit `max_clients` is below `n_clients`; `limit_reason` says why there is a limit."""
     if max_clients < n_clients:
         allowed_text = f"an integer of at least {n_clients}, the number of clients, {limit_reason}"
@@ -172,7 +172,7 @@ def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
 TIE_TOLERANCE = 1e-9
 
 
-def rank_nan_last(scores: Values) -> Values:
+def replace_nan_scores(scores: Values) -> Values:
     """Return the scores, [n_clients], with NaN replaced by -inf, so that clients without a score rank last."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
@@ -190,11 +190,11 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
         tie_rule: "random" draws among the clients tied at the last place, "id" takes the lowest ids. Both draw one
             random number for each client.
     """
-    logger = start_draw(rng)
-    tie_noise = rng.random(len(scores))[available_ids]
+    draw_logger = start_draw(rng)
+    tie_breakers = rng.random(len(scores))[available_ids]
     if n_chosen >= len(available_ids):
-        return np.sort(end_draw(logger, available_ids, np.inf, available_ids))
-    client_scores = rank_nan_last(scores)[available_ids]
+        return np.sort(end_draw(draw_logger, available_ids, np.inf, available_ids))
+    client_scores = replace_nan_scores(scores)[available_ids]
     cutoff_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
     if np.isfinite(cutoff_score):
         tie_tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cutoff_score)))
@@ -205,12 +205,12 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
     n_remaining_places = n_chosen - int(is_selected.sum())
     tied_rows = np.flatnonzero(is_tied)
     if tie_rule == "random":
-        tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
+        tied_rows = tied_rows[np.argsort(tie_breakers[tied_rows], kind="stable")]
     chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining_places]])
-    if logger:
+    if draw_logger:
         is_selected[chosen_rows] |= tie_rule == "id"
         draw_weights = np.where(is_selected, np.inf, is_tied & (tie_rule == "random"))
-        end_draw(logger, available_ids, draw_weights, available_ids[chosen_rows])
+        end_draw(draw_logger, available_ids, draw_weights, available_ids[chosen_rows])
     return np.sort(available_ids[chosen_rows])
 
 
@@ -235,16 +235,16 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
         n_chosen: number of clients to draw; all available ones if there are fewer.
         rng: random generator of the draw.
     """
-    logger = start_draw(rng)
+    draw_logger = start_draw(rng)
     exponential_draws, client_weights = rng.standard_exponential(len(draw_weights)), draw_weights
     if len(available_ids) < len(draw_weights):
         exponential_draws, client_weights = exponential_draws[available_ids], client_weights[available_ids]
     has_positive_weight = np.isfinite(client_weights) & (client_weights > 0)
-    key_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
-    draw_keys = exponential_draws / key_divisors
-    draw_keys[~has_positive_weight] = np.inf
-    cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
-    candidate_rows = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
-    rows_by_key = candidate_rows[np.lexsort((exponential_draws[candidate_rows], draw_keys[candidate_rows]))]
-    logged_weights = np.where(has_positive_weight, client_weights, 0.0)
-    return end_draw(logger, available_ids, logged_weights, available_ids[rows_by_key[:n_chosen]])
+    log_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
+    log_draw_keys = exponential_draws / log_divisors
+    log_draw_keys[~has_positive_weight] = np.inf
+    cutoff_score = nth_smallest(log_draw_keys, n_chosen) if 0 < n_chosen < len(log_draw_keys) else np.inf
+    candidate_rows = np.flatnonzero(log_draw_keys <= cutoff_score)  # keys above the cut need no order
+    rows_in_draw_order = candidate_rows[np.lexsort((exponential_draws[candidate_rows], log_draw_keys[candidate_rows]))]
+    draw_log_weights = np.where(has_positive_weight, client_weights, 0.0)
+    return end_draw(draw_logger, available_ids, draw_log_weights, available_ids[rows_in_draw_order[:n_chosen]])

@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, Requirement
-from fedcohort.selector.base import Selector, Stateless, draw, find_answers, top
+from fedcohort.selector.base import EmptyState, Selector, draw, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -28,14 +28,14 @@ class CandidateOptions:
         ranges.integer("candidates", self.candidates, "[1, inf)", allow_null=True)
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
-    def check_candidates(self, population: Population) -> None:
+    def check_candidate_count(self, population: Population) -> None:
         """Raise `OptionError` if `candidates` is below the cohort or above the number of clients of `population`."""
         cohort, n_clients = population.cohort, population.n_clients
         if self.candidates is not None and not cohort <= self.candidates <= n_clients:
             allowed_text = f"an integer in [{cohort}, {n_clients}], from the cohort to all clients, or null"
             raise ranges.range_error("candidates", allowed_text, self.candidates)
 
-    def signals_to_read(self, signal: str) -> frozenset[str]:
+    def loss_signals_to_read(self, signal: str) -> frozenset[str]:
         """Return the names of the signals to read: `signal`, a loss, and n_train if candidates are drawn by size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
@@ -50,7 +50,7 @@ class CandidateOptions:
 
 
 @dataclass(frozen=True)
-class PowerOfChoice(CandidateOptions, Selector[Stateless]):
+class PowerOfChoice(CandidateOptions, Selector[EmptyState]):
     """A power-of-choice selector, which queries random candidates for their loss of the round's global model.
 
     Attributes:
@@ -63,22 +63,22 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.signals_to_read(self.signal)
+        return self.loss_signals_to_read(self.signal)
 
     def query_options(self, ctx: RoundContext) -> Mapping[str, Any]:
         """Return the options of the query of the loss signal in round `ctx`; {} by default."""
         return {}
 
-    def init(self, population: Population) -> Stateless:
-        self.check_candidates(population)
-        return Stateless()
+    def init(self, population: Population) -> EmptyState:
+        self.check_candidate_count(population)
+        return EmptyState()
 
-    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: EmptyState, ctx: RoundContext) -> Sequence[Probe]:
         return (Probe(self.signal, self.draw_candidates(ctx), self.query_options(ctx)),)
 
     def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
+        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, EmptyState]:
         """Choose the queried clients with the largest finite losses; fill the cohort up at random if too few answered.
 
         `probes` holds the answers by signal name. The scores are the losses, -inf for one that is not finite, NaN for
@@ -89,5 +89,5 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
         scores = ProbeResult(loss_answers.clients, losses).dense(ctx.n_clients)
         clients = top(scores, loss_answers.clients, ctx.cohort, ctx.rng)
         unchosen_ids = np.setdiff1d(ctx.available, clients, assume_unique=True)
-        filler_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(clients), ctx.rng)
-        return Selection(np.sort(np.concatenate([clients, filler_ids])), scores), state
+        extra_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(clients), ctx.rng)
+        return Selection(np.sort(np.concatenate([clients, extra_ids])), scores), state

@@ -42,7 +42,7 @@ from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.maths.urns import Urns, cut_ward_tree, pour_into_urns, ward_tree
-from fedcohort.selector.base import Selector, check_population_limit
+from fedcohort.selector.base import Selector, reject_large_population
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -113,7 +113,7 @@ class Clustered(Selector[State]):
         """
         K = population.n_clients
         if self.criterion == "similarity":
-            check_population_limit(self.limit, K, "whose updates are compared in every round")
+            reject_large_population(self.limit, K, "whose updates are compared in every round")
         n_angle_rows = 0 if self.criterion == "size" else K
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_angle_rows, n_angle_rows)))
 
@@ -142,7 +142,7 @@ class Clustered(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         if self.criterion == "similarity":
-            state = store_updates(state, outcome.clients, outcome.signals["update"])
+            state = store_client_updates(state, outcome.clients, outcome.signals["update"])
         draw_counts = state.draws[outcome.clients].astype(np.float64)
         return (AggregationOverride(weights=draw_counts) if draw_counts.any() else None), state
 
@@ -193,20 +193,20 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
     heavy_clients = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
     light_clients = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
-    free_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
-    spilled_rows, spill_urns, spill_masses = pour_into_urns(shared_masses[light_clients], free_urn_masses)
+    unfilled_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
+    rows_of_light_clients, spill_urns, spill_masses = pour_into_urns(shared_masses[light_clients], unfilled_urn_masses)
     solo_clients = np.repeat(np.arange(len(n_train)), n_solo_urns)
-    urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[spilled_rows]])
-    heavy_client_urns = cluster_rank[cluster_of_client[heavy_clients]] - n_light_clusters
+    urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[rows_of_light_clients]])
+    urns_of_heavy_clients = cluster_rank[cluster_of_client[heavy_clients]] - n_light_clusters
     urn_of_entry = np.concatenate(
-        [np.arange(len(solo_clients)), len(solo_clients) + heavy_client_urns, len(solo_clients) + spill_urns]
+        [np.arange(len(solo_clients)), len(solo_clients) + urns_of_heavy_clients, len(solo_clients) + spill_urns]
     )
     mass_in_urn = np.concatenate([np.full(len(solo_clients), urn_mass), shared_masses[heavy_clients], spill_masses])
     entries_by_urn = np.argsort(urn_of_entry, kind="stable")
     return urn_clients[entries_by_urn], urn_of_entry[entries_by_urn], mass_in_urn[entries_by_urn]
 
 
-def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
+def store_client_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
     """Return the state with new updates of `clients` and the angles of these updates to all stored updates.
 
     Args:
@@ -214,19 +214,17 @@ def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "
         clients: ids of the clients that arrived, [n].
         new_updates: update of each of `clients`, [n, n_params]; an update that does not fit float32 is left out.
     """
-    fits_float32 = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-    clients, new_updates = clients[fits_float32], new_updates[fits_float32]
+    is_in_float32_range = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+    clients, new_updates = clients[is_in_float32_range], new_updates[is_in_float32_range]
     updates = state.updates.copy()
     if not updates.shape[1]:
         updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
     updates[clients] = new_updates
     update_matrix = updates.astype(np.float64)
     update_norms = np.linalg.norm(update_matrix, axis=1)
-    scalar_products = update_matrix[clients] @ update_matrix.T
+    dot_products = update_matrix[clients] @ update_matrix.T
     norm_products = np.outer(update_norms[clients], update_norms)
-    update_cosines = np.divide(
-        scalar_products, norm_products, out=np.ones_like(scalar_products), where=norm_products > 0
-    )
+    update_cosines = np.divide(dot_products, norm_products, out=np.ones_like(dot_products), where=norm_products > 0)
     angles = state.angles.copy()
     angles[clients] = np.arccos(np.clip(update_cosines, -1.0, 1.0))
     angles[:, clients] = angles[clients].T

@@ -77,7 +77,7 @@ class LossRatios:
 
 
 @dataclass(frozen=True)
-class Measurements:
+class ClientMeasurements:
     """The measurements of each client from which FLASH's contexts (feature vectors) are made.
 
     Attributes:
@@ -97,13 +97,13 @@ class Measurements:
     r_unit: FeatureScale = INITIAL_FEATURE_SCALE
 
     @classmethod
-    def initial_measurements(cls, n_clients: int) -> "Measurements":
+    def initial_measurements(cls, n_clients: int) -> "ClientMeasurements":
         """Return the measurements of `n_clients` clients before round 0: loss ratios 1, no durations, rewards 0."""
         nan_by_client = np.full(n_clients, np.nan)
         initial_loss_ratios = LossRatios(nan_by_client, np.ones(n_clients))
         return cls(initial_loss_ratios, initial_loss_ratios, nan_by_client, np.zeros(n_clients))
 
-    def with_durations(self, clients: Ids, job_seconds: Values, scale_rule: str) -> "Measurements":
+    def with_durations(self, clients: Ids, job_seconds: Values, scale_rule: str) -> "ClientMeasurements":
         """Return the measurements with new durations of some clients.
 
         Args:
@@ -119,7 +119,7 @@ class Measurements:
             self, tau=durations_s, tau_unit=self.tau_unit.with_feature_values(job_seconds[has_duration], scale_rule)
         )
 
-    def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
+    def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "ClientMeasurements":
         """Return the measurements with new rewards of some clients.
 
         Args:
@@ -213,7 +213,7 @@ class State:
     """
 
     posterior: BanditBelief
-    measurements: Measurements
+    measurements: ClientMeasurements
     loss: Values
     latest_rewards: Values
     X: ContextMatrix
@@ -226,6 +226,6 @@ class State:
 
 def replace_contexts(contexts: ContextMatrix, new_contexts: ContextMatrix, clients: Ids) -> ContextMatrix:
     """Return a copy of `contexts` with the rows of `clients` from `new_contexts`; both are [n_clients, d]."""
-    replaced_contexts = contexts.copy()
-    replaced_contexts[clients] = new_contexts[clients]
-    return replaced_contexts
+    merged_contexts = contexts.copy()
+    merged_contexts[clients] = new_contexts[clients]
+    return merged_contexts

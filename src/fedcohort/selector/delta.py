@@ -105,7 +105,7 @@ class Delta(Selector[State]):
             )
 
     @property
-    def query_signal(self) -> str | None:
+    def gradient_signal(self) -> str | None:
         """Name of the signal that clients are queried for; None if the method reads only their updates and losses."""
         if self.gradient == "query":
             return "gradient_moments"
@@ -113,7 +113,7 @@ class Delta(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        signal_names = {"n_train"} | ({self.query_signal} if self.query_signal else set())
+        signal_names = {"n_train"} | ({self.gradient_signal} if self.gradient_signal else set())
         signal_names |= {"update"} if self.gradient == "update" else set()
         return frozenset(signal_names | ({"train_loss"} if self.score == "released" else set()))
 
@@ -122,15 +122,15 @@ class Delta(Selector[State]):
         return State(np.full(K, 1 / K), np.zeros(K))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        if self.query_signal is None:
+        if self.gradient_signal is None:
             return ()
         query_options = {"batch": self.batch, "key": MINI_BATCH_RNG_KEY}
         if self.ideal:
-            return (Probe(self.query_signal, ctx.ready, query_options),)
+            return (Probe(self.gradient_signal, ctx.ready, query_options),)
         generator_state = ctx.rng.bit_generator.state
         clients = np.flatnonzero(draw_with_repetition(state.probability, ctx)[0])
         ctx.rng.bit_generator.state = generator_state  # `select` draws the same cohort
-        return (Probe(self.query_signal, clients, query_options, concurrent=True),)
+        return (Probe(self.gradient_signal, clients, query_options, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.ideal:
@@ -172,24 +172,24 @@ class Delta(Selector[State]):
         `outcome` is the round's outcome, `n_clients` the number of all clients, and P the length of a gradient.
         """
         n_arrived = len(outcome.clients)
-        gradient_answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
+        gradient_answers = find_answers(outcome.probes, self.gradient_signal or "").dense(n_clients)
         gradient_rows = gradient_answers[outcome.clients].reshape(n_arrived, -1)
         gradients = outcome.signals["update"] if self.gradient == "update" else gradient_rows[:, :-1]
-        deviations_or_losses = outcome.signals["train_loss"] if self.score == "released" else gradient_rows[:, -1]
-        return np.column_stack([gradients, deviations_or_losses])
+        secondary_scores = outcome.signals["train_loss"] if self.score == "released" else gradient_rows[:, -1]
+        return np.column_stack([gradients, secondary_scores])
 
-    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], deviations_or_losses: Values) -> Values:
+    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], secondary_scores: Values) -> Values:
         """Return the score of each measured client, [n]; P is the length of a gradient.
 
         Args:
             gradients: gradient of each client, [n, P].
-            deviations_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its mean
+            secondary_scores: standard deviation of each client's mini-batch gradients with score=formula, its mean
                 training loss in nats with score=released, [n].
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
-            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * deviations_or_losses**2))
-        losses = np.maximum(deviations_or_losses, 0.0)
+            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * secondary_scores**2))
+        losses = np.maximum(secondary_scores, 0.0)
         loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 

@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, check_population_limit
+from fedcohort.selector.base import Selector, reject_large_population
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -96,7 +96,7 @@ class DivFL(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K = population.n_clients
-        check_population_limit(self.limit, K, "whose updates are compared in every round")
+        reject_large_population(self.limit, K, "whose updates are compared in every round")
         return State(np.zeros((K, 0), np.float32), np.zeros((K, K)), np.zeros(K, bool), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -106,19 +106,19 @@ class DivFL(Selector[State]):
         has_trained = state.has_trained[available_ids]
         untrained_ids, candidate_ids = available_ids[~has_trained][: ctx.cohort], available_ids[has_trained]
         n_facilities = min(ctx.cohort - len(untrained_ids), len(candidate_ids))
-        facility_rows, gamma = locate_facilities(state.distances[np.ix_(candidate_ids, candidate_ids)], n_facilities)
+        facility_clients, gamma = choose_facilities(state.distances[np.ix_(candidate_ids, candidate_ids)], n_facilities)
         cluster_sizes = np.zeros(ctx.n_clients, np.int64)
         if not len(untrained_ids):
-            cluster_sizes[candidate_ids[facility_rows]] = gamma
-        clients = np.sort(np.concatenate([untrained_ids, candidate_ids[facility_rows]]))
+            cluster_sizes[candidate_ids[facility_clients]] = gamma
+        clients = np.sort(np.concatenate([untrained_ids, candidate_ids[facility_clients]]))
         return Selection(clients), replace(state, cluster_sizes=cluster_sizes)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         clients, new_updates = outcome.clients, outcome.signals["update"]
         has_trained = state.has_trained.copy()
         has_trained[clients] = True
-        fits_float32 = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-        clients, new_updates = clients[fits_float32], new_updates[fits_float32]
+        is_in_float32_range = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+        clients, new_updates = clients[is_in_float32_range], new_updates[is_in_float32_range]
         updates = state.updates.copy()
         if not updates.shape[1]:
             updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
@@ -132,7 +132,7 @@ class DivFL(Selector[State]):
         return agg_override, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 
-def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
+def choose_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
     """Return the rows that greedy facility location chooses, in order, and how many rows are nearest to each.
 
     Args:
@@ -147,6 +147,6 @@ def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) 
         min_objective = objective_values.min()
         chosen_rows.append(int(np.argmax(objective_values <= min_objective + TIE_TOLERANCE * max(1.0, min_objective))))
         nearest_distances = np.minimum(nearest_distances, distances[:, chosen_rows[-1]])
-    facility_rows = np.array(chosen_rows, np.int64)
-    facility_of_client = distances[:, facility_rows].argmin(axis=1) if n_facilities else facility_rows
-    return facility_rows, np.bincount(facility_of_client, minlength=n_facilities)
+    facility_clients = np.array(chosen_rows, np.int64)
+    nearest_facility = distances[:, facility_clients].argmin(axis=1) if n_facilities else facility_clients
+    return facility_clients, np.bincount(nearest_facility, minlength=n_facilities)

@@ -56,14 +56,14 @@ class E3cs(Selector[State]):
 
     Attributes:
         eta: learning rate of the weights.
-        quota: least selection probability of a client in multiples of cohort / available clients.
+        min_probability_quota: least selection probability of a client in multiples of cohort / available clients.
         uniform_from: round from which the quota is 1, so that draws are uniform; None for never.
         draw: "exact" selects each client with its selection probability; "multinomial" draws successively in
             proportion.
     """
 
     eta: float
-    quota: float
+    min_probability_quota: float
     uniform_from: int | None
     draw: str
 
@@ -79,15 +79,15 @@ class E3cs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_available = ctx.available, len(ctx.available)
         m, p, log_gain_if_selected = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
-        quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
+        min_probability_quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
         random_sort_keys = ctx.rng.random(ctx.n_clients)
         if not n_available:
             return Selection(available_ids, probability=p), state
         log_weights = state.log_weights[available_ids]
         w = np.maximum(np.exp(log_weights - log_weights.max()), MIN_RELATIVE_WEIGHT)
-        p[available_ids], is_probability_capped = capped_probabilities(w, m, quota * m / n_available)
-        uncapped_gains = m * (1 - quota) * self.eta / n_available / p[available_ids]
-        log_gain_if_selected[available_ids] = np.where(is_probability_capped, 0.0, uncapped_gains)
+        p[available_ids], is_probability_capped = capped_probabilities(w, m, min_probability_quota * m / n_available)
+        expected_log_gains = m * (1 - min_probability_quota) * self.eta / n_available / p[available_ids]
+        log_gain_if_selected[available_ids] = np.where(is_probability_capped, 0.0, expected_log_gains)
         if self.draw == "multinomial":
             clients = draw(p, available_ids, m, ctx.rng)
         else:

@@ -44,7 +44,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 if TYPE_CHECKING:
     from fedcohort.bandit.gaussian import Kernel
 
-NOISE_STD = 0.01  # standard deviation of the clients' independent noise
+CLIENT_NOISE_STD = 0.01  # standard deviation of the clients' independent noise
 MIN_LOSS_VARIANCE = 1e-10
 MAX_LOSS = 1e12  # nats
 
@@ -137,7 +137,7 @@ class FedCor(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
             return (Probe("loss", ctx.ready),)
-        if not self.has_shadow_round(ctx.round):
+        if not self.is_shadow_round(ctx.round):
             return ()
         trained_ids = draw(np.ones(ctx.n_clients), ctx.ready, ctx.cohort, ctx.rng)
         return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trained_ids.tolist())})
@@ -158,7 +158,7 @@ class FedCor(Selector[State]):
         alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
 
-    def has_shadow_round(self, round: int) -> bool:
+    def is_shadow_round(self, round: int) -> bool:
         """Return whether clients report in `round` the loss of a model that is trained for the fit and discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
@@ -190,28 +190,28 @@ class FedCor(Selector[State]):
         mu = gaussian.weighted_mean(Y, age_weights) if self.update_mean else state.mu
         n_adam_steps = self.first_steps if state.X is None else self.steps
         observations = gaussian.Observations(Y, mu, age_weights)
-        X, f = gaussian.fit_gaussian_process(self._make_kernel(), X, state.f, observations, n_adam_steps)
+        X, f = gaussian.fit_gaussian_process(self._make_client_kernel(), X, state.f, observations, n_adam_steps)
         return replace(state, X=X, f=f, mu=mu)
 
-    def _make_kernel(self) -> "Kernel":
+    def _make_client_kernel(self) -> "Kernel":
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
-            return gaussian.LinearKernel(NOISE_STD)
-        return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
+            return gaussian.LinearKernel(CLIENT_NOISE_STD)
+        return gaussian.SquaredExponentialKernel(CLIENT_NOISE_STD, self.length)
 
     def _choose_cohort(self, state: State, ctx: RoundContext) -> Selection:
         """Return the cohort of round `ctx`; its score terms are each client's discount and position in the cohort."""
         if state.X is None:
             raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
-        sigma = self._make_kernel().covariance(state.X, state.f)
-        cohort_order, scores_by_place = self.order_cohort(sigma, state.p, state.alpha, ctx)
+        sigma = self._make_client_kernel().covariance(state.X, state.f)
+        cohort_order, scores_at_each_choice = self.choose_cohort_in_order(sigma, state.p, state.alpha, ctx)
         cohort_place = np.full(ctx.n_clients, np.nan)
         cohort_place[cohort_order] = np.arange(len(cohort_order))
-        first_place_scores = scores_by_place[0] if scores_by_place else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(cohort_order), first_place_scores, {"discount": state.alpha, "place": cohort_place})
+        first_choice_scores = scores_at_each_choice[0] if scores_at_each_choice else np.full(ctx.n_clients, np.nan)
+        return Selection(np.sort(cohort_order), first_choice_scores, {"discount": state.alpha, "place": cohort_place})
 
-    def order_cohort(
+    def choose_cohort_in_order(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
         """Return the cohort's ids in the order of choice, and all clients' scores at each choice, [n_clients] each.
@@ -224,7 +224,7 @@ class FedCor(Selector[State]):
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        cohort_order, remaining_ids, scores_by_place = np.empty(0, np.int64), ctx.available, list[Values]()
+        cohort_order, remaining_ids, scores_at_each_choice = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variances = np.diag(sigma)
             loss_varies = variances >= MIN_LOSS_VARIANCE
@@ -234,9 +234,9 @@ class FedCor(Selector[State]):
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]
-            scores_by_place.append(scores)
+            scores_at_each_choice.append(scores)
             sigma = gaussian.condition_covariance(sigma, int(k)) if loss_varies[k] else sigma
-        return cohort_order, scores_by_place
+        return cohort_order, scores_at_each_choice
 
 
 def losses_by_client(loss_answers: ProbeResult, n_clients: int) -> Values:

@@ -156,7 +156,7 @@ class FedDiverse(Selector[State]):
         n_triples = state.n_triples if self.persist_rotation else 0
         has_triplet = np.isfinite(state.delta).all(1)
         delta = np.where(has_triplet[:, None], state.delta, 0.0)
-        cohort_order = self.order_cohort(delta, has_triplet, ctx, n_triples)
+        cohort_order = self.choose_cohort_in_order(delta, has_triplet, ctx, n_triples)
         role_of_client = np.full(ctx.n_clients, np.nan)
         role_of_client[cohort_order] = np.arange(len(cohort_order)) % 3
         triplet_column = TRIPLET_COLUMN_ORDER[n_triples % 3]
@@ -168,7 +168,7 @@ class FedDiverse(Selector[State]):
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 
-    def order_cohort(
+    def choose_cohort_in_order(
         self, delta: Triplets, has_triplet: Bool[np.ndarray, "_n"], ctx: RoundContext, n_triples: int
     ) -> list[int]:
         """Return the cohort's ids in the order of choice: the first of each three is drawn, the others have top scores.
@@ -180,15 +180,15 @@ class FedDiverse(Selector[State]):
         chosen_ids: list[int] = []
         remaining_ids = ctx.available
         while len(chosen_ids) < ctx.cohort and len(remaining_ids):
-            role_number = len(chosen_ids) % 3
-            if role_number == 0:
+            role_in_triple = len(chosen_ids) % 3
+            if role_in_triple == 0:
                 draw_weights = delta[:, TRIPLET_COLUMN_ORDER[n_triples % 3]]
                 k = draw_one_client(draw_probabilities(draw_weights, has_triplet, remaining_ids), ctx.rng.random())
                 n_triples += 1
             else:
-                p, c = chosen_ids[-role_number], chosen_ids[-1]
-                scores = -(D @ D[p]) if role_number == 1 else D @ np.cross(D[p], D[c])
-                scores = np.abs(scores) if role_number == 2 and self.cross == "abs" else scores
+                p, c = chosen_ids[-role_in_triple], chosen_ids[-1]
+                scores = -(D @ D[p]) if role_in_triple == 1 else D @ np.cross(D[p], D[c])
+                scores = np.abs(scores) if role_in_triple == 2 and self.cross == "abs" else scores
                 k = int(top(np.where(has_triplet, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
             chosen_ids.append(k)
             remaining_ids = remaining_ids[remaining_ids != k]
@@ -203,21 +203,21 @@ class FedDiverse(Selector[State]):
         return replace(state, delta=delta, is_queried=is_queried)
 
 
-def lacks_attribute_information(delta: Triplets) -> Bool[np.ndarray, "clients"]:
+def has_no_attribute_information(delta: Triplets) -> Bool[np.ndarray, "clients"]:
     """Return whether each triplet of `delta` [n, 3] says nothing on attributes (imbalance 1, correlation 0), [n]."""
     return (delta[:, 1] > 1 - MIN_TRIPLET_COMPONENT) & (delta[:, 2] < MIN_TRIPLET_COMPONENT)
 
 
 def _warn_without_attribute_information(delta: Triplets) -> None:
     """Log a warning if over half of the known triplets `delta` [n_clients, 3] hold no information on attributes."""
-    known_triplets = delta[np.isfinite(delta).all(1)]
-    n_uninformative_triplets = int(lacks_attribute_information(known_triplets).sum())
-    if 2 * n_uninformative_triplets > len(known_triplets):
+    finite_triplets = delta[np.isfinite(delta).all(1)]
+    n_uninformative_triplets = int(has_no_attribute_information(finite_triplets).sum())
+    if 2 * n_uninformative_triplets > len(finite_triplets):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
             "(AI = 1, SC = 0), so that class imbalance alone decides: use more samples per client or fewer classes",
             n_uninformative_triplets,
-            len(known_triplets),
+            len(finite_triplets),
         )
 
 

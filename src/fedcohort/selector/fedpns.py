@@ -128,7 +128,7 @@ class FedPns(Selector[State]):
         arrived_rows = arrived_rows[np.isfinite(np.diag(H))[arrived_rows]]
         is_loss_higher = self._make_loss_comparison(outcome, arrived_rows) if self.loss_check else None
         min_kept_gradients = self._min_kept_updates(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
-        valid_H = normalise_gram(H[np.ix_(arrived_rows, arrived_rows)])
+        valid_H = normalise_gram_matrix(H[np.ix_(arrived_rows, arrived_rows)])
         opposing_rows, excluded_rows = find_opposing_gradients(valid_H, min_kept_gradients, is_loss_higher)
         rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
@@ -162,14 +162,14 @@ class FedPns(Selector[State]):
         `probability` [n_clients] holds the previous ones. `opposing_shares` are the shares of the arrivals of each of
         `opposing_ids` in which it opposed the cohort.
         """
-        gains_probability = np.ones(len(probability), bool)
-        gains_probability[opposing_ids] = False
-        if not len(opposing_ids) or not gains_probability.any():
+        is_gaining_client = np.ones(len(probability), bool)
+        is_gaining_client[opposing_ids] = False
+        if not len(opposing_ids) or not is_gaining_client.any():
             return probability
-        lost_probabilities = probability[opposing_ids] * np.minimum((opposing_shares + self.beta) ** self.alpha, 1.0)
+        probability_losses = probability[opposing_ids] * np.minimum((opposing_shares + self.beta) ** self.alpha, 1.0)
         next_probabilities = probability.copy()
-        next_probabilities[opposing_ids] -= lost_probabilities
-        next_probabilities[gains_probability] += lost_probabilities.sum() / gains_probability.sum()
+        next_probabilities[opposing_ids] -= probability_losses
+        next_probabilities[is_gaining_client] += probability_losses.sum() / is_gaining_client.sum()
         next_probabilities = np.maximum(next_probabilities, MIN_PROBABILITY)
         return np.asarray(next_probabilities / next_probabilities.sum())
 
@@ -187,13 +187,13 @@ def inner_products_per_step(update_products: Gram, local_steps: Values) -> Gram:
     return np.asarray(update_products / local_step_divisors[:, None] / local_step_divisors)
 
 
-def normalise_gram(H: Gram) -> Gram:
+def normalise_gram_matrix(H: Gram) -> Gram:
     """Return the matrix H of inner products [m, m] divided by its largest diagonal entry, so that no sum overflows."""
     max_squared_norm = float(np.diag(H).max(initial=0.0))
     return H / max_squared_norm if max_squared_norm > 0 else H
 
 
-def gradient_agreement(H: Gram, group_rows: Ids) -> float:
+def summed_agreement(H: Gram, group_rows: Ids) -> float:
     """Return the agreement E(A) = |A| ||mean of A||^2 of a group A of gradients; 0 for an empty group.
 
     Args:
@@ -210,8 +210,8 @@ def agreements_after_removal(H: Gram, group_rows: Ids) -> Values:
         H: inner products of all gradients, [m, m].
         group_rows: rows of H that belong to A, [a], at least two.
     """
-    group_H = H[np.ix_(group_rows, group_rows)]
-    return np.asarray((group_H.sum() - 2 * group_H.sum(1) + np.diag(group_H)) / (len(group_rows) - 1))
+    group_gram = H[np.ix_(group_rows, group_rows)]
+    return np.asarray((group_gram.sum() - 2 * group_gram.sum(1) + np.diag(group_gram)) / (len(group_rows) - 1))
 
 
 def find_opposing_gradients(
@@ -228,13 +228,13 @@ def find_opposing_gradients(
     """
     group_rows, removed_rows = np.arange(len(H)), list[int]()
     while len(group_rows) > max(min_kept_gradients, 1):
-        group_agreement = gradient_agreement(H, group_rows)
-        removal_agreements = agreements_after_removal(H, group_rows)
-        highest_agreement = float(removal_agreements.max())
+        group_agreement = summed_agreement(H, group_rows)
+        agreement_if_removed = agreements_after_removal(H, group_rows)
+        highest_agreement = float(agreement_if_removed.max())
         if highest_agreement <= group_agreement + TIE_TOLERANCE * max(abs(group_agreement), abs(highest_agreement)):
             break
         min_tied_agreement = highest_agreement - TIE_TOLERANCE * abs(highest_agreement)
-        best_removal_position = int(np.flatnonzero(removal_agreements >= min_tied_agreement)[0])
+        best_removal_position = int(np.flatnonzero(agreement_if_removed >= min_tied_agreement)[0])
         k, remaining_rows = int(group_rows[best_removal_position]), np.delete(group_rows, best_removal_position)
         if is_loss_higher is not None and is_loss_higher(group_rows, remaining_rows):
             return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)

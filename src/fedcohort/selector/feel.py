@@ -107,12 +107,12 @@ class Feel(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
         norm_answers, queries_norms = find_answers(probes, "grad_norm"), self.importance == "grad"
-        gradient_norms = norm_answers.dense(ctx.n_clients) if queries_norms else fill_missing_norms(state.update_norms)
+        gradient_norms = norm_answers.dense(ctx.n_clients) if queries_norms else impute_update_norms(state.update_norms)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
-        T[available_ids] = relative_durations(ctx.signals["expected_s"][available_ids])
+        T[available_ids] = divide_by_mean_duration(ctx.signals["expected_s"][available_ids])
         a[available_ids] = normalise_importance(w[available_ids] * gradient_norms[available_ids])
-        q[available_ids] = sampling_probabilities(a[available_ids], T[available_ids], self.rho)
+        q[available_ids] = feel_probabilities(a[available_ids], T[available_ids], self.rho)
         draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)
         agg_weights = np.zeros(ctx.n_clients)
         agg_weights[draw_order] = des_raj_coefficients(w[draw_order], draw_probabilities)
@@ -144,8 +144,8 @@ class Feel(Selector[State]):
         draw_order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
-            undrawn_a, undrawn_T = normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids])
-            q[undrawn_ids] = sampling_probabilities(undrawn_a, undrawn_T, self.rho)
+            undrawn_a, undrawn_T = normalise_importance(a[undrawn_ids]), divide_by_mean_duration(T[undrawn_ids])
+            q[undrawn_ids] = feel_probabilities(undrawn_a, undrawn_T, self.rho)
             drawn_id = draw(q, undrawn_ids, 1, ctx.rng)
             draw_order = np.append(draw_order, drawn_id)
             draw_probabilities = np.append(draw_probabilities, q[drawn_id])
@@ -153,7 +153,7 @@ class Feel(Selector[State]):
         return draw_order, draw_probabilities
 
 
-def fill_missing_norms(update_norms: Values) -> Values:
+def impute_update_norms(update_norms: Values) -> Values:
     """Return `update_norms` [n_clients], with the mean of the finite ones for the others; all 1 if none is finite."""
     is_finite_norm = np.isfinite(update_norms)
     largest_norm = update_norms[is_finite_norm].max(initial=0.0)
@@ -177,12 +177,12 @@ def normalise_importance(importances: Values) -> Values:
     return np.asarray(relative_importances / relative_importances.sum())
 
 
-def relative_durations(job_seconds: Values) -> Values:
+def divide_by_mean_duration(job_seconds: Values) -> Values:
     """Return each duration of `job_seconds` [n] divided by the mean duration, [n]."""
     return job_seconds / max(job_seconds.mean(), 1e-300) if len(job_seconds) else job_seconds
 
 
-def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
+def feel_probabilities(a: Values, T: Values, rho: float) -> Values:
     """Return the probability q with which each client is drawn, [n]; the sum is 1.
 
     Args:
@@ -198,21 +198,21 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
 
 def _solve_lagrange_multiplier(a: Values, T: Values, rho: float) -> float:
-    """Return s = lambda + rho min T with which `sampling_probabilities` sum to 1, lambda the Lagrange multiplier.
+    """Return s = lambda + rho min T with which `feel_probabilities` sum to 1, lambda the Lagrange multiplier.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
 
-    `a`, `T` and `rho` are those of `sampling_probabilities`.
+    `a`, `T` and `rho` are those of `feel_probabilities`.
     """
     lower_root, upper_root = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     latency_costs = rho * (T - T.min())
     for _ in range(200):
-        middle_root = (lower_root + upper_root) / 2
-        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_root).sum())
+        root_midpoint = (lower_root + upper_root) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, root_midpoint).sum())
         if abs(probability_sum - 1) < 1e-12:
             break
-        lower_root, upper_root = (middle_root, upper_root) if probability_sum > 1 else (lower_root, middle_root)
+        lower_root, upper_root = (root_midpoint, upper_root) if probability_sum > 1 else (lower_root, root_midpoint)
     return (lower_root + upper_root) / 2
 
 

@@ -42,8 +42,8 @@ from fedcohort import ranges
 from fedcohort.bandit import contextual, ridge
 from fedcohort.component import Requirement
 from fedcohort.selector import contexts, rewards
-from fedcohort.selector.base import Selector, describe_full_first_round, find_answers, top
-from fedcohort.selector.contexts import FEATURE_NAMES, Measurements, PendingRewards, State
+from fedcohort.selector.base import Selector, find_answers, first_round_notice, top
+from fedcohort.selector.contexts import FEATURE_NAMES, ClientMeasurements, PendingRewards, State
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
@@ -128,7 +128,7 @@ class Flash(Selector[State]):
     def needs(self) -> frozenset[str]:
         val_signals = {"val_loss"} if "val_ratio" in self.features else set()
         robust_signals = {"robust_loss"} if self.reward != "progress" or "train_ratio" in self.features else set()
-        return frozenset({"duration"} | robust_signals | val_signals | rewards.SIGNALS_OF_REWARD[self.reward])
+        return frozenset({"duration"} | robust_signals | val_signals | rewards.SIGNALS_BY_REWARD[self.reward])
 
     @property
     def robust_loss(self) -> Mapping[str, float]:
@@ -138,7 +138,7 @@ class Flash(Selector[State]):
         notice = (
             f"selector={selector_name} stands in for a paper whose text was not available: report it under another name"
         )
-        return (describe_full_first_round(selector_name), *((notice,) if self.bandit in ("neural", "restless") else ()))
+        return (first_round_notice(selector_name), *((notice,) if self.bandit in ("neural", "restless") else ()))
 
     @property
     def used_features(self) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ class Flash(Selector[State]):
         return tuple(feature_name for feature_name in FEATURE_NAMES if feature_name in self.features)
 
     @property
-    def chosen_bandit(self) -> contextual.Bandit[Any]:
+    def reward_bandit(self) -> contextual.Bandit[Any]:
         bandits: dict[str, contextual.Bandit[Any]] = {
             "thompson": contextual.Thompson(self.lam),
             "linucb": contextual.LinUCB(self.lam),
@@ -159,9 +159,9 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, nan_by_client = Measurements.initial_measurements(K), np.full(K, np.nan)
+        measurements, nan_by_client = ClientMeasurements.initial_measurements(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
-        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, nan_by_client, nan_by_client, X, X, p)
+        return State(self.reward_bandit.prior(X.shape[1], None), measurements, nan_by_client, nan_by_client, X, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         options_by_signal: dict[str, Mapping[str, float]] = {"robust_loss": self.robust_loss, "val_loss": {}}
@@ -171,21 +171,21 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             server_loss = float(ctx.signals["server_val_loss"])
-            loss_decrease = rewards.split_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
+            loss_decrease = rewards.share_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
             state = self._renew_contexts(self._learn_rewards(replace(state, server_loss=server_loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._store_loss_answers(state, probes)
         if ctx.round == 0:
-            state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
+            state = replace(state, posterior=self.reward_bandit.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), replace(state, sent_X=state.X)
         # Alg. 1 draws S_{t+1} with gamma_t.
         d = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
         gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
-        predicted_rewards, posterior = self.chosen_bandit.score(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        predicted_rewards, posterior = self.reward_bandit.score(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_contexts(state.sent_X, state.X, clients)
-        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_cohort(posterior, state.X[clients]))
+        state = replace(state, sent_X=sent_X, posterior=self.reward_bandit.record_cohort(posterior, state.X[clients]))
         score_terms = {"exploit": predicted_rewards.expected_reward, "explore": predicted_rewards.exploration_term}
         return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
 
@@ -205,7 +205,7 @@ class Flash(Selector[State]):
         return None, self._renew_contexts(self._store_durations(state, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        coefficient_moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
+        coefficient_moments = zip(self.used_features, *self.reward_bandit.coefficients(state.posterior), strict=False)
         return {n: (float(mean_coefficient), float(sd)) for n, mean_coefficient, sd in coefficient_moments}
 
     def _store_loss_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
@@ -235,7 +235,7 @@ class Flash(Selector[State]):
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
         if not (pending_rewards.is_first_round and self.skip_first_update):
             scaled_rewards = latest_rewards / measurements.r_unit.feature_scale()
-            posterior = self.chosen_bandit.learn(posterior, pending_rewards.X[has_finite_reward], scaled_rewards)
+            posterior = self.reward_bandit.learn(posterior, pending_rewards.X[has_finite_reward], scaled_rewards)
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:

@@ -124,14 +124,14 @@ class Gpfl(Selector[State]):
         data_shares = data_shares / data_shares.sum()
         server_metrics = outcome.signals["server_accuracy"]
         step_projections = outcome.signals["step_projection"](data_shares)
-        step_score = score_improvement(server_metrics(np.zeros(len(data_shares))), server_metrics(data_shares))
+        server_step_score = sign_of_improvement(server_metrics(np.zeros(len(data_shares))), server_metrics(data_shares))
         is_finite_projection, exp_projections = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
         finite_projections = step_projections[is_finite_projection]
         exp_projections[is_finite_projection] = np.exp(finite_projections - finite_projections.max(initial=-np.inf))
-        return np.asarray(step_score * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
+        return np.asarray(server_step_score * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
 
 
-def score_improvement(server_metrics_before: tuple[float, float], server_metrics_after: tuple[float, float]) -> float:
+def sign_of_improvement(server_metrics_before: tuple[float, float], server_metrics_after: tuple[float, float]) -> float:
     """Return the sign of a change in accuracy, or half the sign of a decrease in loss if the accuracies are equal.
 
     Args:

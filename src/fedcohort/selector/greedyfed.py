@@ -114,13 +114,13 @@ class GreedyFed(Selector[State]):
         clients, server_loss = outcome.clients[id_order], outcome.signals["server_loss"]
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
-        def coalition_value(member_positions: Ids) -> float:
+        def value_of_coalition(member_positions: Ids) -> float:
             coalition_weights, member_sample_counts = np.zeros(len(clients)), n_train[member_positions]
             coalition_weights[id_order[member_positions]] = member_sample_counts if member_sample_counts.any() else 1.0
             return -float(server_loss(coalition_weights / max(coalition_weights.sum(), 1.0)))
 
         rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)
-        phi = shapley_values(coalition_value, len(clients), self.tolerance, self.exact, self.permutations, rng)
+        phi = shapley_values(value_of_coalition, len(clients), self.tolerance, self.exact, self.permutations, rng)
         participation_rounds, value_estimates = state.participation_rounds.copy(), state.value_estimates.copy()
         participation_rounds[clients] += 1
         if self.memory == "mean":

@@ -44,7 +44,7 @@ from fedcohort.arrays import Ids
 from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import new_generator
-from fedcohort.selector.base import Selector, describe_full_first_round, draw, find_answers
+from fedcohort.selector.base import Selector, draw, find_answers, first_round_notice
 from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 NO_STRATUM = -1  # the stratum of clients without a sketch
@@ -136,7 +136,7 @@ class HcsFed(Selector[State]):
         return frozenset({"compressed_gradient" if self.queries_sketches else "update"})
 
     def notices(self, selector_name: str) -> Sequence[str]:
-        return () if self.queries_sketches else (describe_full_first_round(selector_name),)
+        return () if self.queries_sketches else (first_round_notice(selector_name),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -154,7 +154,7 @@ class HcsFed(Selector[State]):
             state = replace(state, is_queried=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
             sketch_answers = find_answers(probes, "compressed_gradient")
-            state = store_sketches(state, sketch_answers.clients, sketch_answers.values)
+            state = store_gradient_sketches(state, sketch_answers.clients, sketch_answers.values)
         if not self.queries_sketches and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.needs_clustering:
@@ -172,7 +172,7 @@ class HcsFed(Selector[State]):
         for update in outcome.signals["update"][unqueried_ids]:
             rng = new_generator(COMPRESSION_RNG_KEY, "signal/sketch")
             sketches.append(sketch.sketch_gradient(update, self.rate, self.compress, rng))
-        return agg_override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
+        return agg_override, store_gradient_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' compressed gradients are computed again in `round`, by the option `recluster`."""
@@ -227,7 +227,7 @@ class HcsFed(Selector[State]):
         return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), n_available, m)
 
 
-def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
+def store_gradient_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
     """Return the state with new sketches [n, d'] of the n `clients`, without those with a value of 1e12 or more."""
     is_queried = state.is_queried.copy()
     is_queried[clients] = True

@@ -35,7 +35,7 @@ from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
 from fedcohort.arrays import Ids, Values
-from fedcohort.selector.base import Selector, check_population_limit, draw
+from fedcohort.selector.base import Selector, draw, reject_large_population
 from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_UPDATE_ENTRY = 1e100  # of the numbers of an update, whose squares are added
@@ -110,7 +110,7 @@ class HicsFl(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K, C = population.n_clients, population.n_classes
-        check_population_limit(self.limit, K, "which are compared in every round")
+        reject_large_population(self.limit, K, "which are compared in every round")
         return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:

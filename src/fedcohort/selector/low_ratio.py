@@ -19,7 +19,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.selector import pool
-from fedcohort.selector.base import Selector, describe_full_first_round, find_answers
+from fedcohort.selector.base import Selector, find_answers, first_round_notice
 from fedcohort.selector.contexts import LossRatios
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -52,7 +52,7 @@ class LowRatio(Selector[State]):
         ranges.number("share", self.share, "[0, 1]")
 
     def notices(self, selector_name: str) -> Sequence[str]:
-        return (describe_full_first_round(selector_name),)
+        return (first_round_notice(selector_name),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients

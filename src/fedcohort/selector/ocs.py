@@ -93,9 +93,9 @@ class Ocs(Selector[State]):
         u = data_shares * np.where((update_norms >= 0) & (update_norms <= MAX_UPDATE_NORM), update_norms, 0.0)
         p = np.zeros(ctx.n_clients)
         if self.form == "exact":
-            p[available_ids] = optimal_probabilities(u, ctx.cohort)
+            p[available_ids] = ocs_probabilities(u, ctx.cohort)
         else:
-            p[available_ids] = approximate_probabilities(u, ctx.cohort, self.iterations)
+            p[available_ids] = aocs_probabilities(u, ctx.cohort, self.iterations)
         clients = np.flatnonzero(uniform_draws < p)
         if not len(clients):
             clients = draw(p, available_ids, min(1, len(available_ids)), ctx.rng)
@@ -109,7 +109,7 @@ class Ocs(Selector[State]):
         return AggregationOverride(weights=state.weights[outcome.clients], absolute=True), state
 
 
-def optimal_probabilities(u: Values, m: int) -> Values:
+def ocs_probabilities(u: Values, m: int) -> Values:
     """Return the participation probabilities min(1, c u_i), which sum to m, [n]; all 1 if n <= m.
 
     If l clients have a probability below 1, c = (m + l - n) / (sum of the l smallest u). The largest l is taken with
@@ -136,7 +136,7 @@ def optimal_probabilities(u: Values, m: int) -> Values:
     return np.minimum(p, 1.0)
 
 
-def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
+def aocs_probabilities(u: Values, m: int, iterations: int) -> Values:
     """Return the participation probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
 
     Args:

@@ -64,4 +64,4 @@ class Oort(RankingOptions, Selector[State]):
         return self.select_by_score(state, ctx)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        return None, self.store_reports(state, outcome)
+        return None, self.store_client_reports(state, outcome)

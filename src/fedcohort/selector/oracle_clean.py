@@ -16,12 +16,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.selector.pool import PoolSelector
+from fedcohort.selector.pool import TopPoolSelector
 from fedcohort.types import RoundContext, Values
 
 
 @dataclass(frozen=True)
-class OracleClean(PoolSelector):
+class OracleClean(TopPoolSelector):
     """A selector of the clients with the fewest wrong labels, which no server can know (an oracle).
 
     Attributes:

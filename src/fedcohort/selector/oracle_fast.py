@@ -14,12 +14,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.selector.pool import PoolSelector
+from fedcohort.selector.pool import TopPoolSelector
 from fedcohort.types import RoundContext, Values
 
 
 @dataclass(frozen=True)
-class OracleFast(PoolSelector):
+class OracleFast(TopPoolSelector):
     """A selector of the clients with the shortest expected jobs, which no server can know (an oracle).
 
     A client's score is minus the expected duration of its job, in seconds.

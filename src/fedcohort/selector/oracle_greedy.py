@@ -13,11 +13,11 @@ is its opposite.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.foresight import SimulatingSelector
+from fedcohort.selector.foresight import TrainingOracle
 
 
 @dataclass(frozen=True)
-class OracleGreedy(SimulatingSelector):
+class OracleGreedy(TrainingOracle):
     """A selector that adds the clients whose simulated updates lower the server's loss most (an oracle).
 
     Attributes:

@@ -117,20 +117,20 @@ class Pisces(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        unknown, no_rounds = np.full(K, np.nan), np.zeros(K, np.int64)
+        unknown_values, zero_rounds = np.full(K, np.nan), np.zeros(K, np.int64)
         return State(
-            utility=unknown,
+            utility=unknown_values,
             staleness=np.full((K, self.window), np.nan),
             n_trained=np.zeros(K),
             eps=self.eps,
-            loss=unknown,
-            version=no_rounds,
+            loss=unknown_values,
+            version=zero_rounds,
             credits=np.full(K, self.outlier_credits),
             min_records=population.cohort,
         )
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        stale_discounts = self.staleness_discounts(state)
+        staleness_discount = self.staleness_discounts(state)
         if len(ctx.available) and not state.credits[ctx.available].any():
             log.warning(
                 "round %d: all available clients are barred, as %d of their losses were outliers: all clients may be "
@@ -138,7 +138,7 @@ class Pisces(Selector[State]):
                 *(ctx.round + 1, self.outlier_credits, self.outlier_distance),
             )
             state = replace(state, credits=np.full(ctx.n_clients, self.outlier_credits))
-        scores, available_ids = state.utility * stale_discounts, ctx.available[state.credits[ctx.available] > 0]
+        scores, available_ids = state.utility * staleness_discount, ctx.available[state.credits[ctx.available] > 0]
         has_trained = state.n_trained[available_ids] > 0
         n_chosen = min(ctx.cohort, len(available_ids))
         n_explored = min(int(ctx.rng.binomial(n_chosen, state.eps)), int((~has_trained).sum()))
@@ -149,7 +149,7 @@ class Pisces(Selector[State]):
         exploited_ids = top(scores, trained_ids, n_exploited, ctx.rng) if n_exploited else trained_ids[:0]
         clients = np.sort(np.concatenate([explored_ids, exploited_ids]))
         next_state = replace(state, eps=max(self.eps_decay * state.eps, self.eps_min))
-        return Selection(clients, scores, {"utility": state.utility, "staleness": stale_discounts}), next_state
+        return Selection(clients, scores, {"utility": state.utility, "staleness": staleness_discount}), next_state
 
     def staleness_discounts(self, state: State) -> Values:
         """Return (1 + mean staleness)^-beta of each client in `state`, [n_clients]."""
@@ -170,9 +170,9 @@ class Pisces(Selector[State]):
         next_state = replace(
             state, utility=utility, staleness=staleness, n_trained=n_trained, loss=loss, version=version
         )
-        return None, self.charge_outliers(next_state, clients) if self.bar_outliers else next_state
+        return None, self.deduct_outlier_credits(next_state, clients) if self.bar_outliers else next_state
 
-    def charge_outliers(self, state: State, clients: Ids) -> State:
+    def deduct_outlier_credits(self, state: State, clients: Ids) -> State:
         """Return `state` with a credit less for each of `clients`, which have just reported, whose loss is an outlier.
 
         The losses of one version are compared with those of the versions before it, as losses fall during training.
@@ -184,21 +184,21 @@ class Pisces(Selector[State]):
             if len(recent_ids) < state.min_records:
                 continue
             min_neighbours = max(state.min_records // 2, 1)
-            outlier_ids = recent_ids[mark_outliers(state.loss[recent_ids], self.outlier_distance, min_neighbours)]
+            outlier_ids = recent_ids[mark_loss_outliers(state.loss[recent_ids], self.outlier_distance, min_neighbours)]
             charged_ids = np.intersect1d(outlier_ids, clients[state.version[clients] == version])
             credits[charged_ids] = np.maximum(credits[charged_ids] - 1, 0)
         return replace(state, credits=credits)
 
 
-def mark_outliers(losses: Values, distance: float, min_neighbours: int) -> Bool[np.ndarray, "_n"]:
+def mark_loss_outliers(losses: Values, max_neighbour_distance: float, min_neighbours: int) -> Bool[np.ndarray, "_n"]:
     """Return whether each loss is noise by DBSCAN, bool [n].
 
     Args:
         losses: finite losses in nats, [n].
-        distance: largest distance of neighbours in nats.
+        max_neighbour_distance: largest distance of neighbours in nats.
         min_neighbours: neighbours of a loss, itself included, that make it the core of a cluster. A loss that is
             neither a core nor the neighbour of one is noise.
     """
     from sklearn.cluster import DBSCAN
 
-    return np.asarray(DBSCAN(eps=distance, min_samples=min_neighbours).fit(losses[:, None]).labels_ == -1)
+    return np.asarray(DBSCAN(eps=max_neighbour_distance, min_samples=min_neighbours).fit(losses[:, None]).labels_ == -1)

@@ -15,12 +15,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, StatelessSelector, draw, rank_nan_last, top
+from fedcohort.selector.base import EmptyState, StatelessSelector, draw, replace_nan_scores, top
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
-class PoolSelector(StatelessSelector):
+class TopPoolSelector(StatelessSelector):
     """A selector that draws cohorts uniformly from the available clients with the highest scores (`score_clients`).
 
     Attributes:
@@ -39,8 +39,8 @@ class PoolSelector(StatelessSelector):
         """Return a score for each client in round `ctx`, float64 [n_clients]; higher is better."""
 
     def select(
-        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, Stateless]:
+        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, EmptyState]:
         return draw_from_pool(self.score_clients(ctx), self.share, ctx), state
 
 
@@ -55,10 +55,10 @@ def draw_from_pool(scores: Values, pool_share: float, ctx: RoundContext) -> Sele
     pool_size = max(ctx.cohort, math.ceil(pool_share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
     pool_ids = top(scores, ctx.available, pool_size, ctx.rng)
     clients = draw(np.ones(ctx.n_clients), pool_ids, ctx.cohort, ctx.rng)
-    return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, pool_size, ctx.cohort))
+    return Selection(clients, scores, probability=pool_probabilities(scores, ctx.available, pool_size, ctx.cohort))
 
 
-def inclusion_probabilities(scores: Values, available_ids: Ids, pool_size: int, cohort: int) -> Values:
+def pool_probabilities(scores: Values, available_ids: Ids, pool_size: int, cohort: int) -> Values:
     """Return each client's probability of selection by a uniform draw from the pool, [n_clients].
 
     Args:
@@ -72,7 +72,7 @@ def inclusion_probabilities(scores: Values, available_ids: Ids, pool_size: int, 
     if not len(available_ids):
         return client_probabilities
     pool_size = min(pool_size, len(available_ids))
-    available_scores = rank_nan_last(scores[available_ids])
+    available_scores = replace_nan_scores(scores[available_ids])
     cutoff_score = np.sort(available_scores)[::-1][pool_size - 1]
     is_above_cutoff, has_cutoff_score = available_scores > cutoff_score, available_scores == cutoff_score
     client_probabilities[available_ids] = (

@@ -142,19 +142,19 @@ class PyramidFl(RankingOptions, Selector[State]):
         return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
-        ranking_selection, ranking_state = self.select_by_score(state.ranking_state, shortlist_ctx)
-        chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
+        ctx_with_shortlist = replace(ctx, cohort=self.shortlist(ctx.cohort))
+        oort_selection, ranking_state = self.select_by_score(state.ranking_state, ctx_with_shortlist)
+        chosen_ids = top(-ctx.signals["expected_s"], oort_selection.clients, ctx.cohort, ctx.rng)
         client_drop_rates, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
-        client_drop_rates[chosen_ids] = tensor_drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
+        client_drop_rates[chosen_ids] = update_drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
         job_s = predict_job_seconds(ctx, chosen_ids, client_drop_rates[chosen_ids])
         work_unit_s = ctx.signals["expected_unit_s"][chosen_ids]
-        work_factors[chosen_ids] = work_multipliers(job_s, work_unit_s, ctx.units, self.beta)
+        work_factors[chosen_ids] = local_work_factors(job_s, work_unit_s, ctx.units, self.beta)
         score_terms = {"importance": state.importance, "drop": client_drop_rates, "work": work_factors}
         selection = replace(
-            ranking_selection,
+            oort_selection,
             clients=chosen_ids,
-            score_terms={**ranking_selection.score_terms, **score_terms},
+            score_terms={**oort_selection.score_terms, **score_terms},
             units=self._choose_local_units(ctx, work_factors),
             upload=1.0 - client_drop_rates,
             zero_fill=self.drop_agg == "zeros",
@@ -166,9 +166,9 @@ class PyramidFl(RankingOptions, Selector[State]):
         n_steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
         importance[clients] = compute_importances(signals["update_norm"], signals["loss_count"], n_steps)
-        ranking_signals = {signal_name: signals[signal_name] for signal_name in ("loss_count", "loss_squares")}
-        ranking_signals["duration"] = state.ranking_state.seconds[clients]
-        ranking_state = self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals))
+        oort_signals = {signal_name: signals[signal_name] for signal_name in ("loss_count", "loss_squares")}
+        oort_signals["duration"] = state.ranking_state.seconds[clients]
+        ranking_state = self.store_client_reports(state.ranking_state, replace(outcome, signals=oort_signals))
         return None, State(ranking_state, importance)
 
     def _choose_local_units(self, ctx: RoundContext, work_factors: Values) -> Ids:
@@ -200,7 +200,7 @@ def compute_importances(update_norms: Values, sample_counts: Values, local_steps
     return np.asarray(valid_norms * valid_sample_counts / 100.0 / local_steps)
 
 
-def tensor_drop_rates(importance: Values, lowest_drop_rate: float, highest_drop_rate: float, cohort: int) -> Values:
+def update_drop_rates(importance: Values, lowest_drop_rate: float, highest_drop_rate: float, cohort: int) -> Values:
     """Return the probability with which each client leaves a tensor out of its upload, [m].
 
     The probability grows with the number of selected clients that are more important.
@@ -227,7 +227,7 @@ def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Valu
     return np.asarray(job_s - rho * upload_s)
 
 
-def work_multipliers(job_s: Values, work_unit_s: Values, E: int, beta: float) -> Values:
+def local_work_factors(job_s: Values, work_unit_s: Values, E: int, beta: float) -> Values:
     """Return the factor by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
@@ -236,6 +236,6 @@ def work_multipliers(job_s: Values, work_unit_s: Values, E: int, beta: float) ->
         E: default number of units of local work in a job.
         beta: share of a client's idle time that is used, in [0, 1].
     """
-    idle_s = job_s.max(initial=0.0) - job_s
-    idle_work_units = np.divide(idle_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
+    waiting_s = job_s.max(initial=0.0) - job_s
+    idle_work_units = np.divide(waiting_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
     return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(idle_work_units + 1e-9) / E))

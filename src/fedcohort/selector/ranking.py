@@ -13,14 +13,14 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.selector.base import draw
 from fedcohort.selector.ranking_terms import (
+    candidates_above_cutoff,
     client_utilities,
-    clients_above_cutoff,
+    count_explore_exploit,
     expected_cohort_shares,
-    mask_draw_weights,
     normalise_utilities,
     speed_factor,
-    split_explore_exploit,
     staleness_bonus,
+    zero_other_weights,
 )
 from fedcohort.types import Ids, Population, RoundContext, RoundOutcome, Selection, Values
 
@@ -123,22 +123,22 @@ class RankingOptions:
         untried_ids = available_ids[state.last_rounds[available_ids] == 0]
         has_reached_cap = state.n_participations >= (np.inf if self.cap is None else self.cap)
         scored_ids = available_ids[np.isfinite(scores[available_ids]) & ~has_reached_cap[available_ids]]
-        n_explore, n_exploit = split_explore_exploit(
+        n_explore, n_exploit = count_explore_exploit(
             min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids)
         )
-        exploited_ids = clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
-        exploit_weights = mask_draw_weights(np.maximum(scores, 1e-12), exploited_ids)
-        explore_weights = mask_draw_weights(self._make_exploration_weights(state, ctx, preferred_job_s), untried_ids)
+        exploited_ids = candidates_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
+        exploit_weights = zero_other_weights(np.maximum(scores, 1e-12), exploited_ids)
+        explore_weights = zero_other_weights(self._make_exploration_weights(state, ctx, preferred_job_s), untried_ids)
         weighted_draws = ((exploit_weights, n_exploit), (explore_weights, n_explore))
         chosen_ids = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
         unchosen_ids = np.setdiff1d(available_ids, chosen_ids, assume_unique=True)
-        filler_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(chosen_ids), ctx.rng)
-        clients = np.sort(np.concatenate([chosen_ids, filler_ids]))
+        extra_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(chosen_ids), ctx.rng)
+        clients = np.sort(np.concatenate([chosen_ids, extra_ids]))
         score_terms = {"utility": utilities, "staleness": staleness, "system": speed_factors}
         selection_probability = expected_cohort_shares(weighted_draws)
         return Selection(clients, scores, score_terms, selection_probability), replace(state, eps=eps)
 
-    def store_reports(self, state: State, outcome: RoundOutcome) -> State:
+    def store_client_reports(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])

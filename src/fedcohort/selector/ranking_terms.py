@@ -64,7 +64,7 @@ def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Valu
     return speed_factors
 
 
-def split_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+def count_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are chosen by their scores.
 
     The share that explores is rounded down, but at least one client while it is above 0 and clients are untried. Small
@@ -81,7 +81,7 @@ def split_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_s
     return n_explore, min(n_scored, cohort - n_explore)
 
 
-def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, min_score_ratio: float) -> Ids:
+def candidates_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, min_score_ratio: float) -> Ids:
     """Return the ids of the candidates whose score is at least `min_score_ratio` times the `n_exploit`-th largest.
 
     Args:
@@ -96,11 +96,11 @@ def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, min
     return np.asarray(candidate_ids[candidate_scores >= min_score_ratio * np.sort(candidate_scores)[-n_exploit]])
 
 
-def mask_draw_weights(draw_weights: Values, clients: Ids) -> Values:
+def zero_other_weights(draw_weights: Values, clients: Ids) -> Values:
     """Return `draw_weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
-    masked_draw_weights = np.zeros(len(draw_weights))
-    masked_draw_weights[clients] = draw_weights[clients]
-    return masked_draw_weights
+    masked_weights = np.zeros(len(draw_weights))
+    masked_weights[clients] = draw_weights[clients]
+    return masked_weights
 
 
 def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:

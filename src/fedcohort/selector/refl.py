@@ -97,5 +97,5 @@ class Refl(Selector[State]):
         return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_expected_updates), ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        mean_slot_s = state.slot_s if state.slot_s > 0 else outcome.round_s
-        return None, State((1 - self.alpha) * outcome.round_s + self.alpha * mean_slot_s)
+        mean_round_s = state.slot_s if state.slot_s > 0 else outcome.round_s
+        return None, State((1 - self.alpha) * outcome.round_s + self.alpha * mean_round_s)

@@ -23,7 +23,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
-SIGNALS_OF_REWARD: Mapping[str, set[str]] = {"client": set(), "global": {"n_train"}, "progress": {"server_val_loss"}}
+SIGNALS_BY_REWARD: Mapping[str, set[str]] = {"client": set(), "global": {"n_train"}, "progress": {"server_val_loss"}}
 SAME_ROBUST_LOSS_REQUIREMENT = Requirement(
     lambda facts: (
         not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
@@ -64,7 +64,7 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
     return np.full_like(loss_decrease, weighted_loss_decrease)
 
 
-def split_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | None, n_clients: int) -> Values:
+def share_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease of the server's loss divided equally among a cohort, [n_clients]; NaN for other clients.
 
     Args:

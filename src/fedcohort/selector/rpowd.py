@@ -66,7 +66,7 @@ class RPowD(CandidateOptions, Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return self.signals_to_read("train_loss" if self.loss_at == "path" else "loss")
+        return self.loss_signals_to_read("train_loss" if self.loss_at == "path" else "loss")
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -78,7 +78,7 @@ class RPowD(CandidateOptions, Selector[State]):
         Raises:
             OptionError: `candidates` is below the cohort or above the number of clients.
         """
-        self.check_candidates(population)
+        self.check_candidate_count(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:

@@ -129,12 +129,12 @@ class UcbCs(Selector[State]):
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
             mean_terms, width_terms = (
-                self._update_index_term(old_index_term, new_index_term, pulled_ids)
+                self._update_ucb_term(old_index_term, new_index_term, pulled_ids)
                 for old_index_term, new_index_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
         return None, State(discounted_sums, latest_loss_stds, sigma, mean_terms, width_terms, has_invalid_loss)
 
-    def _update_index_term(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _update_ucb_term(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
 
         Selected clients get `new_index_terms`; the terms of the others are multiplied by the option `discount`.

@@ -11,11 +11,11 @@ time.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.foresight import SimulatingSelector
+from fedcohort.selector.foresight import TrainingOracle
 
 
 @dataclass(frozen=True)
-class Worst(SimulatingSelector):
+class Worst(TrainingOracle):
     """A selector that adds the clients whose simulated updates raise the server's loss most (a worst case).
 
     Attributes:

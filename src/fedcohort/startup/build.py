@@ -76,7 +76,7 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     Raises:
         ComponentError: the network or the objective fails; the message names it.
     """
-    from fedcohort.training.probe import probe_network, probe_objective
+    from fedcohort.training.probe import check_network_outputs, check_objective_results
 
     federation, objective = facts.federation, facts.components.objective
     blamed_module = next((m for m in network.modules() if not type(m).__module__.startswith("torch.")), model)
@@ -85,10 +85,10 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
         f"{format_option_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
     )
     with prefix_errors_with_method(forward_text, type(blamed_module).__module__):
-        logits = probe_network(network, federation)
+        logits = check_network_outputs(network, federation)
     objective_name = format_option_name(objective, composition.spell_choice("objective"))
     with prefix_errors_with_method(objective_name, type(objective).__module__):
-        probe_objective(objective, logits, federation)
+        check_objective_results(objective, logits, federation)
 
 
 def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -> "FederatedLoop":

@@ -41,7 +41,7 @@ class DenseLayer:
 
 
 @dataclass(frozen=True)
-class ChainedNetwork:
+class DenseChainNetwork:
     """A network that ends in a chain of Linear and ReLU layers.
 
     Attributes:
@@ -60,7 +60,7 @@ class ChainedNetwork:
         return self.front_layers is None and len(self.dense_layers) == 1
 
 
-def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> ChainedNetwork | None:
+def find_dense_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> DenseChainNetwork | None:
     """Return the network as a chain of Linear and ReLU layers, maybe behind a Flatten; None for other networks.
 
     Subclasses of Sequential and Linear, and chains with hooks, are excluded because they may compute anything. So are
@@ -93,7 +93,7 @@ def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> Chain
         pixel_scale.attach_to_network(front_layers)
     front_tensors: list[Tensor] = [] if front_layers is None else list(front_layers.parameters())
     dense_layers = [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)]
-    return ChainedNetwork(front_layers, front_tensors, dense_layers)
+    return DenseChainNetwork(front_layers, front_tensors, dense_layers)
 
 
 def has_user_hooks(module: nn.Module) -> bool:

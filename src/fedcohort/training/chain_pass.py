@@ -10,14 +10,14 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
-from fedcohort.training.chain import ChainedNetwork, make_one_hot
+from fedcohort.training.chain import DenseChainNetwork, make_one_hot
 from fedcohort.training.step import ParameterStep
 
 BatchRange = tuple[int, int]
 
 
-class ChainPass:
-    """A pass over a client's samples with the hand-written gradients of a `ChainedNetwork`.
+class DenseChainPass:
+    """A pass over a client's samples with the hand-written gradients of a `DenseChainNetwork`.
 
     Under plain SGD without hooks, gradients of the dense layers are never stored.
 
@@ -33,7 +33,7 @@ class ChainPass:
     def __init__(
         self,
         model: FlatModel,
-        network: ChainedNetwork,
+        network: DenseChainNetwork,
         objective: Objective,
         client: Client,
         lr: float,
@@ -68,9 +68,9 @@ class ChainPass:
         ones_column = self.w.new_ones(max(batch_sizes))
         one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
         prob_batches, label_batches = (torch.split(t, batch_sizes) for t in (log_probs, one_hot_labels))
-        batch_tuples = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
-        for h, batch_probs, batch_labels, n in batch_tuples:
-            features, inputs, logits = self._forward(h)
+        mini_batches = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
+        for h, batch_probs, batch_labels, n in mini_batches:
+            features, inputs, logits = self._compute_logits(h)
             torch.log_softmax(logits, 1, out=batch_probs)
             self._backward(features, inputs, batch_probs.exp().sub_(batch_labels), 1.0 / n, ones_column[:n])
         return F.nll_loss(log_probs, labels, reduction="none")
@@ -83,14 +83,14 @@ class ChainPass:
             y: labels, [batch].
             ref_probs: class probabilities of the global model, [batch, C], or None.
         """
-        features, inputs, logits = self._forward(h)
+        features, inputs, logits = self._compute_logits(h)
         with torch.enable_grad():
             sample_objectives, cross_entropies = self.objective.per_sample(logits.requires_grad_(), y, ref_probs)
             (gradient,) = torch.autograd.grad(self.objective.transform_mean(sample_objectives.mean()), logits)
         self._backward(features, inputs, gradient, 1.0, self.w.new_ones(len(y)))
         return cross_entropies.detach()
 
-    def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
+    def _compute_logits(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
         """Return the chain's inputs with their autograd graph, the inputs of each of its layers, and the logits of `x`.
 
         The chain's inputs are `x` or the output of the layers before the chain. The inputs of a layer are [batch, in],

@@ -6,7 +6,7 @@ from torch import nn
 
 from fedcohort.data.federation import Federation, ServerSamples
 from fedcohort.rng import new_generator
-from fedcohort.training.evaluate import cross_entropy, evaluate_on_ranks
+from fedcohort.training.evaluate import cross_entropy, evaluate_clients
 from fedcohort.training.forward_batches import find_batch_size
 from fedcohort.types import Ids, Values
 
@@ -29,7 +29,7 @@ def worst_group_accuracy(network: nn.Module, samples: ServerSamples, sample_attr
     return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
 
 
-def average_worst_and_best(client_values: Values) -> tuple[float, float]:
+def mean_worst_and_best(client_values: Values) -> tuple[float, float]:
     """Return the mean of the ceil(K / 20), at least one, smallest of K `client_values`, and of as many largest ones."""
     n_averaged_clients = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
     sorted_values = np.sort(client_values)
@@ -67,11 +67,11 @@ def measure_client_metrics(
         clients: sorted ids of the clients that are evaluated.
     """
     shard_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
-    accuracy, client_loss = evaluate_on_ranks(network, clients, *shard_functions)
+    accuracy, client_loss = evaluate_clients(network, clients, *shard_functions)
     accuracies = accuracy[~np.isnan(accuracy)]
     metric_values = {"clients/jain": compute_jain_index(client_loss), "clients/loss_mean": float(client_loss.mean())}
     if len(accuracies):
-        worst_accuracy, best_accuracy = average_worst_and_best(accuracies)
+        worst_accuracy, best_accuracy = mean_worst_and_best(accuracies)
         metric_values |= {
             "clients/acc_mean": float(accuracies.mean()),
             "clients/acc_var": float(np.var(100 * accuracies)),
@@ -86,6 +86,6 @@ def measure_client_metrics(
 
 def _fill_client_column(clients: Ids, client_values: Values, federation: Federation) -> Values:
     """Return `client_values` of `clients` as a column of all clients of `federation`, [n_clients]; NaN for others."""
-    client_column = np.full(federation.n_clients, np.nan)
-    client_column[clients] = client_values
-    return client_column
+    values_by_client = np.full(federation.n_clients, np.nan)
+    values_by_client[clients] = client_values
+    return values_by_client

@@ -8,7 +8,7 @@ from torch import Tensor
 from fedcohort.training.upload import TensorMask
 from fedcohort.types import Ids, Values
 
-RememberLosses = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
+LossStorageFunction = Callable[[Values], tuple[Mapping[str, Tensor], Mapping[str, float]]]
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class ClientTask:
         stored_vectors: vectors that the client kept from earlier rounds, by name.
         uses_only_codec_hooks: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
-        measures_final_loss: whether the client measures the loss of the trained model.
-        remember_losses: function from the losses of the trained samples (NaN for others) to vectors that the client
+        needs_final_loss: whether the client measures the loss of the trained model.
+        store_losses: function from the losses of the trained samples (NaN for others) to vectors that the client
             keeps and values that it reports; None for a client that keeps no losses.
     """
 
@@ -41,8 +41,8 @@ class ClientTask:
     stored_vectors: Mapping[str, Tensor]
     uses_only_codec_hooks: bool = False
     tensor_mask: TensorMask | None = None
-    measures_final_loss: bool = False
-    remember_losses: RememberLosses | None = None
+    needs_final_loss: bool = False
+    store_losses: LossStorageFunction | None = None
 
     def order_sample_rows(self, sample_order: Ids) -> Ids:
         """Return the positions of the task's samples in the client's data, in the order `sample_order`."""

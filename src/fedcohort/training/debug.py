@@ -22,7 +22,7 @@ class DebugEngine:
     def __init__(self, trainer: LocalTrainer) -> None:
         self.trainer = trainer
         trainer.chain = None
-        trainer.wrap_step = self._watch_step
+        trainer.wrap_step = self._add_step_checks
 
     def group_client_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield each of `tasks` as a separate group, since clients are trained one at a time."""
@@ -52,11 +52,11 @@ class DebugEngine:
                 raise ClientError(f"{error_location}: {error}") from error
             yield replace(update)  # a copy without the cached `delta`
 
-    def _watch_step(self, training_step: TrainingStep) -> TrainingStep:
+    def _add_step_checks(self, training_step: TrainingStep) -> TrainingStep:
         """Return `training_step` with checks that its inputs, its loss and the trained model are finite."""
         n_steps = 0
 
-        def run_checked_step(x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
+        def make_checked_step(x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
             nonlocal n_steps
             n_steps += 1
             self.stage = f"step {n_steps}"
@@ -66,7 +66,7 @@ class DebugEngine:
             self._check_tensor_is_finite("the model after it", self.trainer.worker.w)
             return loss
 
-        return run_checked_step
+        return make_checked_step
 
     def _check_tensor_is_finite(self, tensor_name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):

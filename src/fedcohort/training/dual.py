@@ -22,28 +22,28 @@ from torch.nn import functional as F
 
 from fedcohort.training.chain import differentiate_logits, make_one_hot
 from fedcohort.training.client_task import ClientTask
-from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
+from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedSamples, reorder_gram_matrices
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.transfer import GroupResults, to_device, yield_updates_in_blocks
+from fedcohort.training.transfer import GroupResults, copy_to_device, yield_updates_in_blocks
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 # Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
 FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
-MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
+MAX_GROUP_ENTRIES = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
 
 
-class DualEngine:
+class GramMatrixEngine:
     """Local training of linear models, many clients at a time, each by the Gram matrix of its samples.
 
     Args:
         trainer: trains single clients; its model must be a single Linear layer.
-        max_clients: largest number of clients of a group, whose size `MAX_GROUP_NUMBERS` limits, too.
+        max_clients: largest number of clients of a group, whose size `MAX_GROUP_ENTRIES` limits, too.
     """
 
-    def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_NUMBERS) -> None:
+    def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_ENTRIES) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
-            raise ValueError("DualEngine needs a trainer of a single Linear layer: check supports_trainer first")
+            raise ValueError("GramMatrixEngine needs a trainer of a single Linear layer: check supports_trainer first")
         self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.dense_layers[0]
 
     @staticmethod
@@ -58,11 +58,11 @@ class DualEngine:
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
-        for shape, adjacent_tasks in itertools.groupby(tasks, self._find_group_shape):
-            same_shape_tasks, group_size = list(adjacent_tasks), max(1, len(tasks))
+        for shape, neighbour_tasks in itertools.groupby(tasks, self._find_group_shape):
+            same_shape_tasks, group_size = list(neighbour_tasks), max(1, len(tasks))
             if shape is not None:
                 n_client_numbers = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
-                group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // n_client_numbers))
+                group_size = max(1, min(self.max_clients, MAX_GROUP_ENTRIES // n_client_numbers))
             for group_start in range(0, len(same_shape_tasks), group_size):
                 yield shape, same_shape_tasks[group_start : group_start + group_size]
 
@@ -72,8 +72,8 @@ class DualEngine:
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
         task_groups = list(self._group_by_shape(tasks))
-        group_plans = [None if s is None else self._plan_group(task_group, s) for s, task_group in task_groups]
-        index_tensors = to_device([a for p in group_plans if p for a in p.index_arrays], self.layer.weight.device)
+        group_plans = [None if s is None else self._plan_client_group(task_group, s) for s, task_group in task_groups]
+        index_tensors = copy_to_device([a for p in group_plans if p for a in p.index_arrays], self.layer.weight.device)
         for (_, task_group), group_plan in zip(task_groups, group_plans, strict=True):
             if group_plan is None:
                 yield from self.trainer.train_one_by_one(task_group, broadcast)
@@ -88,12 +88,12 @@ class DualEngine:
         n_passes = task.units if self.trainer.client.steps is None else task.units / n_steps
         n_classes, n_inputs = self.layer.weight.shape
         n_flops = 4.0 * n_samples * n_inputs * n_classes
-        sgd_time_s = n_passes * (n_flops / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
-        dual_time_s = (n_flops + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
+        plain_sgd_s = n_passes * (n_flops / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
+        gram_engine_s = (n_flops + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
         shape = GroupShape(n_steps, batch_width, task.units)
-        return shape if dual_time_s < sgd_time_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
+        return shape if gram_engine_s < plain_sgd_s and shape.n_rows**2 <= MAX_GROUP_ENTRIES and task.units else None
 
-    def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
+    def _plan_client_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         task_passes = [self.trainer.draw_sample_passes(task) for task in tasks]
         client_offsets, n_later_passes = self.trainer.federation.train.offsets, len(task_passes[0]) - 1
         row_table, n_samples = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
@@ -114,26 +114,26 @@ class DualEngine:
         """Train the clients of `plan` together. The other arguments are its `index_arrays`, tensors on the device."""
         trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
-        clients = self._gather_clients(plan.shape, row_table, n_samples)
-        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
-        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_steps) > 1 else None
-        batch_starts = range(0, pass_steps[0] * batch_width, batch_width)
+        clients = self._gather_client_samples(plan.shape, row_table, n_samples)
+        a, pass_batch_ranges = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
+        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_batch_ranges) > 1 else None
+        batch_starts = range(0, pass_batch_ranges[0] * batch_width, batch_width)
         losses, logit_changes = self._train_pass(clients, gram, a, batch_starts, lr)
         losses_by_pass = [losses.unbind()]
-        for pass_order, n_steps in zip(later_orders.long(), pass_steps[1:], strict=True):
+        for pass_order, n_steps in zip(later_orders.long(), pass_batch_ranges[1:], strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
-            dual_indices = pass_order[:, :, None].expand_as(a)
-            pass_duals = a.gather(1, dual_indices)
-            pass_gram = None if gram is None else reorder_gram(gram, pass_order)
+            dual_row_indices = pass_order[:, :, None].expand_as(a)
+            pass_duals = a.gather(1, dual_row_indices)
+            pass_gram = None if gram is None else reorder_gram_matrices(gram, pass_order)
             batch_starts = range(0, n_steps * batch_width, batch_width)
             losses, _ = self._train_pass(clients.reorder_samples(pass_order), pass_gram, pass_duals, batch_starts, lr)
             losses_by_pass.append(losses.unbind())
-            a.scatter_(1, dual_indices, pass_duals)
-        update_norms = lr * self._squared_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
+            a.scatter_(1, dual_row_indices, pass_duals)
+        update_norms = lr * self._squared_update_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
         update_group, training_results = self._group_updates(plan.tasks, a, clients.x, lr), []
         for k, (task, pass_orders) in enumerate(zip(plan.tasks, plan.pass_orders, strict=True)):
             compute_update = partial(self._make_update, a, clients.x, k, lr)
-            delta = compute_update() if task.measures_final_loss or update_group is None else compute_update
+            delta = compute_update() if task.needs_final_loss or update_group is None else compute_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
             pass_losses = [p[k][: r[-1][1]] for p, (_, r) in zip(losses_by_pass, pass_orders, strict=True)]
@@ -142,20 +142,20 @@ class DualEngine:
             training_results.append(trainer.make_result(task, delta, pass_orders, client_losses, (), group_and_norm))
         return training_results
 
-    def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
+    def _gather_client_samples(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedSamples:
         """Gather the samples in `row_table` [k, rows] of clients with `n_samples` [k], and compute their logits."""
         train_data, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
         x = gather_rows(train_data.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
         last_batch_start, row_numbers = shape.n_rows - shape.batch_width, torch.arange(shape.n_rows, device=x.device)
-        n_last_batch = (n_samples[:, None] - last_batch_start).double()
-        row_weights = torch.where(row_numbers < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_last_batch)
+        n_in_last_batch = (n_samples[:, None] - last_batch_start).double()
+        row_weights = torch.where(row_numbers < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_in_last_batch)
         sample_shares = (row_weights * (row_numbers < n_samples[:, None])).to(logits)
         y = train_data.y.index_select(0, flat_sample_rows).view_as(row_table)
-        return PaddedClients(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
+        return PaddedSamples(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
 
     def _train_pass(
-        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
+        self, clients: PaddedSamples, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
     ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
         """Make a pass of mini-batches over the samples of several clients, which changes `a`.
 
@@ -175,11 +175,11 @@ class DualEngine:
         for batch_start in batch_starts:
             batch_rows = slice(batch_start, batch_start + batch_width)
             if gram is None:
-                gram_columns, inputs = slice(0, batch_start), clients.x
-                gram_rows = torch.bmm(inputs[:, batch_rows], inputs[:, gram_columns].transpose(1, 2)).add_(1.0)
+                earlier_columns, inputs = slice(0, batch_start), clients.x
+                gram_block = torch.bmm(inputs[:, batch_rows], inputs[:, earlier_columns].transpose(1, 2)).add_(1.0)
             else:
-                gram_columns, gram_rows = slice(None), gram[:, batch_rows]
-            logit_changes.append(torch.bmm(gram_rows, a[:, gram_columns]))
+                earlier_columns, gram_block = slice(None), gram[:, batch_rows]
+            logit_changes.append(torch.bmm(gram_block, a[:, earlier_columns]))
             logits = torch.sub(all_logits[:, batch_rows], logit_changes[-1], alpha=lr)
             y, batch_shares = clients.y[:, batch_rows], clients.sample_shares[:, batch_rows]
             if objective.plain:
@@ -195,8 +195,8 @@ class DualEngine:
             batch_losses = [F.cross_entropy(logits.transpose(1, 2), clients.y[:, : logits.shape[1]], reduction="none")]
         return torch.cat(batch_losses, 1), torch.cat(logit_changes, 1)
 
-    def _squared_norms(
-        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
+    def _squared_update_norms(
+        self, clients: PaddedSamples, gram: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
     ) -> Float[Tensor, "k"]:
         """Return each client's squared norm of its update divided by lr: |A' X|^2 + |sum of A's rows|^2.
 
@@ -205,10 +205,10 @@ class DualEngine:
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
-        x, dual_blocks = (t.flatten(0, 1).unflatten(0, (-1, batch_width)) for t in (clients.x, a))
-        gram_duals = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), dual_blocks).view_as(a)
-        gram_duals[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
-        return (a * gram_duals).sum((1, 2), dtype=torch.float64)
+        x, batch_duals = (t.flatten(0, 1).unflatten(0, (-1, batch_width)) for t in (clients.x, a))
+        gram_dual_product = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), batch_duals).view_as(a)
+        gram_dual_product[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
+        return (a * gram_dual_product).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
         """Return an object that sums the clients' updates without computing each one.
@@ -225,14 +225,14 @@ class DualEngine:
             return None
 
         def sum_updates(weights: Mapping[int, float]) -> Tensor:
-            used_rows = [k for k, task in enumerate(tasks) if task.client in weights]
+            included_rows = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            if not used_rows:
+            if not included_rows:
                 return update_sum
-            included_weights = [weights[tasks[k].client] for k in used_rows]
-            weighted_duals = torch.cat(torch._foreach_mul([a[k] for k in used_rows], included_weights))
+            update_weights = [weights[tasks[k].client] for k in included_rows]
+            weighted_duals = torch.cat(torch._foreach_mul([a[k] for k in included_rows], update_weights))
             # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
-            inputs = x.flatten(0, 1) if len(used_rows) == len(tasks) else torch.cat([x[k] for k in used_rows])
+            inputs = x.flatten(0, 1) if len(included_rows) == len(tasks) else torch.cat([x[k] for k in included_rows])
             return self._add_primal_update(update_sum, weighted_duals, inputs, lr)
 
         return UpdateGroup(len(tasks), sum_updates)

@@ -52,7 +52,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class PaddedClients:
+class PaddedSamples:
     """Samples of several clients, padded to the same number of rows.
 
     Attributes:
@@ -67,12 +67,12 @@ class PaddedClients:
     logits: Float[Tensor, "k rows c"]
     sample_shares: Float[Tensor, "k rows"]
 
-    def reorder_samples(self, row_order: Int64[Tensor, "k rows"]) -> "PaddedClients":
+    def reorder_samples(self, row_order: Int64[Tensor, "k rows"]) -> "PaddedSamples":
         """Return the samples in `row_order`, positions of rows; inputs and mini-batch shares stay in place."""
         logits = self.logits.gather(1, row_order[:, :, None].expand_as(self.logits))
-        return PaddedClients(self.x, self.y.gather(1, row_order), logits, self.sample_shares)
+        return PaddedSamples(self.x, self.y.gather(1, row_order), logits, self.sample_shares)
 
 
-def reorder_gram(gram: GramMatrices, row_order: Int64[Tensor, "k rows"]) -> GramMatrices:
+def reorder_gram_matrices(gram: GramMatrices, row_order: Int64[Tensor, "k rows"]) -> GramMatrices:
     """Return the Gram matrices `gram` with rows and columns in the order of `row_order`, positions of samples."""
     return gram.gather(1, row_order[:, :, None].expand_as(gram)).gather(2, row_order[:, None, :].expand_as(gram))

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.debug import DebugEngine
-from fedcohort.training.dual import DualEngine
+from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.vectorised import VectorisedEngine
 from fedcohort.types import ClientUpdate
@@ -47,19 +47,19 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
         return trainer, "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
     if trainer.augmentation is not None:
         return trainer, "sequential: the augmentation changes samples in every pass, one client at a time"
-    mixing_layer = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
-    mixing_layer = "recurrent layers" if worker.has_recurrence else mixing_layer
-    if engine_kind == "vectorised" and mixing_layer:
-        return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
-    if engine_kind != "sequential" and DualEngine.supports_trainer(trainer):
-        return DualEngine(trainer), "vectorised: a linear model in its dual, many clients at a time"
-    is_small_on_gpu = worker.w.device.type == "cuda" and worker.layout.n_params <= MAX_SMALL_PARAMETERS
-    if engine_kind == "vectorised" or (engine_kind == "auto" and is_small_on_gpu and not mixing_layer):
+    sample_mixing_layer = "batch norm" if worker.has_batch_norm else "dropout" if worker.has_dropout else ""
+    sample_mixing_layer = "recurrent layers" if worker.has_recurrence else sample_mixing_layer
+    if engine_kind == "vectorised" and sample_mixing_layer:
+        return trainer, f"sequential: the vectorised engine does not support {sample_mixing_layer}"
+    if engine_kind != "sequential" and GramMatrixEngine.supports_trainer(trainer):
+        return GramMatrixEngine(trainer), "vectorised: a linear model in its dual, many clients at a time"
+    is_small_gpu_model = worker.w.device.type == "cuda" and worker.layout.n_params <= MAX_SMALL_PARAMETERS
+    if engine_kind == "vectorised" or (engine_kind == "auto" and is_small_gpu_model and not sample_mixing_layer):
         reason = ", as requested:" if engine_kind == "vectorised" else ": a small model on a GPU,"
         return VectorisedEngine(trainer, clients_at_once), f"vectorised{reason} {clients_at_once} clients at a time"
-    gradient_text = "autograd on flat views"
+    gradient_method = "autograd on flat views"
     if trainer.chain is not None:
-        scope_text = "" if trainer.chain.front_layers is None else " of the dense layers, autograd before them"
-        gradient_text = f"hand-written gradients{scope_text}"
-    request_text = "" if engine_kind == "auto" else ", as requested"
-    return trainer, f"sequential: {gradient_text}, one client at a time{request_text}"
+        closed_form_scope = "" if trainer.chain.front_layers is None else " of the dense layers, autograd before them"
+        gradient_method = f"hand-written gradients{closed_form_scope}"
+    requested_suffix = "" if engine_kind == "auto" else ", as requested"
+    return trainer, f"sequential: {gradient_method}, one client at a time{requested_suffix}"

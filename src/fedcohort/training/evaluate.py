@@ -18,7 +18,7 @@ from fedcohort.training.memory_layout import gather_rows
 from fedcohort.types import ClientUpdate, Ids, Values
 
 SampleFunction = Callable[[Tensor, Tensor], Tensor]
-GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
+GRADIENT_BATCH_SIZE = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
 def list_sample_rows(client_offsets: Ids, clients: Ids) -> Ids:
@@ -41,7 +41,7 @@ def mean_over_samples(
             targets, the mean over a sample's targets is taken first (`data.targets`).
     """
     values_by_function: list[list[Tensor]] = [[] for _ in sample_functions]
-    for log_probs, y in _run_network(network, shard, clients):
+    for log_probs, y in _yield_log_probs(network, shard, clients):
         for function_values, sample_function in zip(values_by_function, sample_functions, strict=True):
             function_values.append(shard.targets.per_sample(sample_function)(log_probs, y).double())
     sample_counts = np.diff(shard.offsets)[clients]
@@ -60,22 +60,22 @@ def sum_over_samples(
         shard: samples of all clients.
         clients: ids of the n clients.
         sample_function: function (log_probs [B, C], labels [B]) -> [B, width].
-        n_values: number of values of a sample, the `width`.
+        n_values: number of values of a sample, the `n_values`.
     """
     client_sums = np.zeros((len(clients), n_values))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
-    for log_probs, y in _run_network(network, shard, clients):
+    for log_probs, y in _yield_log_probs(network, shard, clients):
         np.add.at(client_sums, clients_of_later_samples[: len(y)], sample_function(log_probs, y).double().cpu().numpy())
         clients_of_later_samples = clients_of_later_samples[len(y) :]
     return client_sums
 
 
-def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
+def _yield_log_probs(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield log-probabilities [B, ..., C] and labels [B, ...] of the samples of `clients` in `shard`.
 
     `network` is in eval mode meanwhile.
     """
-    was_training = network.training
+    was_in_training_mode = network.training
     network.eval()
     sample_rows = None
     if not np.array_equal(clients, np.arange(len(shard.offsets) - 1)):
@@ -86,7 +86,7 @@ def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tup
         else:
             x, y = gather_rows(shard.x, sample_rows[a:b]), shard.y[sample_rows[a:b]]
         yield F.log_softmax(network(x), -1), y
-    network.train(was_training)
+    network.train(was_in_training_mode)
 
 
 def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
@@ -114,24 +114,24 @@ def _mean_by_client(values_by_batch: list[Tensor], client_of_sample: Ids, sample
     return client_means
 
 
-def evaluate_on_ranks(network: nn.Module, clients: Ids, *shard_functions: tuple[Shard, SampleFunction]) -> list[Values]:
+def evaluate_clients(network: nn.Module, clients: Ids, *shard_functions: tuple[Shard, SampleFunction]) -> list[Values]:
     """Return the means of functions over each client's samples, [n] for each (shard, function) in `shard_functions`.
 
     Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
-    mean_table = torch.zeros((len(shard_functions), len(clients)), dtype=torch.float64)
-    for mean_row, (shard, sample_function) in zip(mean_table, shard_functions, strict=True):
+    client_mean_table = torch.zeros((len(shard_functions), len(clients)), dtype=torch.float64)
+    for client_mean_row, (shard, sample_function) in zip(client_mean_table, shard_functions, strict=True):
         client_rows = _list_rank_clients(shard, clients)
         (client_means,) = mean_over_samples(network, shard, clients[client_rows], [sample_function])
-        mean_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
-    return list(reduce_sum(mean_table).numpy())
+        client_mean_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
+    return list(reduce_sum(client_mean_table).numpy())
 
 
 def _list_rank_clients(shard: Shard, clients: Ids) -> Ids:
     """Return the sorted positions in `clients` of those whose samples in `shard` this process evaluates, [m]."""
     sample_counts = np.diff(shard.offsets)[clients].astype(np.float64)
-    rows_of_rank = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
-    return np.sort(np.array(rows_of_rank, dtype=np.int64))
+    rank_positions = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
+    return np.sort(np.array(rank_positions, dtype=np.int64))
 
 
 class SignalMeasurer:
@@ -152,15 +152,15 @@ class SignalMeasurer:
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
-        return evaluate_on_ranks(self.server.network, clients, (shard, per_sample))[0]
+        return evaluate_clients(self.server.network, clients, (shard, per_sample))[0]
 
     def sum_over_samples(
-        self, clients: Ids, per_sample: SampleFunction, width: int
+        self, clients: Ids, per_sample: SampleFunction, n_values: int
     ) -> Float64[np.ndarray, "_n _width"]:
         shard, client_rows = self.federation.train, _list_rank_clients(self.federation.train, clients)
-        client_sums = torch.zeros((len(clients), width), dtype=torch.float64)
-        rank_sums = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, width)
-        client_sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
+        client_sums = torch.zeros((len(clients), n_values), dtype=torch.float64)
+        sums_on_rank = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, n_values)
+        client_sums[torch.from_numpy(client_rows)] = torch.from_numpy(sums_on_rank)
         return reduce_sum(client_sums).numpy()
 
     @torch.no_grad()
@@ -189,14 +189,14 @@ class SignalMeasurer:
         self.worker.copy_from(self.server)
         self.worker.network.eval()
         self.worker.g.zero_()
-        for batch_start in range(0, len(y), GRADIENT_BATCH):
-            batch_rows = slice(batch_start, batch_start + GRADIENT_BATCH)
+        for batch_start in range(0, len(y), GRADIENT_BATCH_SIZE):
+            batch_rows = slice(batch_start, batch_start + GRADIENT_BATCH_SIZE)
             loss = self.targets.summed_loss(self.worker.network(x[batch_rows]), y[batch_rows]) / len(y)
             torch.autograd.backward(loss)
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return evaluate_on_ranks(self._load_updated_model(update), clients, (self.federation.train, cross_entropy))[0]
+        return evaluate_clients(self._load_updated_model(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss(self) -> float:
@@ -207,15 +207,15 @@ class SignalMeasurer:
         return float(torch.cat(losses).mean())
 
     def server_loss_after(self, update: Tensor) -> float:
-        return float(self.targets.loss(self._server_logits_after(update), self.federation.server_val.y))
+        return float(self.targets.loss(self._compute_logits_after_update(update), self.federation.server_val.y))
 
     def server_accuracy_after(self, update: Tensor) -> tuple[float, float]:
-        logits, y = self._server_logits_after(update), self.federation.server_val.y
+        logits, y = self._compute_logits_after_update(update), self.federation.server_val.y
         accuracy = self.targets.per_sample(self.targets.mark_correct)(logits, y).double().mean()
         return float(accuracy), float(self.targets.loss(logits, y))
 
     @torch.no_grad()
-    def _server_logits_after(self, update: Tensor) -> Tensor:
+    def _compute_logits_after_update(self, update: Tensor) -> Tensor:
         network, validation_data = self._load_updated_model(update), self.federation.server_val
         network.eval()
         self.server_passes += len(validation_data.y)

@@ -16,7 +16,7 @@ from fedcohort.training.recurrent import disable_fused_kernels
 aten_ops = torch.ops.aten
 
 
-class _PassCountingMode(flop_counter._FlopCounterMode):
+class _FlopCountingMode(flop_counter._FlopCounterMode):
     """A dispatch mode of torch's FLOP counter that does not import `torch._dynamo`, which takes 1.7 s.
 
     torch excludes the method below from compilation by a wrapper, whose first call imports the compiler. Nothing is
@@ -38,13 +38,13 @@ def count_forward_flops(network: nn.Module, federation: Federation) -> float:
     `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
     added here.
     """
-    zero_sample = torch.zeros_like(federation.server_test.x[:1])
-    was_training = network.training
+    zero_input = torch.zeros_like(federation.server_test.x[:1])
+    was_in_training_mode = network.training
     flops_counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_FLOPS_OF_VECTOR_PRODUCTS)
     network.eval()
-    with disable_fused_kernels(network), _unfused_attention(), _PassCountingMode(flops_counter), torch.no_grad():
-        network(zero_sample)
-    network.train(was_training)
+    with disable_fused_kernels(network), _disable_fused_attention(), _FlopCountingMode(flops_counter), torch.no_grad():
+        network(zero_input)
+    network.train(was_in_training_mode)
     return float(flops_counter.get_total_flops())
 
 
@@ -57,7 +57,7 @@ _FLOPS_OF_VECTOR_PRODUCTS = {  # FLOPs from the shapes of the operands
 
 
 @contextmanager
-def _unfused_attention() -> Iterator[None]:
+def _disable_fused_attention() -> Iterator[None]:
     """Compute attention by matrix products in the `with` block, as torch does not count its fused kernels."""
     attention_backend = torch.backends.mha
     was_fast_path_enabled = attention_backend.get_fastpath_enabled()

@@ -35,12 +35,12 @@ def _measure_widest_output(network: nn.Module, sample: Tensor) -> int:
     """Return the size of the largest output of any module of `network` for one `sample`, [1, ...], in numbers."""
     output_sizes = [1]
 
-    def note_output_size(_module: nn.Module, _inputs: object, output: object) -> None:
+    def record_output_size(_module: nn.Module, _inputs: object, output: object) -> None:
         first_output = output[0] if isinstance(output, tuple) else output  # a recurrent layer returns its states, too
         if isinstance(first_output, Tensor):
             output_sizes.append(first_output.numel())
 
-    hook_handles = [module.register_forward_hook(note_output_size) for module in network.modules()]
+    hook_handles = [module.register_forward_hook(record_output_size) for module in network.modules()]
     was_in_training_mode = network.training
     try:
         network.eval()(sample)

@@ -17,18 +17,18 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientContext, ClientHook, Correction, NamedVectors, begin_all, find_weigher, finish_all
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
-from fedcohort.training.chain import find_chain
-from fedcohort.training.chain_pass import ChainPass
+from fedcohort.training.chain import find_dense_chain
+from fedcohort.training.chain_pass import DenseChainPass
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
-from fedcohort.training.local_method import LocalMethod
+from fedcohort.training.local_method import LocalTrainingMethod
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches, draw_sample_passes
 from fedcohort.training.positions import adapt_objective
-from fedcohort.training.response import OptimizerResponse
+from fedcohort.training.response import GradientCoefficientNorms
 from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
-from fedcohort.training.transfer import TrainingResult, to_device, yield_updates_in_blocks
-from fedcohort.training.upload import transmit_update
+from fedcohort.training.transfer import TrainingResult, copy_to_device, yield_updates_in_blocks
+from fedcohort.training.upload import encode_and_decode_update
 from fedcohort.training.weighted import WeightedStep, yield_validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
@@ -49,7 +49,7 @@ class LocalTrainer:
         server: FlatModel,
         worker: FlatModel,
         federation: Federation,
-        local_method: LocalMethod,
+        local_method: LocalTrainingMethod,
         seed: int,
         uses_closed_form: bool = True,
     ) -> None:
@@ -60,8 +60,8 @@ class LocalTrainer:
         augmentation = local_method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
         needs_autograd = federation.is_symbolic or worker.bf16 or self.weighs_samples or not federation.targets.single
-        self.chain = find_chain(worker, federation.scale) if uses_closed_form and not needs_autograd else None
-        self.response = OptimizerResponse(local_method.client, local_method.regularisers)
+        self.chain = find_dense_chain(worker, federation.scale) if uses_closed_form and not needs_autograd else None
+        self.response = GradientCoefficientNorms(local_method.client, local_method.regularisers)
         self.rng = RekeyedGenerator()
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
@@ -82,29 +82,29 @@ class LocalTrainer:
         task_passes = [self.draw_sample_passes(task) for task in tasks]
         sample_orders = [sample_order for pass_orders in task_passes for sample_order, _ in pass_orders]
         chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
-        index_tensors = to_device([*chosen_rows, *sample_orders], self.server.w.device)
+        index_tensors = copy_to_device([*chosen_rows, *sample_orders], self.server.w.device)
         rows_by_task = [None if task.sample_rows is None else next(index_tensors) for task in tasks]
         for task, sample_rows, pass_orders in zip(tasks, rows_by_task, task_passes, strict=True):
             self.worker.copy_from(self.server)
             x, y = self.gather_samples(task, sample_rows)
-            ref_probs = self.compute_reference(x) if self.objective.uses_reference else None
-            corrections = self.begin_hooks(task, broadcast)
+            ref_probs = self.compute_reference_probs(x) if self.objective.uses_reference else None
+            corrections = self.begin_client_hooks(task, broadcast)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
                 ordered_passes = [(next(index_tensors), p) for _, p in pass_orders]
-                losses = self._run_passes(task, (x, y, ref_probs), corrections, ordered_passes)
+                losses = self._train_on_passes(task, (x, y, ref_probs), corrections, ordered_passes)
             yield [self.make_result(task, self.worker.w - self.server.w, pass_orders, losses, corrections)]
 
-    def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
+    def begin_client_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
         """Prepare all client hooks, given the aggregator's vectors `broadcast`; return corrections of the gradient."""
-        rng, n_train = partial(self._make_rng, task), int(self.federation.n_train[task.client])
+        rng, n_train = partial(self._make_task_rng, task), int(self.federation.n_train[task.client])
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, n_train)
-        return begin_all(self._active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
+        return begin_all(self._list_active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
 
-    def _active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
+    def _list_active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
         return self.codec.hooks if task.uses_only_codec_hooks else self.hooks
 
-    def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
+    def _make_task_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)
 
     def train_whole_job(self, round: int, client: int, sample_rows: Ids | None = None) -> ClientUpdate:
@@ -121,7 +121,7 @@ class LocalTrainer:
         return (x, y) if sample_rows is None else (gather_rows(x, sample_rows), y.index_select(0, sample_rows))
 
     @torch.no_grad()
-    def compute_reference(self, x: Tensor) -> Tensor:
+    def compute_reference_probs(self, x: Tensor) -> Tensor:
         """Return the global model's class probabilities for the inputs `x`, [n, ..., C]; `worker` must hold it."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
@@ -139,7 +139,7 @@ class LocalTrainer:
         n_steps = task.units if self.client.steps is not None else task.units * len(batch_ranges)
         return draw_sample_passes(rng, n_samples, batch_ranges, n_steps)
 
-    def _run_passes(
+    def _train_on_passes(
         self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
     ) -> Tensor:
         """Train `worker` on `pass_data` of `task`; return samples' losses before each step, ordered as in `passes`."""
@@ -148,7 +148,7 @@ class LocalTrainer:
         if self.worker.network.training == is_eval_mode:
             self.worker.network.train(not is_eval_mode)
         run_pass, losses = self._choose_training_pass(task, corrections), [self.worker.w.new_empty(0)]
-        augmentation_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
+        augmentation_rng = self._make_task_rng(task, "augmentation") if self.augmentation is not None else None
         for sample_order, batch_ranges in passes:
             # A pass gathers its samples once; its mini-batches are views of them.
             ref_probs = None if reference_probs is None else reference_probs.index_select(0, sample_order)
@@ -169,10 +169,10 @@ class LocalTrainer:
         if self.weighs_samples and not task.uses_only_codec_hooks:
             step_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.client_samples(task.client)
-            val_batches = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
+            val_batches = yield_validation_batches(x, y, self.client.batch, self._make_task_rng(task, "validation"))
             return StepwisePass(self.wrap_step(WeightedStep(*step_arguments, self._batch_positions(task), val_batches)))
         if self.chain is not None:
-            return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
+            return DenseChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
             return StepwisePass(self.wrap_step(PlainSgdStep(self.worker, self.objective, lr)))
         return StepwisePass(self.wrap_step(CorrectedStep(self.worker, self.objective, self.client, lr, corrections)))
@@ -206,10 +206,10 @@ class LocalTrainer:
             group: object that sums the updates of clients trained at once, and the norm of `delta`; else None.
         """
         worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)
-        hook_results = finish_all(self._active_hooks(task), corrections, worker.w, n_steps, task.lr)
+        hook_results = finish_all(self._list_active_hooks(task), corrections, worker.w, n_steps, task.lr)
         if not self.sends_whole_update(task):
-            update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
-            delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
+            update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_task_rng, task, "codec")
+            delta = encode_and_decode_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
         uploads = {n: u for r in hook_results for n, u in r.uploads.items()}
         sent_vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
@@ -234,11 +234,11 @@ class LocalTrainer:
         vector_norms = [update_norm, *map(torch.linalg.vector_norm, sent_vectors)]
         stored_vectors = {n: v for r in hook_results for n, v in r.stored.items()}
         n_bytes, passes = worker.w.nbytes * (1 + len(uploads)), (self.count_samples(task), pass_orders, losses)
-        return TrainingResult(*passes, vector_norms, stored_vectors, task.remember_losses, n_bytes, make_update)
+        return TrainingResult(*passes, vector_norms, stored_vectors, task.store_losses, n_bytes, make_update)
 
     def _measure_loss(self, task: ClientTask) -> float:
         """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""
-        if not task.measures_final_loss:
+        if not task.needs_final_loss:
             return math.nan
         client = np.array([task.client])
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])

@@ -11,7 +11,7 @@ from fedcohort.objective.base import Objective
 
 
 @dataclass(frozen=True)
-class LocalMethod:
+class LocalTrainingMethod:
     """An objective, an optimizer and the components that change gradients, samples or updates.
 
     Attributes:

@@ -57,8 +57,8 @@ def check_channels_last(layout_option: str, network: nn.Module, accelerator: str
 
 def to_channels_last(federation: Federation) -> None:
     """Convert the images of `federation` to channels last in place, so that memory does not hold them twice."""
-    sample_sets: tuple[Shard | ServerSamples, ...] = (federation.train, federation.val, federation.test)
-    inputs = [sample_set.x for sample_set in (*sample_sets, federation.server_val, federation.server_test)]
+    data_splits: tuple[Shard | ServerSamples, ...] = (federation.train, federation.val, federation.test)
+    inputs = [data_split.x for data_split in (*data_splits, federation.server_val, federation.server_test)]
     for x in [*inputs, *([] if federation.proxy is None else [federation.proxy])]:
         if x.dim() == 4:
             x.data = x.contiguous(memory_format=torch.channels_last)

@@ -76,7 +76,7 @@ def yield_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> 
         yield from (sample_order[a:b] for a, b in batch_ranges)
 
 
-def flatten_passes(pass_orders: PassOrders) -> tuple[Ids, Ids]:
+def flatten_mini_batches(pass_orders: PassOrders) -> tuple[Ids, Ids]:
     """Return the samples of all mini-batches in order, [samples], and the size of each mini-batch, [steps].
 
     `pass_orders` has the order of the samples and the mini-batches of each pass.
@@ -96,7 +96,7 @@ def summarise_losses(n_samples: int, pass_orders: PassOrders, losses: Values) ->
     Returns:
         The first loss of a sample that was not trained on is NaN. After several passes it is the first that is not NaN.
     """
-    sample_order, batch_sizes = flatten_passes(pass_orders)
+    sample_order, batch_sizes = flatten_mini_batches(pass_orders)
     first_losses = np.full(n_samples, np.nan)
     if len(pass_orders) > 1:
         has_loss = ~np.isnan(losses)

@@ -13,7 +13,7 @@ from fedcohort.objective.base import Objective
 
 
 @dataclass(frozen=True)
-class PerPosition(Objective):
+class PerPositionObjective(Objective):
     """An objective of samples that averages an objective of single targets; engines differentiate it by autograd.
 
     Attributes:
@@ -54,4 +54,4 @@ class PerPosition(Objective):
 
 def adapt_objective(targets: Targets, objective: Objective) -> Objective:
     """Return `objective`, of single targets, as one of samples whose labels are `targets`."""
-    return PerPosition(objective, targets) if isinstance(targets, Positions) else objective
+    return PerPositionObjective(objective, targets) if isinstance(targets, Positions) else objective

@@ -21,17 +21,17 @@ from fedcohort.rng import seeded_torch
 from fedcohort.training.positions import adapt_objective
 
 
-def probe_network(network: nn.Module, federation: Federation) -> Tensor:
+def check_network_outputs(network: nn.Module, federation: Federation) -> Tensor:
     """Check `network` in eval and in train mode, and return its logits of two samples of `federation`, [2, ..., C].
 
     Raises:
         ComponentError: the network has no usable parameters, or changes its inputs, or returns invalid logits.
     """
-    _check_parameters(network)
-    with _restore_generators():
+    _reject_lazy_parameters(network)
+    with _with_fixed_generators():
         network_copy = copy.deepcopy(network)
-        _probe_logits(network_copy.eval(), federation)
-        logits = _probe_logits(network_copy.train(), federation)
+        _compute_checked_logits(network_copy.eval(), federation)
+        logits = _compute_checked_logits(network_copy.train(), federation)
     if not logits.requires_grad:
         raise ComponentError(
             "forward must return logits with a gradient to the parameters, got detached ones: remove detach or no_grad"
@@ -39,7 +39,7 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
     return logits
 
 
-def _check_parameters(network: nn.Module) -> None:
+def _reject_lazy_parameters(network: nn.Module) -> None:
     lazy_parameters = [parameter_name for parameter_name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
     if lazy_parameters:
         raise ComponentError(
@@ -57,31 +57,31 @@ def _check_parameters(network: nn.Module) -> None:
             )
 
 
-def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
+def _compute_checked_logits(network: nn.Module, federation: Federation) -> Tensor:
     """Return the logits of `network` for two samples of `federation`, [2, ..., C], and check their shape.
 
     Raises `ComponentError` for other results, and if `network` changes its inputs.
     """
-    test_data, mode_name = federation.server_test, "train" if network.training else "eval"
+    test_data, network_mode = federation.server_test, "train" if network.training else "eval"
     x = _copy_two_samples(test_data.x)
-    unchanged_inputs = x.clone()
+    inputs_copy = x.clone()
     logits: Tensor = network(x)
-    if not torch.equal(x, unchanged_inputs):
-        message_start = f"forward in {mode_name} mode must not change its inputs in place"
+    if not torch.equal(x, inputs_copy):
+        message_start = f"forward in {network_mode} mode must not change its inputs in place"
         raise ComponentError(f"{message_start}: write `x = x - 0.5` instead of `x -= 0.5`")
     if isinstance(logits, list | tuple | dict):
-        head_names = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
+        output_names = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
         raise ComponentError(
-            f"forward in {mode_name} mode must return a tensor of logits, got a {type(logits).__name__} with "
-            f"{head_names}: model=module selects one of them by model.head"
+            f"forward in {network_mode} mode must return a tensor of logits, got a {type(logits).__name__} with "
+            f"{output_names}: model=module selects one of them by model.head"
         )
     check_tensor(
-        f"the logits in {mode_name} mode", logits, (*_copy_two_samples(test_data.y).shape, federation.n_classes)
+        f"the logits in {network_mode} mode", logits, (*_copy_two_samples(test_data.y).shape, federation.n_classes)
     )
     return logits
 
 
-def probe_objective(objective: Objective, logits: Tensor, federation: Federation) -> None:
+def check_objective_results(objective: Objective, logits: Tensor, federation: Federation) -> None:
     """Check the results of an objective on two samples.
 
     Args:
@@ -94,16 +94,16 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     """
     y = _copy_two_samples(federation.server_test.y)
     ref_probs = logits.detach().softmax(-1) if objective.uses_reference else None
-    unchanged_tensors = logits.detach().clone(), y.clone()
-    with _restore_generators():
-        objective_and_loss: object = adapt_objective(federation.targets, objective).per_sample(logits, y, ref_probs)
-        if not isinstance(objective_and_loss, tuple) or len(objective_and_loss) != 2:
-            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_and_loss)
-        for result_name, result_values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
+    tensor_copies = logits.detach().clone(), y.clone()
+    with _with_fixed_generators():
+        objective_result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, ref_probs)
+        if not isinstance(objective_result, tuple) or len(objective_result) != 2:
+            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_result)
+        for result_name, result_values in zip(("objective", "cross-entropy"), objective_result, strict=True):
             check_tensor(f"the {result_name} of per_sample", result_values, (2,))
-        mini_batch_loss = objective.transform_mean(objective_and_loss[0].mean())
+        mini_batch_loss = objective.transform_mean(objective_result[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
-    if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):
+    if not (torch.equal(logits.detach(), tensor_copies[0]) and torch.equal(y, tensor_copies[1])):
         raise ComponentError("per_sample must not change logits and labels in place: change copies of them")
     if not mini_batch_loss.requires_grad:
         raise ComponentError(
@@ -117,7 +117,7 @@ def _copy_two_samples(samples: Tensor) -> Tensor:
 
 
 @contextmanager
-def _restore_generators() -> Iterator[None]:
+def _with_fixed_generators() -> Iterator[None]:
     """Seed the global generators of Python, numpy and torch in the `with` block, and restore them at its end."""
     rng_states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:

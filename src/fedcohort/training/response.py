@@ -17,10 +17,10 @@ from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook
 from fedcohort.rng import new_generator
 
-ONE_PARAMETER_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
+SCALAR_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
 
 
-class OptimizerResponse:
+class GradientCoefficientNorms:
     """FedNova's norm a_K of an optimizer's gradient coefficients, for any number of steps K.
 
     It is -x_K / lr of a scalar x_K that K steps move from 0, with the gradient 1 in every step.
@@ -41,11 +41,11 @@ class OptimizerResponse:
         if not self.client.linear or (self.client.plain and not self.hooks):
             return float(n_steps)
         if lr != self._lr:
-            self._lr, self._known_norms, self._next_norms = lr, [0.0], self._yield_norms(lr)
+            self._lr, self._known_norms, self._next_norms = lr, [0.0], self._yield_coefficient_norms(lr)
         self._known_norms += islice(self._next_norms, max(0, n_steps + 1 - len(self._known_norms)))
         return self._known_norms[n_steps]
 
-    def _yield_norms(self, lr: float) -> Iterator[float]:
+    def _yield_coefficient_norms(self, lr: float) -> Iterator[float]:
         """Yield the norms a_1, a_2, ... after 1, 2, ... local steps with the learning rate `lr`."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
@@ -53,7 +53,7 @@ class OptimizerResponse:
         optimizer = self.client.optimizer(x, lr)
         for parameter_group in optimizer.param_groups:
             parameter_group["weight_decay"] = 0.0
-        ctx = ClientContext(0, 0, ONE_PARAMETER_LAYOUT, lambda purpose: new_generator(0, purpose))
+        ctx = ClientContext(0, 0, SCALAR_LAYOUT, lambda purpose: new_generator(0, purpose))
         corrections = [hook.begin(torch.zeros_like(g), {}, {}, ctx) for hook in self.hooks]
         while True:
             g.fill_(1.0)

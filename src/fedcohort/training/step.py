@@ -87,11 +87,11 @@ class PlainSgdStep:
         self.model, self.objective, self.lr = model, objective, lr
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        loss, ce = evaluate_objective(self.model, self.objective, x, y, ref_probs)
+        loss, cross_entropies = evaluate_objective(self.model, self.objective, x, y, ref_probs)
         gradients = torch.autograd.grad(loss, self.model.tensors)
         with torch.no_grad():
             torch._foreach_add_(self.model.tensors, gradients, alpha=-self.lr)
-        return ce
+        return cross_entropies
 
 
 class CorrectedStep:
@@ -104,11 +104,11 @@ class CorrectedStep:
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        loss, ce = evaluate_objective(self.model, self.objective, x, y, ref_probs)
+        loss, cross_entropies = evaluate_objective(self.model, self.objective, x, y, ref_probs)
         self.model.g.zero_()
         loss.backward()
         self.apply_step(self.corrections)
-        return ce
+        return cross_entropies
 
 
 class ParameterStep:

@@ -17,24 +17,22 @@ from fedcohort.types import Ids, Values
 TensorMask = Bool[np.ndarray, "tensors"]  # which of the layout's parameters a client sends, in their order
 
 
-def draw_tensor_masks(
-    send_probability: Values | None, clients: Ids, layout: Layout, draws: Draws
-) -> list[TensorMask | None]:
+def draw_tensor_masks(send_probs: Values | None, clients: Ids, layout: Layout, draws: Draws) -> list[TensorMask | None]:
     """Draw which tensors each client sends: for each client a mask, bool [tensors], or None if it sends all.
 
     A client's draw depends on the seed, the round and the client, but not on other clients.
 
     Args:
-        send_probability: probability with which each client sends a tensor, [n_clients]; None if all send everything.
+        send_probs: probability with which each client sends a tensor, [n_clients]; None if all send everything.
         clients: ids of the clients.
         layout: layout of the model's tensors.
         draws: random numbers of the round.
     """
-    if send_probability is None:
+    if send_probs is None:
         return [None] * len(clients)
     tensor_masks: list[TensorMask | None] = []
     for client in clients:
-        tensor_mask = draws.generator("upload", int(client)).random(len(layout.parameters)) < send_probability[client]
+        tensor_mask = draws.generator("upload", int(client)).random(len(layout.parameters)) < send_probs[client]
         tensor_masks.append(None if tensor_mask.all() else tensor_mask)
     return tensor_masks
 
@@ -46,13 +44,13 @@ def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
         layout: layout of all tensors.
         tensor_mask: which of the tensors are sent.
     """
-    sent_blocks = list(itertools.compress(layout.parameters, tensor_mask))
-    sent_offsets = itertools.accumulate((b.size for b in sent_blocks), initial=0)
-    blocks_in_upload = tuple(replace(b, offset=n) for b, n in zip(sent_blocks, sent_offsets, strict=False))
+    sent_tensor_blocks = list(itertools.compress(layout.parameters, tensor_mask))
+    sent_offsets = itertools.accumulate((b.size for b in sent_tensor_blocks), initial=0)
+    blocks_in_upload = tuple(replace(b, offset=n) for b, n in zip(sent_tensor_blocks, sent_offsets, strict=False))
     return Layout(blocks_in_upload, layout.buffers, layout.counters)
 
 
-def transmit_update(
+def encode_and_decode_update(
     codec: Codec, layout: Layout, tensor_mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
 ) -> Tensor:
     """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes.
@@ -66,10 +64,10 @@ def transmit_update(
     """
     if tensor_mask is None:
         return codec.transmit(delta, layout, rng)
-    received_update = torch.zeros_like(delta)
+    decoded_update = torch.zeros_like(delta)
     if tensor_mask.any():
         is_number_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
         sent_rows, sent_layout = torch.from_numpy(np.flatnonzero(is_number_sent)), make_sent_layout(layout, tensor_mask)
         sent_rows = sent_rows.to(delta.device)
-        received_update[sent_rows] = codec.transmit(delta[sent_rows], sent_layout, rng)
-    return received_update
+        decoded_update[sent_rows] = codec.transmit(delta[sent_rows], sent_layout, rng)
+    return decoded_update

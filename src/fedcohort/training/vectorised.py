@@ -20,8 +20,8 @@ from fedcohort.training.chain import differentiate_logits
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.passes import PassOrders, flatten_passes
-from fedcohort.training.transfer import GroupResults, to_device, yield_updates_in_blocks
+from fedcohort.training.passes import PassOrders, flatten_mini_batches
+from fedcohort.training.transfer import GroupResults, copy_to_device, yield_updates_in_blocks
 from fedcohort.types import ClientUpdate, Ids
 
 
@@ -46,21 +46,21 @@ class GroupPlan:
     index_arrays: Sequence[np.ndarray]
 
 
-def combine_corrections(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
+def combine_gradient_corrections(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
     """Return a function that corrects gradients [k, P] at models [k, P] of the first k clients in place.
 
     `corrections` are those of one hook, one for each client.
     """
-    stack_corrections = getattr(corrections[0], "stack", None)
-    if stack_corrections is not None:
-        correct_gradients: Callable[[Tensor, Tensor], None] = stack_corrections(corrections).correct
+    stack_method = getattr(corrections[0], "stack", None)
+    if stack_method is not None:
+        correct_gradients: Callable[[Tensor, Tensor], None] = stack_method(corrections).correct
         return correct_gradients
 
-    def correct_one_by_one(g: Tensor, w: Tensor) -> None:
+    def correct_client_gradients(g: Tensor, w: Tensor) -> None:
         for correction, g_k, w_k in zip(corrections, g, w, strict=False):
             correction.correct(g_k, w_k)
 
-    return correct_one_by_one
+    return correct_client_gradients
 
 
 class StackedModels:
@@ -74,23 +74,23 @@ class StackedModels:
 
     def __init__(self, trainer: LocalTrainer, corrections: Sequence[Sequence[Correction]], lr: float) -> None:
         self.trainer, self.lr = trainer, lr
-        self.corrections = [combine_corrections(c) for c in zip(*corrections, strict=True)]
+        self.corrections = [combine_gradient_corrections(c) for c in zip(*corrections, strict=True)]
         self.w = trainer.server.w.repeat(len(corrections), 1)
         self.is_chain = trainer.chain is not None and trainer.chain.front_layers is None
         self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
-        self.tensor_views = self._view_tensors(self.w)
+        self.tensor_views = self._view_parameter_tensors(self.w)
         if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
             self.tensor_views = self.written_tensors = [tensor_view.contiguous() for tensor_view in self.tensor_views]
             return
         self.g = torch.zeros_like(self.w)
-        self.written_tensors = self._view_tensors(self.g)
+        self.written_tensors = self._view_parameter_tensors(self.g)
         flat_parameter = torch.nn.Parameter(self.w)
         flat_parameter.grad = self.g
         self.optimizer = None if trainer.client.plain else trainer.client.optimizer(flat_parameter, lr)
-        in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
-        self.gradient_and_loss = vmap(grad_and_value(self._compute_client_loss, has_aux=True), in_dims)
+        vmap_in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
+        self.gradient_and_loss = vmap(grad_and_value(self._compute_client_loss, has_aux=True), vmap_in_dims)
 
-    def _view_tensors(self, flat_vectors: Tensor) -> list[Tensor]:
+    def _view_parameter_tensors(self, flat_vectors: Tensor) -> list[Tensor]:
         """Return the tensors of the network as views of `flat_vectors`, [clients, P]."""
         tensor_blocks = self.trainer.worker.layout.parameters
         return [flat_vectors[:, b.offset : b.offset + b.size].unflatten(1, b.shape) for b in tensor_blocks]
@@ -120,8 +120,8 @@ class StackedModels:
         self._apply_gradients(len(x))
         return losses
 
-    def _step_chain(self, rate: float, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor) -> Tensor:
-        """Add `rate` times the gradients to weights or gradient buffers; return the cross-entropies, [k, batch].
+    def _step_chain(self, lr: float, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor) -> Tensor:
+        """Add `lr` times the gradients to weights or gradient buffers; return the cross-entropies, [k, batch].
 
         `x`, `y`, `ref_probs` and `sample_shares` are the arguments of `train_step`.
         """
@@ -137,8 +137,8 @@ class StackedModels:
             output_gradient = delta
             if i:
                 delta = torch.ops.aten.threshold_backward(torch.bmm(delta, weights[i]), inputs[i], 0)
-            self.written_tensors[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=rate)
-            self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=rate)
+            self.written_tensors[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=lr)
+            self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=lr)
         return losses
 
     def _compute_client_loss(
@@ -193,26 +193,26 @@ class VectorisedEngine:
         return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[GroupResults]:
-        plans = [self._plan_group(task_group) for task_group in self.group_client_tasks(tasks)]
-        index_tensors = to_device([a for plan in plans for a in plan.index_arrays], self.trainer.server.w.device)
+        plans = [self._plan_client_group(task_group) for task_group in self.group_client_tasks(tasks)]
+        index_tensors = copy_to_device([a for plan in plans for a in plan.index_arrays], self.trainer.server.w.device)
         for plan in plans:
             yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.index_arrays))
 
-    def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
+    def _plan_client_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer, task_passes = self.trainer, [self.trainer.draw_sample_passes(task) for task in tasks]
-        sample_orders, batch_sizes = zip(*map(flatten_passes, task_passes), strict=True)
+        sample_orders, batch_sizes = zip(*map(flatten_mini_batches, task_passes), strict=True)
         position_of_client = np.argsort(np.argsort([-len(client_sizes) for client_sizes in batch_sizes], kind="stable"))
         size_table = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
         for k, client_sizes in zip(position_of_client, batch_sizes, strict=True):
             size_table[: len(client_sizes), k] = client_sizes
-        is_sample = np.arange(size_table.max(initial=0)) < size_table[:, :, None]
-        flat_positions, loss_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
+        is_padding_free = np.arange(size_table.max(initial=0)) < size_table[:, :, None]
+        flat_positions, loss_positions = np.arange(is_padding_free.size).reshape(is_padding_free.shape), []
         row_table = np.zeros_like(flat_positions)
         for k, task, sample_order in zip(position_of_client, tasks, sample_orders, strict=True):
             first_client_row = trainer.federation.train.offsets[task.client]
             row_table[:, k] = first_client_row  # padding repeats a sample, with weight 0
-            row_table[:, k][is_sample[:, k]] = first_client_row + task.order_sample_rows(sample_order)
-            loss_positions.append(flat_positions[:, k][is_sample[:, k]])
+            row_table[:, k][is_padding_free[:, k]] = first_client_row + task.order_sample_rows(sample_order)
+            loss_positions.append(flat_positions[:, k][is_padding_free[:, k]])
         index_arrays = [row_table, size_table, np.concatenate(loss_positions)]
         return GroupPlan(tasks, task_passes, position_of_client, size_table, index_arrays)
 
@@ -226,17 +226,17 @@ class VectorisedEngine:
         """
         trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.copy_from(trainer.server)
-        corrections = [trainer.begin_hooks(task, broadcast) for task in plan.tasks]
+        corrections = [trainer.begin_client_hooks(task, broadcast) for task in plan.tasks]
         corrections_by_position = [corrections[i] for i in np.argsort(plan.position_of_client)]
         stacked_models = StackedModels(trainer, corrections_by_position, plan.tasks[0].lr)
-        is_sample = torch.arange(row_table.shape[2], device=row_table.device) < size_table[:, :, None]
-        sample_shares = is_sample / size_table[:, :, None].clamp(min=1).to(stacked_models.w)
+        is_padding_free = torch.arange(row_table.shape[2], device=row_table.device) < size_table[:, :, None]
+        sample_shares = is_padding_free / size_table[:, :, None].clamp(min=1).to(stacked_models.w)
         losses = torch.zeros_like(sample_shares)
         for step_number, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
             batch_rows = row_table[step_number, :k].flatten()
             x, y, ref_probs = gather_rows(train_data.x, batch_rows), train_data.y.index_select(0, batch_rows), None
             if trainer.objective.uses_reference:
-                ref_probs = trainer.compute_reference(x).unflatten(0, (k, -1))
+                ref_probs = trainer.compute_reference_probs(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
             losses[step_number, :k] = stacked_models.train_step(x, y, ref_probs, sample_shares[step_number, :k])
