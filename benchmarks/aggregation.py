@@ -25,7 +25,7 @@ from omegaconf import OmegaConf
 from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import count_stored_floats, list_averaged_uploads
-from fedcohort.host.memory import keep_freed_memory
+from fedcohort.host.memory import reuse_freed_memory
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectorOptions
@@ -106,7 +106,7 @@ def make_arrived(agg: Aggregator[Any], collected: Arrivals) -> Arrived:
 def measure_in_process(aggregator_name: str) -> None:
     """Measure one aggregator and print JSON: median seconds of the weighted sum, of `gather` and of `direction`."""
     torch.set_num_threads(1)
-    keep_freed_memory()  # runs do the same
+    reuse_freed_memory()  # runs do the same
     agg = instantiate(OmegaConf.load(CONFIGS / f"{aggregator_name}.yaml"), _convert_="all")
     updates = [make_update(client, agg) for client in range(CLIENTS)]
     matrix = torch.stack([update.delta for update in updates]).double()

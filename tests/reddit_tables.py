@@ -45,6 +45,6 @@ def write_comments(folder: Path, users: int = 4, comments: int = 6, seed: int = 
             likes = rng.dirichlet(np.full(len(VOCABULARY), 0.5))
             drawn[f"u{user}"] = [rng.choice(VOCABULARY, int(rng.integers(3, 26)), p=likes).tolist() for _ in range(n)]
         write_leaf_comments(folder / "raw", part, drawn)
-    prepare_tables(leaf.plan_tables(folder / "raw", None), folder / "made")
+    prepare_tables(leaf.plan_table_pieces(folder / "raw", None), folder / "made")
     leaf.write_vocabulary(folder / "made")
     return folder / "made"

@@ -53,14 +53,19 @@ def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
 
 
 def test_the_cap_is_relative_to_the_median() -> None:
-    rows, F = losses.read_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
+    rows, F = losses.read_valid_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
     assert rows.tolist() == [0, 1, 2, 3]
     assert F.tolist() == [1.0, 2.0, 3.0, 5.0]  # the median is 2.5
-    assert losses.read_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [1.0, 2.0, 3.0, 1e9]
+    assert losses.read_valid_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [
+        1.0,
+        2.0,
+        3.0,
+        1e9,
+    ]
 
 
 def test_non_finite_losses_are_excluded_from_the_median() -> None:
-    rows, F = losses.read_losses(
+    rows, F = losses.read_valid_losses(
         arrived_with([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0
     )
     assert rows.tolist() == [1, 3, 4]
@@ -68,11 +73,11 @@ def test_non_finite_losses_are_excluded_from_the_median() -> None:
 
 
 def test_reported_losses_are_clipped_to_the_valid_range() -> None:
-    assert losses.read_losses(arrived_with([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
+    assert losses.read_valid_losses(arrived_with([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
 
 
 def test_clients_that_the_selector_excludes_get_no_weight() -> None:
-    rows, F = losses.read_losses(arrived_with([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
+    rows, F = losses.read_valid_losses(arrived_with([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
 

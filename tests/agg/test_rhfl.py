@@ -12,7 +12,7 @@ from agg_harness import Score, collect_updates, make_arrived, make_population, m
 from case_loop import for_all
 from config_options import make_component
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import SAME_PARTICIPATION_REQUIREMENT, State, client_confidence, mixture_of_others
+from fedcohort.agg.rhfl import SAME_PARTICIPATION_REQUIREMENT, State, confidence_weights, mean_prediction_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.arrivals import replace_update_weights
@@ -41,7 +41,7 @@ NEVER = math.nan
     ],
 )
 def test_client_confidence_by_hand(before: list[float], now: list[float], omega: list[float]) -> None:
-    confidence = client_confidence(
+    confidence = confidence_weights(
         np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3)
     )
     assert confidence.tolist() == pytest.approx(omega, abs=1e-7)
@@ -50,12 +50,12 @@ def test_client_confidence_by_hand(before: list[float], now: list[float], omega:
 
 @pytest.mark.filterwarnings("error")
 def test_a_single_client_has_full_confidence() -> None:
-    assert client_confidence(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
+    assert confidence_weights(np.array([1e300]), np.array([0.0]), 0.5, np.ones(1)).tolist() == [1.0]
 
 
 def test_confidence_multiplies_the_advised_weights() -> None:
     # F = (1, 0): e^W in the proportion e^.5 : 1, times 1 : 3
-    confidence = client_confidence(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
+    confidence = confidence_weights(np.array([2.0, 2.0]), np.array([1.0, 2.0]), 0.5, np.array([0.25, 0.75]))
     assert confidence.tolist() == pytest.approx(
         [math.exp(0.5) / (math.exp(0.5) + 3), 3 / (math.exp(0.5) + 3)], abs=1e-12
     )
@@ -65,7 +65,7 @@ def test_equal_advised_weights_change_no_bit() -> None:
     before, now = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
     gain = np.maximum(before - now, 0) / now
     e = np.exp(0.5 * gain / gain.sum() - (0.5 * gain / gain.sum()).max())
-    assert client_confidence(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
+    assert confidence_weights(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
@@ -86,7 +86,7 @@ def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
     own_logits = torch.tensor([[0.2, 0.1, 0.0]], dtype=torch.float64, requires_grad=True)
     other_predictions = torch.eye(3, dtype=torch.float64)[:2, None]
     p = torch.cat([other_predictions, own_logits.detach()[None]]).softmax(2)
-    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    omega, mixture, pull = mean_prediction_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     (gradient,) = torch.autograd.grad(pull[2] * distillation_loss(mixture[2], own_logits), own_logits)
     assert gradient[0].tolist() == pytest.approx([-0.0579085888, -0.0130258494, 0.0709344382], abs=1e-9)
     assert omega.tolist() == [0.5, 0.3, 0.2]
@@ -95,7 +95,7 @@ def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
 
 def test_non_finite_predictions_are_left_out() -> None:
     p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
-    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
+    omega, mixture, pull = mean_prediction_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0, 0.2]
     assert mixture[0, 0].tolist() == pytest.approx([0.3, 0.7])
     assert pull.tolist() == pytest.approx([0.2, 0.0, 0.5])
@@ -103,7 +103,7 @@ def test_non_finite_predictions_are_left_out() -> None:
 
 def test_one_non_finite_sample_excludes_the_client() -> None:
     p = torch.tensor([[[0.9, 0.1], [0.5, 0.5]], [[0.2, 0.8], [math.nan, 0.1]]], dtype=torch.float64)
-    omega, mixture, pull = mixture_of_others(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
+    omega, mixture, pull = mean_prediction_of_others(p, torch.tensor([0.5, 0.5], dtype=torch.float64))
     assert omega.tolist() == [0.5, 0.0]
     assert bool(torch.isfinite(mixture).all())
     assert pull.tolist() == [0.0, 0.0]

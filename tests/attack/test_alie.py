@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from config_options import make_component
-from fedcohort.attack.alie import compute_largest_shift
+from fedcohort.attack.alie import alie_attack_factor
 from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
 
@@ -19,14 +19,14 @@ TRAINED = torch.tensor([2.0, 2.0]).double()
 )
 def test_the_largest_shift(n: int, f: int, honest: float, every: float) -> None:
     """n = 50 and f = 24: q = 2, so that shares are 24 / 26 and 48 / 50. n = 10 and f = 3: q = 3, 4 / 7 and 7 / 10."""
-    assert compute_largest_shift(n - f, f, "honest") == pytest.approx(honest)
-    assert compute_largest_shift(n - f, f, "all") == pytest.approx(every)
+    assert alie_attack_factor(n - f, f, "honest") == pytest.approx(honest)
+    assert alie_attack_factor(n - f, f, "all") == pytest.approx(every)
 
 
 def test_no_shift_is_negative_and_a_majority_has_a_fixed_one() -> None:
     """n = 10 and f = 1: q = 5, share 4 / 9. n = 2 and f = 1: q = 1, share 0. n = 4 and f = 3: q = 0."""
-    assert compute_largest_shift(9, 1, "honest") == compute_largest_shift(1, 1, "honest") == 0
-    assert compute_largest_shift(1, 3, "honest") == pytest.approx(2.32634787)
+    assert alie_attack_factor(9, 1, "honest") == alie_attack_factor(1, 1, "honest") == 0
+    assert alie_attack_factor(1, 3, "honest") == pytest.approx(2.32634787)
 
 
 def test_the_mean_is_shifted_in_each_parameter() -> None:

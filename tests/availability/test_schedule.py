@@ -105,6 +105,6 @@ def test_the_tracker_finds_the_same_clients_as_the_schedule_and_checks_few(monke
         50000.0,
         *(50000 + 60 * np.arange(99)),
     ]
-    ready_ids = [tracker.find_ready(float(now_s)).tolist() for now_s in times]
+    ready_ids = [tracker.find_ready_clients_now(float(now_s)).tolist() for now_s in times]
     assert np.mean(n_checked[-99:]) < 10
     assert ready_ids == [np.flatnonzero(schedule.seconds_until_ready(float(now_s)) == 0).tolist() for now_s in times]

@@ -10,7 +10,7 @@ from fedcohort.bandit.discounted import DiscountedSums
 def play_history(discount: float, history: list[tuple[list[int], list[float]]], n_arms: int = 3) -> DiscountedSums:
     past = discounted.initial_sums(n_arms)
     for arms, rewards in history:
-        past = discounted.update_arm_sums(past, discount, np.array(arms, np.int64), np.array(rewards))
+        past = discounted.add_pulls_to_sums(past, discount, np.array(arms, np.int64), np.array(rewards))
     return past
 
 
@@ -85,7 +85,7 @@ def test_every_arm_is_pulled_once_before_any_is_pulled_twice() -> None:
     for _ in range(3 * 400):
         index = discounted.mean_rewards(past) + discounted.confidence_widths(past, 1.0)
         order.append(int(np.argmax(index)))
-        past = discounted.update_arm_sums(past, 0.7, np.array(order[-1:]), np.ones(1))
+        past = discounted.add_pulls_to_sums(past, 0.7, np.array(order[-1:]), np.ones(1))
     assert order == 3 * list(range(400))
 
 

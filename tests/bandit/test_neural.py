@@ -130,7 +130,7 @@ def test_rounding_errors_of_a_constant_feature_are_ignored() -> None:
     net, X = make_network()
     X[:, 2] = np.where(np.arange(len(X)) % 2, 1.0, 1.0 + 6e-8)
     X[:, 1] = np.where(np.arange(len(X)) % 2, 1.0, 1.001)
-    rows = neural.standardise_contexts(neural.update_context_moments(net, X), X)
+    rows = neural.standardise_contexts(neural.add_to_context_moments(net, X), X)
     np.testing.assert_array_equal(rows[:, 2], 0.0)
     np.testing.assert_allclose(np.abs(rows[:, 1]), 1.0, rtol=1e-6)
 
@@ -139,7 +139,7 @@ def test_contexts_are_standardised_over_all_scored_clients() -> None:
     """Two batches against numpy over both; a constant feature becomes 0."""
     net, (a, b) = make_network()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
     a[:, 2] = b[:, 2] = 0.1
-    past = neural.update_context_moments(neural.update_context_moments(net, a), b)
+    past = neural.add_to_context_moments(neural.add_to_context_moments(net, a), b)
     all_contexts = np.concatenate([a, b])
     expected = (all_contexts[:, :2] - all_contexts[:, :2].mean(axis=0)) / all_contexts[:, :2].std(axis=0)
     standardised = neural.standardise_contexts(past, all_contexts)
@@ -150,10 +150,10 @@ def test_contexts_are_standardised_over_all_scored_clients() -> None:
 def test_contexts_of_any_scale_are_standardised_equally() -> None:
     """From the first one on: a mean that started anywhere but at 0 would lose what is small against that."""
     net, X = make_network()
-    small = neural.update_context_moments(net, 1e-25 * X)
+    small = neural.add_to_context_moments(net, 1e-25 * X)
     np.testing.assert_allclose(
         neural.standardise_contexts(small, 1e-25 * X),
-        neural.standardise_contexts(neural.update_context_moments(net, X), X),
+        neural.standardise_contexts(neural.add_to_context_moments(net, X), X),
     )
 
 

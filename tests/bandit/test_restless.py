@@ -20,7 +20,7 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(pi, [0.99797603, 0.00202397], atol=5e-9)
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
-    soft = restless.update_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
+    soft = restless.update_state_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
     np.testing.assert_allclose(restless.reward_coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
@@ -65,10 +65,10 @@ def test_rounds_of_exploration_follow_the_schedule() -> None:
     """c = 2: fewer than 2 ln(t + 1) so far, in rounds 1 to 30."""
     explored: list[int] = []
     for t in range(1, 31):
-        if restless.is_exploring_round(len(explored), t, 2.0):
+        if restless.is_exploration_round(len(explored), t, 2.0):
             explored.append(t)
     assert explored == [1, 2, 3, 4, 7, 12, 20]
-    assert not restless.is_exploring_round(0, 5, 0.0)
+    assert not restless.is_exploration_round(0, 5, 0.0)
 
 
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])

@@ -74,11 +74,11 @@ def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
 
 def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
     layout = make_layout((200, 200))
-    A = make_component("codec", "lowrank", k=50).draw_column_bases(layout, draw_seed(make_generator_factory()()))[
-        layout.parameters[0]
-    ]
+    A = make_component("codec", "lowrank", k=50).draw_projection_matrices(
+        layout, draw_seed(make_generator_factory()())
+    )[layout.parameters[0]]
     assert float(A.var()) == pytest.approx(1 / 50, rel=0.05)  # 10,000 entries: sd sqrt(2 / 10,000) = 1.4 %
-    A = make_component("codec", "lowrank", k=50, dist="uniform01").draw_column_bases(
+    A = make_component("codec", "lowrank", k=50, dist="uniform01").draw_projection_matrices(
         layout, draw_seed(make_generator_factory()())
     )[layout.parameters[0]]
     assert 0 <= float(A.min()) < 0.01 < 0.99 < float(A.max()) < 1
@@ -90,7 +90,7 @@ def test_correcting_gradients_trains_b(momentum: float) -> None:
     layout, w, target = make_layout((6, 4), (3,)), draw_normal(27, 1, torch.float64), draw_normal(27, 2, torch.float64)
     codec = make_component("codec", "lowrank", k=2, min_size=1)
     correction = begin_round(codec, w, layout)
-    A = codec.draw_column_bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
+    A = codec.draw_projection_matrices(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
     B, other_weights = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
     y = w.clone().requires_grad_()
     factors = torch.optim.SGD([B, other_weights], lr=0.002, momentum=momentum)

@@ -7,14 +7,14 @@ import torch
 from case_loop import for_all
 from codec_harness import draw_normal, make_generator_factory, make_layout
 from config_options import make_component
-from fedcohort.codec.quant import dequantise, hadamard_transform, pack_bits, quantise, unpack_bits
+from fedcohort.codec.quant import dequantise_levels, hadamard_transform, pack_bits, quantise, unpack_bits
 
 EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
 
 
 def dequantise_each(h: list[float], bits: int) -> np.ndarray:
     """What becomes of h under each u, [1000, len(h)]."""
-    rows = [dequantise(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
+    rows = [dequantise_levels(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
     return np.stack(rows)
 
 

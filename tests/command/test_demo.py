@@ -22,7 +22,7 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(demo, "program_command", lambda name: f"here/{name}")
+    monkeypatch.setattr(demo, "shell_command", lambda name: f"here/{name}")
     monkeypatch.setattr(demo, "spell_fedcohort_command", lambda name: f"here/fedcohort {name}")
     assert demo.main(SMALL) == 0
     captured = capsys.readouterr()

@@ -16,7 +16,7 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
     now = iter([0.0, 1.0, 4.0, 9.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     watch = Stopwatch()
-    with watch.measure_stage("select"), watch.measure_stage("probe"):
+    with watch.measure_stage_time("select"), watch.measure_stage_time("probe"):
         pass
     spent = watch.take_lap_seconds()
     assert (spent["select"], spent["probe"]) == (1.0 + 5.0, 3.0)

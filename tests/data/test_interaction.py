@@ -12,8 +12,8 @@ from fedcohort.data.interaction import (
     EstimateOptions,
     draw_batches,
     estimate_group_counts,
-    find_bias_aligned,
     find_pivot_class,
+    mark_bias_aligned_samples,
     replace_head,
 )
 from fedcohort.errors import FedcohortError
@@ -86,13 +86,13 @@ def make_groups(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.T
 def test_the_biased_model_gets_the_majority_right() -> None:
     """Class 0 is mostly attribute 0 and class 1 mostly attribute 1: who agrees is right, who doesn't is wrong."""
     x, y, a = make_groups([[80, 20], [20, 80]])
-    np.testing.assert_array_equal(find_bias_aligned(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
+    np.testing.assert_array_equal(mark_bias_aligned_samples(linear(3, 2), x, y, RECIPE, rng()), a == y.numpy())
 
 
 def test_with_more_classes_the_biased_model_of_each_class_is_used() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
     x, y, a = make_groups([[60, 6], [6, 60], [4, 4]])
-    right = find_bias_aligned(linear(3, 3), x, y, RECIPE, rng())
+    right = mark_bias_aligned_samples(linear(3, 3), x, y, RECIPE, rng())
     np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
 
 

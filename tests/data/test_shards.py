@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import compute_class_quotas, natural_owners, round_to_sum, split_by_class, split_by_owner
+from fedcohort.data.shards import (
+    compute_class_quotas,
+    owners_of_clients,
+    round_to_given_sum,
+    split_by_class,
+    split_test_rows_by_owner,
+)
 from optional_values import not_none
 
 
@@ -46,7 +52,7 @@ def test_a_class_without_clients_stays_with_the_server() -> None:
     ],
 )
 def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, expected: list[int]) -> None:
-    assert round_to_sum(np.array(want), total).tolist() == expected
+    assert round_to_given_sum(np.array(want), total).tolist() == expected
 
 
 def test_equal_remainders_are_broken_at_random() -> None:
@@ -68,12 +74,12 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
 def test_natural_clients_need_an_owner_for_each_client() -> None:
     owner = np.array([4, 4, 7, 7, 9])
     parts = [np.array([2, 3]), np.array([0])]
-    assert not_none(natural_owners(owner, Ragged.from_client_rows(parts))).tolist() == [7, 4]
-    assert natural_owners(owner, Ragged.from_client_rows([np.array([0, 2])])) is None
-    assert natural_owners(owner, Ragged.from_client_rows([np.array([0]), np.array([1])])) is None
-    assert natural_owners(owner, Ragged.from_client_rows([np.array([0]), parts[0][:0]])) is None
+    assert not_none(owners_of_clients(owner, Ragged.from_client_rows(parts))).tolist() == [7, 4]
+    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0, 2])])) is None
+    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0]), np.array([1])])) is None
+    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0]), parts[0][:0]])) is None
 
 
 def test_rows_of_owners_are_listed() -> None:
-    rows = split_by_owner(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
+    rows = split_test_rows_by_owner(np.array([7, 4, 7, 1]), np.array([7, 5, 4]))
     assert [rows[k].tolist() for k in range(len(rows))] == [[0, 2], [], [1]]

@@ -8,7 +8,7 @@ import pytest
 from fedcohort.dataset.cifar10 import CLASSES, TABLE_SPEC, Cifar10
 from fedcohort.dataset.files import read_part_table
 from fedcohort.dataset.image_dataset import read_images
-from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.labels import read_class_column
 from image_tables import DATA_FOLDER, encode_image, random_images, write_image_table
 from run_harness import run_training, same_bits
 
@@ -78,7 +78,7 @@ def test_the_real_data() -> None:
     if not (DATA_FOLDER / "cifar10").is_dir():
         pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")
     frame = read_part_table(str(DATA_FOLDER / "cifar10"), "test")
-    labels = read_classes(frame, "label", CLASSES)
+    labels = read_class_column(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
     pixels = read_images([frame], TABLE_SPEC.image_columns, TABLE_SPEC.image_format, np.arange(0, len(labels), 10))
     assert pixels.shape == (997, 3, 32, 32)

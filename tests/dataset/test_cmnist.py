@@ -96,7 +96,7 @@ def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path:
 
 def test_every_client_has_mainly_one_of_the_three() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
-    counts = make_dataset().count_group_samples(np.array([30_000, 30_000]), np.random.default_rng(0))
+    counts = make_dataset().count_samples_by_group(np.array([30_000, 30_000]), np.random.default_rng(0))
     assert np.ptp(counts.sum((1, 2))) <= 3
     metrics = skew.skew_triplets(counts)
     main = metrics.argmax(1)
@@ -108,7 +108,7 @@ def test_every_client_has_mainly_one_of_the_three() -> None:
 def test_pooled_clients_have_only_spurious_correlation() -> None:
     """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
     metrics = skew.skew_metrics(
-        make_dataset().count_group_samples(np.array([30_000, 30_000]), np.random.default_rng(0))
+        make_dataset().count_samples_by_group(np.array([30_000, 30_000]), np.random.default_rng(0))
     )
     assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
     assert metrics["global_ai"] == pytest.approx(0, abs=1e-6)

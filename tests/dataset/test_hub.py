@@ -15,13 +15,13 @@ import pytest
 from fake_hub import COMMIT, add_commit
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import check_network, find_commit, load_splits
+from fedcohort.dataset.hub import check_network, hub_commit, load_hub_splits
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
 
 def hub(name: str) -> list[Frame]:
-    return load_splits(name, ("train", "test"))
+    return load_hub_splits(name, ("train", "test"))
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     assert train.column("label").to_pylist() == [1, 0]
     assert train.read_arrays("x").tolist() == [[1, 2], [3, 4]]
     requests = [
-        frame.origin for frame in load_splits("someone/something", ("train",), optional_splits=("valid", "test"))
+        frame.origin for frame in load_hub_splits("someone/something", ("train",), optional_splits=("valid", "test"))
     ]
     assert requests == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
@@ -85,7 +85,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     train, _ = hub("someone/something")
     np.testing.assert_array_equal(train.read_arrays("x"), rows["x"])
     keys = ("info", "features", "label", "names")
-    assert arrow_columns.read_metadata(train.table.schema, b"huggingface", *keys) == ["b", "a"]
+    assert arrow_columns.read_schema_json(train.table.schema, b"huggingface", *keys) == ["b", "a"]
 
 
 @pytest.mark.usefixtures("hub_library")
@@ -114,7 +114,7 @@ def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp
         with datasets.arrow_writer.ArrowWriter(path=str(file)) as writer:
             writer.write({"label": 0})
             writer.finalize()
-        assert find_commit(datasets.Dataset.from_file(str(file))) == commit
+        assert hub_commit(datasets.Dataset.from_file(str(file))) == commit
 
 
 @pytest.mark.usefixtures("hub_library")

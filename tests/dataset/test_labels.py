@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.files import read_part_table
-from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.labels import read_class_column
 from fedcohort.dataset.mnist import Mnist
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -34,7 +34,7 @@ def frame(names: list[str], labels: list[int]) -> Frame:
 )
 def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
     """If the file has the classes in another order, names that are not class names are ignored."""
-    assert read_classes(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
+    assert read_class_column(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int])
 )
 def test_unknown_class_names_are_reported(names: list[str], warned: bool, caplog: pytest.LogCaptureFixture) -> None:
     table = frame(names, [0, 1, 2]) if names else Frame("a/b (train)", pa.table({"label": [0, 1, 2]}), "dataset.hub")
-    read_classes(table, "label", CLASSES)
+    read_class_column(table, "label", CLASSES)
     message = (
         "a/b (train): column 'label' names its classes kitten, puppy, shirt, but the dataset names them Cat, "
         "Dog, T-shirt/top: "
@@ -52,12 +52,12 @@ def test_unknown_class_names_are_reported(names: list[str], warned: bool, caplog
 
 
 def test_letters_are_distinguished_by_case() -> None:
-    assert read_classes(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
+    assert read_class_column(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
 
 
 def test_names_of_other_classes_are_refused() -> None:
     with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' numbers the classes differently"):
-        read_classes(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
+        read_class_column(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
 
 
 def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.leaf import LeafDataset, TrainTestSplit, subsample_people
+from fedcohort.dataset.leaf import LeafDataset, TrainTestSplit, draw_people_sample
 from fedcohort.errors import DataError, OptionError
 from optional_values import not_none
 
@@ -61,7 +61,7 @@ def test_the_files_own_parts() -> None:
 
 
 def test_people_are_taken_whole_but_for_the_last() -> None:
-    rows = subsample_people(OWNER, 0.5, np.random.default_rng(3))
+    rows = draw_people_sample(OWNER, 0.5, np.random.default_rng(3))
     assert len(rows) == 39
     kept_counts = np.bincount(OWNER[rows], minlength=6)
     assert sum(0 < n < full for n, full in zip(kept_counts, SIZES, strict=True)) <= 1

@@ -1,6 +1,12 @@
 import pytest
 
-from fedcohort.dataset.messages import ProblemList, SeveralProblems, TableProblem, compare_with_original, format_names
+from fedcohort.dataset.messages import (
+    CombinedDataError,
+    ErrorList,
+    TableProblem,
+    join_names,
+    note_count_difference,
+)
 from fedcohort.errors import DataError
 
 
@@ -15,34 +21,34 @@ from fedcohort.errors import DataError
     ],
 )
 def test_names_in_a_line(names: list[str], expected_text: str) -> None:
-    assert format_names(names) == expected_text
+    assert join_names(names) == expected_text
 
 
 def test_a_difference_in_a_line() -> None:
-    assert compare_with_original("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
-    assert compare_with_original("images", 5, 3) == ["5 images, 2 more than the original's 3"]
-    assert compare_with_original("images", 5, 5) == []
+    assert note_count_difference("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
+    assert note_count_difference("images", 5, 3) == ["5 images, 2 more than the original's 3"]
+    assert note_count_difference("images", 5, 5) == []
 
 
 def test_one_problem_is_raised_as_it_is() -> None:
-    problems = ProblemList("type something else")
-    problems.raise_errors()
-    with problems.collect_errors():
+    problems = ErrorList("type something else")
+    problems.raise_collected_errors()
+    with problems.collect_data_errors():
         raise TableProblem("row 3 is empty", "; mend it")
     with pytest.raises(DataError, match=r"^row 3 is empty; mend it$"):
-        problems.raise_errors()
+        problems.raise_collected_errors()
 
 
 def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once() -> None:
-    problems, nested = ProblemList("type something else"), ProblemList()
+    problems, nested = ErrorList("type something else"), ErrorList()
     for row in (3, 5, 3):
-        with nested.collect_errors():
+        with nested.collect_data_errors():
             raise TableProblem(f"row {row} is empty", "; mend it")
-    with problems.collect_errors():
-        nested.raise_errors()
-    problems.append_error(DataError("there is no test table"))
-    with pytest.raises(SeveralProblems) as raised:
-        problems.raise_errors()
+    with problems.collect_data_errors():
+        nested.raise_collected_errors()
+    problems.add_data_error(DataError("there is no test table"))
+    with pytest.raises(CombinedDataError) as raised:
+        problems.raise_collected_errors()
     assert str(raised.value) == (
         "the data have 3 problems:\n  1. row 3 is empty\n  2. row 5 is empty\n  3. there is no test table\n"
         "mend it\ntype something else"

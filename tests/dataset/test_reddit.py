@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from fedcohort.data.targets import Positions
+from fedcohort.data.targets import PerPositionTargets
 from fedcohort.dataset import reddit as module
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.parquet import StoredTable
+from fedcohort.dataset.parquet import ParquetTable
 from fedcohort.dataset.raw import leaf
 from fedcohort.dataset.reddit import Reddit
 from fedcohort.errors import DataError, FedcohortError
@@ -33,7 +33,7 @@ def small(tmp_path: Path) -> Path:
     """Two users with three comments "so it is" and one "it"; the test comments have one unknown word."""
     write_leaf_comments(tmp_path / "raw", "train", {"b": [COMMENT] * 3, "a": [COMMENT] * 3 + [["it"]]}, length=4)
     write_leaf_comments(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
-    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     return tmp_path / "made"
 
@@ -41,7 +41,7 @@ def small(tmp_path: Path) -> Path:
 def test_symbols_and_targets_by_hand(small: Path) -> None:
     """Counts: <BOS>, <EOS> and it 7, is and so 6. Symbols: 2 <BOS>, 3 <EOS>, 4 it, 5 is, 6 so."""
     data = load(small)
-    assert data.targets == Positions((0, 1))
+    assert data.targets == PerPositionTargets((0, 1))
     assert data.train_x.dtype == np.int16
     assert data.train_y.dtype == np.int64
     assert data.n_classes == 7
@@ -123,8 +123,8 @@ def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pyt
     rows: dict[str, Any] = {"client": ["a"] * 20, "x": (x * 20)[:20], "y": (y * 20)[:20]}
     for part in ("train", "test"):
         write_part(small, part, **rows)
-    column = StoredTable.column
-    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {"word": name}[name]))
+    column = ParquetTable.column
+    monkeypatch.setattr(ParquetTable, "column", lambda table, name: column(table, {"word": name}[name]))
     data = load(small)
     np.testing.assert_array_equal(data.train_x, np.tile(data.train_x[: len(x)], (20, 1))[:20])
     assert (data.train_x.dtype, data.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
@@ -184,7 +184,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
     for part, n in (("train", 12), ("test", 2)):
         write_leaf_comments(tmp_path / "raw", part, {user: [COMMENT] * n for user in "abcd"})
-    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     trained_run = run_training(
         tmp_path / "logs", *list_overrides(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20")

@@ -9,7 +9,7 @@ import pytest
 
 from fake_hub import COMMIT, serve_folder
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.parquet import StoredTable
+from fedcohort.dataset.parquet import ParquetTable
 from fedcohort.dataset.raw import leaf as raw
 from fedcohort.dataset.shakespeare import ALPHABET, Shakespeare, encode_text
 from fedcohort.errors import DataError, OptionError
@@ -106,7 +106,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
             for k in np.unique(owner).tolist()
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
-    prepare_tables(raw.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(raw.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     data = load(tmp_path / "made")
     assert "original" not in data.inputs, "LEAF's own parts lack what both would share"
     n, notes = len(expected.train_x) + len(expected.test_x), load(tmp_path / "made", "user", users=0.9).inputs
@@ -150,8 +150,8 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
     good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
     for part in ("train", "test"):
         write_image_table(tmp_path, part, **good)
-    column = StoredTable.column
-    monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {}[name]))
+    column = ParquetTable.column
+    monkeypatch.setattr(ParquetTable, "column", lambda table, name: column(table, {}[name]))
     data = load(tmp_path)
     assert [spell(codes) for codes in data.train_x] == good["x"]
     assert spell(data.test_y) == text[80:100]

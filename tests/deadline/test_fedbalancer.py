@@ -8,7 +8,7 @@ import pytest
 
 from case_loop import for_all
 from fedcohort.deadline.base import PaceContext, compute_outcome
-from fedcohort.deadline.fedbalancer import SECONDS_REQUIREMENT, FedBalancer, State, most_efficient_deadline
+from fedcohort.deadline.fedbalancer import SECONDS_REQUIREMENT, FedBalancer, State, deadline_of_most_clients_per_s
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -54,12 +54,12 @@ def make_loss_outcome(clients: tuple[int, ...], over: tuple[float, ...], loss_su
     ],
 )
 def test_peaks_by_hand(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
-    assert most_efficient_deadline(np.array(finish, dtype=float)) == exact
-    assert most_efficient_deadline(np.array(finish, dtype=float), 1.0) == by_seconds
+    assert deadline_of_most_clients_per_s(np.array(finish, dtype=float)) == exact
+    assert deadline_of_most_clients_per_s(np.array(finish, dtype=float), 1.0) == by_seconds
 
 
 def test_without_clients_there_is_no_peak() -> None:
-    assert most_efficient_deadline(np.empty(0)) == most_efficient_deadline(np.empty(0), 1.0) == 0
+    assert deadline_of_most_clients_per_s(np.empty(0)) == deadline_of_most_clients_per_s(np.empty(0), 1.0) == 0
 
 
 def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
@@ -71,8 +71,8 @@ def test_the_exact_peak_is_no_worse_than_any_grid_s() -> None:
             return float((finish <= t).sum()) / t
 
         assert (
-            rate(most_efficient_deadline(finish))
-            >= max(rate(most_efficient_deadline(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
+            rate(deadline_of_most_clients_per_s(finish))
+            >= max(rate(deadline_of_most_clients_per_s(finish, grid)) for grid in (0.1, 1.0, 7.0)) - 1e-12
         )
 
 
@@ -84,12 +84,12 @@ def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
         finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))
         tried = grid * np.arange(1, np.ceil(finish.max() / grid) + 2)
         done = (finish <= tried[:, None]).sum(1)
-        assert most_efficient_deadline(finish, grid) == tried[np.argmax(done / tried)]
+        assert deadline_of_most_clients_per_s(finish, grid) == tried[np.argmax(done / tried)]
 
 
 def test_a_fine_grid_takes_no_longer() -> None:
     """10^14 deadlines up to the last completion: what is tried is as many as there are clients."""
-    assert most_efficient_deadline(np.array([3.0, 4.0, 100.0]), 1e-12) == pytest.approx(4.0, rel=1e-9)
+    assert deadline_of_most_clients_per_s(np.array([3.0, 4.0, 100.0]), 1e-12) == pytest.approx(4.0, rel=1e-9)
 
 
 @pytest.mark.parametrize(("ddlr", "deadline"), [(1.0, 11.0), (0.5, 7.0), (0.0, 3.0)])

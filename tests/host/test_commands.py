@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.host.commands import program_command
+from fedcohort.host.commands import shell_command
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("environment")
 def test_an_inactive_environment_is_shown_as_a_relative_path() -> None:
-    assert (program_command("python"), program_command("mlflow")) == (".venv/bin/python", ".venv/bin/mlflow")
+    assert (shell_command("python"), shell_command("mlflow")) == (".venv/bin/python", ".venv/bin/mlflow")
 
 
 def test_elsewhere_the_absolute_path_is_shown(
@@ -31,14 +31,14 @@ def test_elsewhere_the_absolute_path_is_shown(
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    assert program_command("mlflow") == f"'{environment}/mlflow'"
+    assert shell_command("mlflow") == f"'{environment}/mlflow'"
 
 
 def test_in_an_active_environment_the_bare_name_is_shown(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(environment))
-    assert (program_command("python"), program_command("mlflow")) == ("python", "mlflow")
+    assert (shell_command("python"), shell_command("mlflow")) == ("python", "mlflow")
 
 
 def test_a_missing_program_keeps_its_name(environment: Path) -> None:
     (environment / "mlflow").unlink()
-    assert program_command("mlflow") == "mlflow"
+    assert shell_command("mlflow") == "mlflow"

@@ -103,10 +103,10 @@ def test_a_full_disk_ends_the_run_without_damage(
 
 def test_only_the_disks_own_errors_are_explained(tmp_path: Path) -> None:
     for error in (FileNotFoundError(errno.ENOENT, "no such file"), ValueError("x"), OSError("without a number")):
-        with pytest.raises(type(error)), disk.explain_disk_errors(tmp_path):
+        with pytest.raises(type(error)), disk.convert_disk_errors(tmp_path):
             raise error
     expected = pytest.raises(DiskError, match=rf"^{tmp_path}/a could not be written \(quota\). .* resume=true$")
-    with expected, disk.explain_disk_errors(tmp_path):
+    with expected, disk.convert_disk_errors(tmp_path):
         raise OSError(errno.EDQUOT, "quota", f"{tmp_path}/a")
 
 
@@ -116,7 +116,7 @@ def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
     (tmp_path / ".page.fedcohort-draft").symlink_to(tmp_path / "precious")
 
     def write(text: str) -> None:
-        with disk.replace_atomically(tmp_path / "page") as draft:
+        with disk.write_file_atomically(tmp_path / "page") as draft:
             draft.write_text(text)
             if text == "half":
                 raise RuntimeError
@@ -130,13 +130,13 @@ def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
 def test_a_command_replaces_only_what_it_wrote(tmp_path: Path) -> None:
     """Its own page shows whose the other files are; without one, a file of the user's stays."""
     names = ("page.md", "table.csv")
-    disk.check_output_files(tmp_path / "nowhere", names, "page.md", "by us")
+    disk.reject_foreign_files(tmp_path / "nowhere", names, "page.md", "by us")
     (tmp_path / "page.md").write_text("written by us")
     (tmp_path / "table.csv").write_text("1")
-    disk.check_output_files(tmp_path, names, "page.md", "by us")
+    disk.reject_foreign_files(tmp_path, names, "page.md", "by us")
     (tmp_path / "page.md").write_text("my notes")
     with pytest.raises(OptionError, match=r"holds page.md, which this command did not write: move it, or name another"):
-        disk.check_output_files(tmp_path, names, "page.md", "by us")
+        disk.reject_foreign_files(tmp_path, names, "page.md", "by us")
     (tmp_path / "page.md").unlink()
     with pytest.raises(OptionError, match=r"holds table.csv"):
-        disk.check_output_files(tmp_path, names, "page.md", "by us")
+        disk.reject_foreign_files(tmp_path, names, "page.md", "by us")

@@ -15,7 +15,7 @@ from fedcohort.host.interrupt import (
     CLOSED_PIPE_CODE,
     InterruptHandler,
     RunPhase,
-    StoppedRun,
+    StoppedBySignal,
     StopSignal,
 )
 
@@ -76,11 +76,11 @@ def test_while_files_are_written_each_further_signal_skips_one(interrupts: Inter
 
 
 def test_an_error_after_a_signal_is_not_interrupted(interrupts: InterruptHandler) -> None:
-    interrupts.enter_failure()
+    interrupts.enter_failure_phase()
     assert not interrupts.has_pending_signal, "no signal came"
     with pytest.raises(StopSignal):
         signal.raise_signal(TERM)
-    interrupts.enter_failure()
+    interrupts.enter_failure_phase()
     assert interrupts.has_pending_signal
     signal.raise_signal(TERM)
 
@@ -142,15 +142,15 @@ def test_a_closed_pipe_counts_as_the_first_signal(interrupts: InterruptHandler, 
     interrupts.enter_phase(phase)
     if ends:
         with pytest.raises(StopSignal):
-            interrupts.note_closed_pipe()
+            interrupts.record_closed_pipe()
     else:
-        interrupts.note_closed_pipe()
+        interrupts.record_closed_pipe()
     assert interrupts.exit_code == CLOSED_PIPE_CODE == 141
 
 
 def test_a_closed_pipe_ends_a_program_without_a_handler() -> None:
     with pytest.raises(SystemExit) as caught:
-        InterruptHandler().note_closed_pipe()
+        InterruptHandler().record_closed_pipe()
     assert caught.value.code == CLOSED_PIPE_CODE
 
 
@@ -167,7 +167,7 @@ sys.exit(run_main(lambda: {}, "stopped"))
         ("signal.raise_signal(signal.SIGTERM)", 143, "stopped"),
         # an import that was broken off raises what it likes
         ("interrupts.record_exit_code(143) or 1 / 0", 143, "stopped"),
-        ("interrupts.note_closed_pipe()", 141, ""),
+        ("interrupts.record_closed_pipe()", 141, ""),
     ],
 )
 def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, expected_text: str) -> None:
@@ -208,5 +208,5 @@ def test_forked_processes_ignore_the_launchers_signal() -> None:
 
 def test_the_end_of_a_run_reaches_another_process_with_its_folder() -> None:
     """A launcher's worker process sends it to the one that started it."""
-    stopped = pickle.loads(pickle.dumps(StoppedRun(130, Path("runs/a"))))
+    stopped = pickle.loads(pickle.dumps(StoppedBySignal(130, Path("runs/a"))))
     assert (stopped.code, stopped.folder) == (130, Path("runs/a"))

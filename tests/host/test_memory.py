@@ -33,10 +33,10 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     library = Library("mallopt")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    memory.keep_freed_memory()
+    memory.reuse_freed_memory()
     assert sorted(library.asked) == [("mallopt", -3, 2**30), ("mallopt", -1, 2**31 - 1)]
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
-    memory.keep_freed_memory()
+    memory.reuse_freed_memory()
     memory.share_memory_with_children()
     gc.unfreeze()
 
@@ -58,7 +58,7 @@ def test_freed_memory_is_returned_to_the_system() -> None:
     held_bytes = memory.read_resident_bytes()
     last = blocks[-1]
     blocks.clear()
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
     assert held_bytes - memory.read_resident_bytes() > 80_000_000
     assert len(last) == 50_000
 
@@ -76,7 +76,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
 ) -> None:
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
     monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.read_resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
@@ -94,7 +94,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     statuses = list[str]()
-    for name in ("return_freed_memory", "collect_garbage_after_run"):
+    for name in ("return_memory_to_system", "collect_garbage_after_run"):
         monkeypatch.setattr(
             memory,
             name,

@@ -24,7 +24,7 @@ def test_a_flipped_bit_of_a_page_is_an_error(tmp_path: Path) -> None:
 
 def test_tables_written_in_sequence_have_checksums_too(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
-    with parquet.open_writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
+    with parquet.open_parquet_writer(path, TABLE.schema, compression="none", use_dictionary=False) as writer:
         writer.write_table(TABLE)
     content = path.read_bytes()
     path.write_bytes(content[:500] + bytes([content[500] ^ 1]) + content[501:])

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check_process_counts, list_hardware_notices, make_gpu_results_repeatable
+from fedcohort.host.processes import check_process_counts, make_gpu_results_repeatable, untested_hardware_notices
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_process_counts, list_hardware_notices
     ],
 )
 def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, phrases: list[str]) -> None:
-    lines = list_hardware_notices(accelerator, devices, num_nodes)
+    lines = untested_hardware_notices(accelerator, devices, num_nodes)
     assert len(lines) == bool(phrases)
     assert all(phrase in lines[0] for phrase in phrases)
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from fedcohort.host.standard_output import discard_output, is_output_closed
+from fedcohort.host.standard_output import discard_standard_output, is_output_closed
 
 
 def test_an_output_is_closed_once_its_reader_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -15,7 +15,7 @@ def test_an_output_is_closed_once_its_reader_has_gone(monkeypatch: pytest.Monkey
         assert not is_output_closed()
         os.close(reader)
         assert is_output_closed()
-        discard_output()
+        discard_standard_output()
         output.write("a line")
-        output.flush()  # without discard_output: BrokenPipeError
+        output.flush()  # without discard_standard_output: BrokenPipeError
         assert not is_output_closed()

@@ -6,12 +6,12 @@ import threading
 import pytest
 
 from fedcohort.host import time_limit as module
-from fedcohort.host.time_limit import limit_time
+from fedcohort.host.time_limit import limit_block_time
 
 
 def test_an_endless_wait_is_ended() -> None:
     before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(TimeoutError, match=r"^sending took longer than 0\.01 s$"), limit_time(0.01, "sending"):
+    with pytest.raises(TimeoutError, match=r"^sending took longer than 0\.01 s$"), limit_block_time(0.01, "sending"):
         threading.Event().wait()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
@@ -28,14 +28,14 @@ def test_a_library_that_retries_is_ended_too(monkeypatch: pytest.MonkeyPatch) ->
                 last = error
         raise last
 
-    with pytest.raises(TimeoutError), limit_time(0.01, "sending"):
+    with pytest.raises(TimeoutError), limit_block_time(0.01, "sending"):
         try_again()
 
 
 def test_calls_that_end_in_time_are_unaffected() -> None:
-    with limit_time(1000, "sending"):
+    with limit_block_time(1000, "sending"):
         pass
-    with pytest.raises(ValueError, match="its own"), limit_time(1000, "sending"):
+    with pytest.raises(ValueError, match="its own"), limit_block_time(1000, "sending"):
         raise ValueError("its own")
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
@@ -44,7 +44,7 @@ def test_another_thread_has_no_limit() -> None:
     run = []
 
     def work() -> None:
-        with limit_time(1e-9, "sending"):
+        with limit_block_time(1e-9, "sending"):
             run.append(threading.current_thread())
 
     thread = threading.Thread(target=work)

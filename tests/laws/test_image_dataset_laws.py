@@ -61,7 +61,7 @@ def test_a_notice_compares_the_number_of_images_with_the_originals(choice: str, 
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
 
 
-@failure_hint("Read labels with `read_classes`, which takes numbers and names.")
+@failure_hint("Read labels with `read_class_column`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(choice: str, tmp_path: Path) -> None:
     pictures: ImageTableSpec = IMAGE_MODULES[choice].TABLE_SPEC
     named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}

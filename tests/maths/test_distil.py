@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.maths.distil import draw_batches, predict_logits, step_towards_target, trainable_parameters
+from fedcohort.maths.distil import distillation_step, draw_batches, predict_logits, trainable_parameters
 from fedcohort.rng import new_generator
 
 
@@ -25,9 +25,9 @@ def test_rows_that_match_their_target_are_not_trained_on() -> None:
     layer = nn.Linear(3, 2)
     x = torch.randn(4, 3, generator=torch.Generator().manual_seed(0))
     before, optimizer = layer.weight.detach().clone(), torch.optim.Adam(trainable_parameters(layer), lr=0.1)
-    step_towards_target(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
+    distillation_step(optimizer, layer(x).softmax(1).detach() + 5e-7, layer(x))
     assert torch.equal(layer.weight, before)
-    step_towards_target(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
+    distillation_step(optimizer, layer(x).softmax(1).detach().flip(1), layer(x))
     assert not torch.equal(layer.weight, before)
 
 

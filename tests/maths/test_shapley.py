@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from fedcohort.maths.shapley import marginal_values, shapley_values
+from fedcohort.maths.shapley import player_marginals, shapley_values
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
@@ -41,7 +41,7 @@ def test_three_players_by_hand() -> None:
 def test_a_walk_ends_where_the_value_of_all_is_reached(
     order: list[int], tolerance: float, marginals: list[float]
 ) -> None:
-    np.testing.assert_allclose(marginal_values(by_name, order, tolerance), marginals, atol=1e-12)
+    np.testing.assert_allclose(player_marginals(by_name, order, tolerance), marginals, atol=1e-12)
 
 
 def test_a_cohort_that_changes_nothing_has_no_values() -> None:

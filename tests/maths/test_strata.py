@@ -3,7 +3,12 @@
 import numpy as np
 import pytest
 
-from fedcohort.maths.strata import equal_allocation, neyman_targets, round_to_capacity, strata_deviations
+from fedcohort.maths.strata import (
+    deviations_of_strata,
+    equal_stratum_allocation,
+    neyman_allocation,
+    round_draws_to_capacity,
+)
 
 N = np.array([6, 3, 1])
 
@@ -20,9 +25,9 @@ N = np.array([6, 3, 1])
     ],
 )
 def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], draws: list[int]) -> None:
-    targets = neyman_targets(N, np.array(S), m)
+    targets = neyman_allocation(N, np.array(S), m)
     np.testing.assert_allclose(targets, target, rtol=1e-12)
-    assert round_to_capacity(targets, N, m).tolist() == draws
+    assert round_draws_to_capacity(targets, N, m).tolist() == draws
 
 
 @pytest.mark.parametrize(
@@ -37,7 +42,7 @@ def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], 
     ],
 )
 def test_equal_allocation_by_hand(m: int, room: list[int], draws: list[int]) -> None:
-    assert equal_allocation(N, np.array(room), m).tolist() == draws
+    assert equal_stratum_allocation(N, np.array(room), m).tolist() == draws
 
 
 def test_allocations_of_random_inputs_add_up() -> None:
@@ -46,7 +51,10 @@ def test_allocations_of_random_inputs_add_up() -> None:
         H = int(rng.integers(1, 9))
         sizes, S = rng.integers(1, 12, H), rng.exponential(size=H) * rng.integers(0, 2, H)
         room, m = rng.integers(0, sizes + 1), int(rng.integers(0, 40))
-        for draws in (round_to_capacity(neyman_targets(sizes, S, m), room, m), equal_allocation(sizes, room, m)):
+        for draws in (
+            round_draws_to_capacity(neyman_allocation(sizes, S, m), room, m),
+            equal_stratum_allocation(sizes, room, m),
+        ):
             assert draws.sum() == min(m, room.sum())
             assert (draws <= room).all()
             assert (draws >= 0).all()
@@ -59,6 +67,6 @@ def test_the_spread_is_a_standard_deviation() -> None:
     which others use, is 3.30455147.
     """
     X = np.array([[3.0, 4], [6, 8], [0, 5], [7, 7]])
-    np.testing.assert_allclose(strata_deviations(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
+    np.testing.assert_allclose(deviations_of_strata(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
     pairs = np.linalg.norm(X[:3, None] - X[:3], axis=2)
     assert pairs.mean() == pytest.approx(3.30455147, abs=5e-9)

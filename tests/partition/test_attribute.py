@@ -10,9 +10,9 @@ from config_options import load_options
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute
-from fedcohort.partition.attribute_tables import peaked_probabilities
+from fedcohort.partition.attribute_tables import dominant_probabilities
 from fedcohort.partition.base import SamplePool
-from fedcohort.partition.tables import apportion_counts
+from fedcohort.partition.tables import apportion_samples
 
 EVEN = np.array([[600, 600], [600, 600]])
 BIRDS = np.array([[3498, 184], [56, 1057]])
@@ -75,7 +75,7 @@ def test_sizes_are_not_raised_by_rounding() -> None:
     assert (counts.sum((1, 2)) == 11).all()
     P = np.array([[0.45, 0.05], [0.05, 0.45]])  # each kind's, by its skew
     ci, ai = ([[0.45, 0.45], [0.05, 0.05]], [[0.05, 0.05], [0.45, 0.45]]), ([[0.45, 0.05]] * 2, [[0.05, 0.45]] * 2)
-    assert (apportion_counts(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
+    assert (apportion_samples(np.full(9, 12), np.array([*ci, *ai, *[P] * 5])).sum(0) <= pools).all()
 
 
 def test_all_clients_have_the_largest_possible_equal_size() -> None:
@@ -91,8 +91,8 @@ def test_a_share_of_one_half_is_no_skew() -> None:
 
 
 def test_a_peak_leaves_the_remaining_share_to_the_other_cells() -> None:
-    assert peaked_probabilities(1, 0, 0.9).tolist() == [1.0]
-    np.testing.assert_allclose(peaked_probabilities(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
+    assert dominant_probabilities(1, 0, 0.9).tolist() == [1.0]
+    np.testing.assert_allclose(dominant_probabilities(4, 2, 0.7), [0.1, 0.1, 0.7, 0.1])
 
 
 def count_pairs(partition: Attribute, pools: np.ndarray, sizes: list[int]) -> np.ndarray:

@@ -6,7 +6,7 @@ import pytest
 from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
-from fedcohort.partition.dominant_class import NO_CLASS, DominantClass, SplitPlan, distribute_evenly
+from fedcohort.partition.dominant_class import NO_CLASS, DominantClass, SplitPlan, spread_evenly
 from fedcohort.partition.tables import equal_sizes
 
 C = 10
@@ -141,4 +141,4 @@ def test_an_exhausted_class_is_skipped() -> None:
 )
 def test_sizes_are_levelled(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
     tie = np.array([0.9, 0.1, 0.5])
-    assert distribute_evenly(total, np.array(low), np.array(high), tie).tolist() == expected
+    assert spread_evenly(total, np.array(low), np.array(high), tie).tolist() == expected

@@ -189,7 +189,7 @@ def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize(("owner", "name"), [(parquet, "open_writer"), (shutil, "rmtree")])
+@pytest.mark.parametrize(("owner", "name"), [(parquet, "open_parquet_writer"), (shutil, "rmtree")])
 def test_a_kill_while_tables_are_merged_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:

@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from engine_harness import make_federation, make_network, make_trainer
-from fedcohort.signal.class_loss import class_losses, sample_statistics
+from fedcohort.signal.class_loss import class_losses, sample_loss_statistics
 from fedcohort.training.evaluate import SignalMeasurer
 
 
@@ -15,7 +15,7 @@ def test_the_row_of_two_samples_by_hand() -> None:
     The other labels of the first sample cost ln 4 each, those of the second 0 and 12.
     """
     log_probs = torch.log(torch.tensor([[0.5, 0.25, 0.25], [1.0, 0.0, 0.0]]))
-    rows = sample_statistics(log_probs, torch.tensor([0, 2])).numpy()
+    rows = sample_loss_statistics(log_probs, torch.tensor([0, 2])).numpy()
     ln2 = np.log(2)
     np.testing.assert_allclose(rows[0], [1, 0, 0, ln2, 0, 0, ln2**2, 0, 0, 2 * ln2], rtol=1e-6)
     np.testing.assert_allclose(rows[1], [0, 0, 1, 0, 0, 12, 0, 0, 144, 6])

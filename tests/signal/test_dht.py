@@ -68,7 +68,7 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
     fitted, predicted = interaction.train_network, interaction.predict_classes
-    biased = interaction.find_bias_aligned
+    biased = interaction.mark_bias_aligned_samples
 
     def count_fit(network: Any, x: Any, *options: Any) -> Any:
         done["trained"] += 3 * OPTIONS["epochs"] * len(x)
@@ -85,7 +85,7 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(interaction, "train_network", count_fit)
     monkeypatch.setattr(interaction, "predict_classes", count_predict)
-    monkeypatch.setattr(interaction, "find_bias_aligned", count_biased_only)
+    monkeypatch.setattr(interaction, "mark_bias_aligned_samples", count_biased_only)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)
         answers_of([client])

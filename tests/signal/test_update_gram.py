@@ -8,7 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fedcohort.signal.base import Derived, find_signal
-from fedcohort.signal.update_gram import COLUMNS_PER_SLICE, inner_products
+from fedcohort.signal.update_gram import PARAMETERS_PER_SLICE, pairwise_inner_products
 from selector_harness import derive
 from signal_kinds import find_derived
 
@@ -39,7 +39,7 @@ def test_the_gram_matrix_by_hand() -> None:
     assert derive("update_gram", np.empty((0, 5))).shape == (0, 0)
 
 
-@pytest.mark.parametrize("P", [1, COLUMNS_PER_SLICE, 2 * COLUMNS_PER_SLICE + 5])
+@pytest.mark.parametrize("P", [1, PARAMETERS_PER_SLICE, 2 * PARAMETERS_PER_SLICE + 5])
 def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
     U = make_updates(5, P)
     H = U.numpy() @ U.numpy().T
@@ -51,17 +51,17 @@ def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
 def test_it_is_float64_and_copies_no_updates() -> None:
     """The square of 1e30 is no float32."""
     no_clients: Any = None
-    U = 1e30 * make_updates(3, 4 * COLUMNS_PER_SLICE, torch.float32)
+    U = 1e30 * make_updates(3, 4 * PARAMETERS_PER_SLICE, torch.float32)
     with Largest() as largest:
-        matrix = inner_products(no_clients, U)
+        matrix = pairwise_inner_products(no_clients, U)
     assert matrix.dtype == np.float64
     np.testing.assert_allclose(matrix, U.double().numpy() @ U.double().numpy().T, rtol=1e-9)
-    assert largest.found == 3 * COLUMNS_PER_SLICE
+    assert largest.found == 3 * PARAMETERS_PER_SLICE
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e200])
 def test_an_update_with_nan_affects_only_its_row(bad: float) -> None:
-    U = make_updates(4, 2 * COLUMNS_PER_SLICE).numpy()
+    U = make_updates(4, 2 * PARAMETERS_PER_SLICE).numpy()
     U[2, 7] = bad
     matrix = derive("update_gram", U)
     finite_rows = [0, 1, 3]

@@ -9,7 +9,7 @@ from torch import nn
 
 from config_options import list_options, make_component
 from engine_harness import SEED, make_task, make_trainer
-from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
+from fedcohort.data.targets import ONE_CLASS, UNLABELLED_POSITION, PerPositionTargets
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
@@ -17,7 +17,7 @@ from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.positions import adapt_objective
 
-PLACES = Positions((0, 1))
+PLACES = PerPositionTargets((0, 1))
 
 
 @pytest.fixture(params=list_options("objective"))
@@ -32,7 +32,13 @@ def test_one_class_keeps_its_objective(objective: Any) -> None:
 def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> None:
     draws = torch.Generator().manual_seed(0)
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
-    y = torch.tensor([[0, 1, 2, 3], [4, UNLABELLED, 2, UNLABELLED], [UNLABELLED, UNLABELLED, UNLABELLED, 1]])
+    y = torch.tensor(
+        [
+            [0, 1, 2, 3],
+            [4, UNLABELLED_POSITION, 2, UNLABELLED_POSITION],
+            [UNLABELLED_POSITION, UNLABELLED_POSITION, UNLABELLED_POSITION, 1],
+        ]
+    )
     adapted = adapt_objective(PLACES, objective)
     assert (adapted.plain, adapted.uses_reference, adapted.max_bounded_loss) == (
         False,
@@ -42,7 +48,7 @@ def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> Non
     assert adapted.minimises_mean == objective.minimises_mean
     value, plain = adapted.per_sample(logits, y, reference if adapted.uses_reference else None)
     for j in range(3):
-        is_labelled = y[j] > UNLABELLED
+        is_labelled = y[j] > UNLABELLED_POSITION
         z = reference[j, is_labelled] if adapted.uses_reference else None
         expected_objective, entropy = objective.per_sample(logits[j, is_labelled], y[j, is_labelled], z)
         assert float(value[j]) == pytest.approx(float(expected_objective.mean()), rel=1e-5)

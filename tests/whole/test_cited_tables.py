@@ -22,7 +22,7 @@ TABLES = [  # name, table, source, digest
         "91d37612e0c5a241",
     ),
     ("numbers of phones of each class", load_options("device", "phones")["proportions"], FLASH, "990b13aff58a53a5"),
-    ("stages of MobileNetV2", inverted.STAGE_SETTINGS, SANDLER, "cfa3de6d6f6e7256"),
+    ("stages of MobileNetV2", inverted.MOBILENET_STAGES, SANDLER, "cfa3de6d6f6e7256"),
     ("channels of MobileNetV2", mobilenet_v2_gn.CHANNELS_AT_WIDTH_1, SANDLER, "44d5745c70e5a1a0"),
 ]
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from case_loop import for_all
 from config_options import CONFIGS, load_yaml, make_component
 from engine_harness import flatten_parameters, make_task, make_trainer
-from fedcohort.data.targets import Positions
+from fedcohort.data.targets import PerPositionTargets
 from fedcohort.dataset.base import Raw
 from fedcohort.model.word_lstm import WordLstm
 from fedcohort.rng import seeded_torch
@@ -154,7 +154,7 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
     client = compose_overrides("experiment=fedbalancer_reddit").config["client"]
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
-    raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
+    raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=PerPositionTargets(()))
     dealt_out = (make_component("partition", "iid"), make_component("label_noise", "none"))
     federation = build_federation(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
     with seeded_torch(0, "weights"):

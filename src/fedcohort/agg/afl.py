@@ -93,7 +93,7 @@ class Afl(Aggregator[State]):
         return np.ones(len(n_used))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        positions_with_loss, F = losses.read_valid_losses(arrived, self.loss, self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
         client_ids = arrived.outcome.clients[positions_with_loss]
@@ -104,5 +104,5 @@ class Afl(Aggregator[State]):
             client_weights = client_weights / client_weights.sum()
         mixture = state.mixture.copy()
         mixture[client_ids] += self.gamma * F * (len(mixture) / len(positions_with_loss) if self.unbiased else 1.0)
-        direction = arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights))
+        direction = arrived.combine(losses.spread_weights_to_clients(arrived, positions_with_loss, client_weights))
         return direction, State(project_onto_simplex(mixture))

@@ -128,11 +128,11 @@ class Arrived(ReadOnly):
             ValueError: there are late updates, but no `sent_offset`.
         """
         staleness = self.outcome.staleness
-        for n_late_steps in np.unique(staleness[staleness > 0]).tolist():
+        for staleness_in_steps in np.unique(staleness[staleness > 0]).tolist():
             if self.sent_offset is None:
                 raise ValueError("Arrived has late updates but no sent_offset: pass sent_offset to Arrived")
-            model_offset = self.sent_offset(self.outcome.round - n_late_steps)
-            displacement = displacement + float(weights[staleness == n_late_steps].sum()) * model_offset
+            model_offset = self.sent_offset(self.outcome.round - staleness_in_steps)
+            displacement = displacement + float(weights[staleness == staleness_in_steps].sum()) * model_offset
         return displacement
 
     def combine(self, weights: Values) -> "Direction":
@@ -216,7 +216,7 @@ class Aggregator(Component, Protocol[S]):
         """
 
 
-def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
+def sample_count_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
     """Return the weights of n clients before normalisation, float64 [n].
 
     Args:
@@ -244,4 +244,4 @@ class SampleWeighted(Aggregator[S]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
+        return sample_count_weights(self.weighting, n_used, n_train)

@@ -59,7 +59,7 @@ class FedAsync(Aggregator[None]):
         n_arrived = len(arrived.weights)
         mixing_rates = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
         arrival_order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
-        kept_shares = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
+        remaining_shares = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
         weights = np.empty(n_arrived)
-        weights[arrival_order] = mixing_rates[arrival_order] * np.append(kept_shares[1:], 1.0)
+        weights[arrival_order] = mixing_rates[arrival_order] * np.append(remaining_shares[1:], 1.0)
         return Direction(arrived.add_model_offsets(arrived.combine(weights).displacement, weights), weights), None

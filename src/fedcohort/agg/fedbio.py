@@ -66,7 +66,7 @@ VALIDATION_REQUIREMENT = Requirement(
 
 
 # Cost of each derivative, in forward passes.
-SAMPLE_GRADIENT_PASSES, GRADIENT_PASSES, HESSIAN_PASSES = 3.0, 3.0, 6.0
+SAMPLE_GRADIENT_PASSES, LOSS_GRADIENT_PASSES, HESSIAN_PASSES = 3.0, 3.0, 6.0
 
 
 @dataclass(frozen=True)
@@ -85,26 +85,26 @@ class _SampleWeigher:
     """The weights of one client's training samples, which are learned in its local training on its validation set.
 
     Attributes:
-        weight_options: the learning rates and bounds.
+        sample_weight_options: the learning rates and bounds.
         x: parameter of each training sample of the client, [n]; a sample has the weight 2 sigmoid(x).
         u: direction with which the samples' gradients are compared, [P]; None for the gradient of the validation loss.
         received: `u` as received from the server.
     """
 
-    def __init__(self, weight_options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
-        self.options, self.x, self.u, self.received = weight_options, x, u, u
+    def __init__(self, sample_weight_options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
+        self.options, self.x, self.u, self.received = sample_weight_options, x, u, u
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
         x, options = self.x[step.positions], self.options
         sigma = torch.sigmoid(x)
         validation_gradient = step.validation_gradient()
         if self.u is None:
-            u = options.clip_norm(validation_gradient)
+            u = options.clip_step(validation_gradient)
         else:
             u = self.u
-            self.u = options.clip_norm(u + options.tau * (validation_gradient - step.hessian_product(u, 2 * sigma)))
-        weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.derivative_along(u) / len(x), nan=0.0)
-        self.x[step.positions] = (x + options.eta_x * weight_gain).clamp(-options.x_max, options.x_max)
+            self.u = options.clip_step(u + options.tau * (validation_gradient - step.hessian_product(u, 2 * sigma)))
+        sample_weight_gradient = torch.nan_to_num(sigma * (1 - sigma) * step.derivative_along(u) / len(x), nan=0.0)
+        self.x[step.positions] = (x + options.eta_x * sample_weight_gradient).clamp(-options.x_max, options.x_max)
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
@@ -153,9 +153,9 @@ class SampleWeightHook:
 
     @property
     def passes(self) -> float:
-        return SAMPLE_GRADIENT_PASSES + GRADIENT_PASSES + (HESSIAN_PASSES if self.second_order else 0.0)
+        return SAMPLE_GRADIENT_PASSES + LOSS_GRADIENT_PASSES + (HESSIAN_PASSES if self.second_order else 0.0)
 
-    def clip_norm(self, u: Tensor) -> Tensor:
+    def clip_step(self, u: Tensor) -> Tensor:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
     def begin(

@@ -45,5 +45,5 @@ class FedBuff(SampleWeighted[None]):
         The weight p_i in `arrived` is u_i s_i divided by the sum of these products, so the result is (sum_i p_i U_i) /
         (sum_i p_i / s_i). `state` is None.
         """
-        weight_scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
-        return Direction(arrived.mean * weight_scale, arrived.weights * weight_scale), None
+        discount_scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
+        return Direction(arrived.mean * discount_scale, arrived.weights * discount_scale), None

@@ -43,7 +43,7 @@ from fedcohort.component import (
     UNADVISED_WEIGHTS,
     Requirement,
 )
-from fedcohort.maths.distil import draw_batches, predict_logits, step_towards_target, trainable_parameters
+from fedcohort.maths.distil import distillation_step, draw_batches, predict_logits, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Population
 
@@ -153,7 +153,7 @@ class FedDf(SampleWeighted[None]):
         best_accuracy, best_student, steps_without_gain = -math.inf, student, 0
         for step_number, batch_positions in enumerate(positions_by_step):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step_number / self.steps))
-            step_towards_target(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
+            distillation_step(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
             steps_without_gain += 1
             if self.eval_every is None or ((step_number + 1) % self.eval_every and step_number + 1 < self.steps):
                 continue

@@ -103,7 +103,7 @@ class FedMaba(SampleWeighted[State]):
         return State(np.full(population.n_clients, 1 / population.n_clients))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        positions_with_loss, F = losses.read_valid_losses(arrived, self.loss, self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
         client_ids = arrived.outcome.clients[positions_with_loss]
@@ -112,5 +112,5 @@ class FedMaba(SampleWeighted[State]):
         next_weights = state.p.copy()
         next_weights[client_ids] = p_hat if self.sync == "literal" else p.sum() * p_hat
         client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, positions_with_loss)
-        direction = arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights))
+        direction = arrived.combine(losses.spread_weights_to_clients(arrived, positions_with_loss, client_weights))
         return direction, State(next_weights)

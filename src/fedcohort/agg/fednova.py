@@ -38,7 +38,7 @@ LINEAR_OPTIMIZER_REQUIREMENT = Requirement(
 )
 
 
-MIN_RESPONSE = 1e-12  # smaller a_i are left out
+MIN_GRADIENT_COEFFICIENTS = 1e-12  # smaller a_i are left out
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class FedNova(SampleWeighted[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal_name]) for signal_name in ("response_norm", "steps"))
-        is_valid_update = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
+        is_valid_update = np.isfinite(a) & (a >= MIN_GRADIENT_COEFFICIENTS) & (K > 0)
         p = np.where(is_valid_update, arrived.weights, 0.0)
         if not p.any():
             return arrived.combine(np.zeros(len(p))), None

@@ -58,8 +58,8 @@ class Krum(Unweighted):
         """
         max_attackers = max(0, (population.cohort - 3) // 2)
         if self.attackers is not None and self.attackers > max_attackers:
-            range_reason = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
-            allowed_text = f"an integer in [0, {max_attackers}], {range_reason}, or null"
+            reason_for_range = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
+            allowed_text = f"an integer in [0, {max_attackers}], {reason_for_range}, or null"
             raise ranges.range_error("attackers", allowed_text, self.attackers)
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:

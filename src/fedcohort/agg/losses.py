@@ -16,7 +16,7 @@ LOSS_SIGNALS = ("loss", "train_loss", "loss_post")
 MAX_LOSS = 1e100  # nats; larger reports count as this, so that products stay finite
 
 
-def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> tuple[Ids, Values]:
+def read_valid_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> tuple[Ids, Values]:
     """Return the positions in `outcome.clients` of the clients with a valid loss, [n], and these losses, [n].
 
     The losses are in nats, at least 0. Clients with a loss that is not finite, or with weight 0, are left out. A
@@ -36,7 +36,7 @@ def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> t
     return positions_with_loss, valid_losses
 
 
-def scatter_weights(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:
+def spread_weights_to_clients(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:
     """Return a weight for each client of `arrived`, [m]: `weights` for those at `update_positions`, 0 for others."""
     weight_by_arrival = np.zeros(len(arrived.weights))
     weight_by_arrival[update_positions] = weights

@@ -47,5 +47,5 @@ class NormClipping(SampleWeighted[None]):
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         update_lengths = torch.stack([torch.linalg.vector_norm(u) for u in arrived.matrix]).cpu().numpy()
         M = float(np.median(update_lengths[arrived.weights > 0])) if self.norm is None else self.norm
-        shortening_factors = np.divide(M, update_lengths, out=np.ones_like(update_lengths), where=update_lengths > M)
-        return arrived.combine(arrived.weights * shortening_factors), None
+        clipping_factors = np.divide(M, update_lengths, out=np.ones_like(update_lengths), where=update_lengths > M)
+        return arrived.combine(arrived.weights * clipping_factors), None

@@ -86,7 +86,7 @@ class QFfl(SampleWeighted[None]):
         """Return None, whatever `population` and `n_params` are, as q-FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        positions_with_loss, F = losses.read_losses(arrived, "loss", self.loss_cap)
+        positions_with_loss, F = losses.read_valid_losses(arrived, "loss", self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), None
         p = losses.normalised_weights(arrived, positions_with_loss)
@@ -96,4 +96,4 @@ class QFfl(SampleWeighted[None]):
         F = (F + LOSS_OFFSET) / largest_loss
         h = self.q * F ** (self.q - 1) / largest_loss * g**2 + L * F**self.q
         w = p * F**self.q * L / (p @ h)
-        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), None
+        return arrived.combine(losses.spread_weights_to_clients(arrived, positions_with_loss, w)), None

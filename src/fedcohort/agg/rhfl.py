@@ -38,10 +38,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
-from fedcohort.agg.losses import read_losses, scatter_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_count_weights
+from fedcohort.agg.losses import read_valid_losses, spread_weights_to_clients
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_MODEL, Requirement
-from fedcohort.maths.distil import draw_batches, step_towards_target, trainable_parameters
+from fedcohort.maths.distil import distillation_step, draw_batches, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
 
@@ -117,15 +117,15 @@ class Rhfl(Aggregator[State]):
         return State(np.full(population.n_clients, np.nan))
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights("uniform", n_used, n_train)
+        return sample_count_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        positions_with_loss, L = read_losses(arrived, "sce_loss", None)
+        positions_with_loss, L = read_valid_losses(arrived, "sce_loss", None)
         if not len(positions_with_loss):
             return arrived.combine(arrived.weights), state
         client_ids, previous_losses = arrived.outcome.clients[positions_with_loss], state.last_losses.copy()
-        weights = client_confidence(previous_losses[client_ids], L, self.beta, arrived.weights[positions_with_loss])
-        omega = scatter_weights(arrived, positions_with_loss, weights)
+        weights = confidence_weights(previous_losses[client_ids], L, self.beta, arrived.weights[positions_with_loss])
+        omega = spread_weights_to_clients(arrived, positions_with_loss, weights)
         previous_losses[client_ids] = L
         if self.mode == "weights_only" or len(positions_with_loss) == 1:
             return arrived.combine(omega), State(previous_losses)
@@ -140,7 +140,7 @@ class Rhfl(Aggregator[State]):
         """
         positions_with_weight, server_models = np.flatnonzero(omega), arrived.required_server_models
         client_networks = [arrived.model_of(int(i)) for i in positions_with_weight]
-        is_finite_model = self._distil_networks(server_models, client_networks, omega[positions_with_weight])
+        is_finite_model = self._distil_models(server_models, client_networks, omega[positions_with_weight])
         aligned_weights = np.zeros(len(omega))
         aligned_weights[positions_with_weight] = omega[positions_with_weight] * is_finite_model
         aligned_weights /= max(aligned_weights.sum(), MIN_DIVISOR)
@@ -150,7 +150,7 @@ class Rhfl(Aggregator[State]):
                 displacement += aligned_weights[i] * server_models.update_of(network)
         return Direction(displacement, aligned_weights)
 
-    def _distil_networks(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
+    def _distil_models(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
         """Train each client's model towards the weighted prediction of the others on the proxy's inputs.
 
         Args:
@@ -170,17 +170,17 @@ class Rhfl(Aggregator[State]):
             x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
             with torch.no_grad():
                 client_probs = torch.stack([F.softmax(network.eval()(x), 1) for network in client_networks])
-            client_weights, target_probs, mixture_weights = mixture_of_others(client_probs, client_weights)
+            client_weights, target_probs, mixture_weights = mean_prediction_of_others(client_probs, client_weights)
             for i, network in enumerate(client_networks):
                 if mixture_weights[i] <= 0:
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                step_towards_target(optimizers[i], target_probs[i], network(x), loss_weight=float(mixture_weights[i]))
+                distillation_step(optimizers[i], target_probs[i], network(x), loss_weight=float(mixture_weights[i]))
         return (client_weights > 0).double().cpu().numpy()
 
 
-def client_confidence(previous_losses: Values, losses: Values, beta: float, p: Values) -> Values:
+def confidence_weights(previous_losses: Values, losses: Values, beta: float, p: Values) -> Values:
     """Return the weight of each client by RHFL's client confidence, [K]; the weights sum to 1.
 
     The confidence of a client is higher if its loss is lower and has decreased more.
@@ -197,15 +197,15 @@ def client_confidence(previous_losses: Values, losses: Values, beta: float, p: V
         return np.ones(K)
     loss_improvements = np.where(np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0))
     learning_efficiency = loss_improvements / np.maximum(losses, MIN_DIVISOR)
-    efficiency_sum = float(learning_efficiency.sum())
+    sum_of_efficiencies = float(learning_efficiency.sum())
     # 1 / (K - 1) is the same for all: softmax drops it
-    W = beta * learning_efficiency / efficiency_sum if efficiency_sum > MIN_DIVISOR else np.zeros(K)
+    W = beta * learning_efficiency / sum_of_efficiencies if sum_of_efficiencies > MIN_DIVISOR else np.zeros(K)
     unnormalised_weights = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
     omega: Values = unnormalised_weights / unnormalised_weights.sum()
     return omega
 
 
-def mixture_of_others(
+def mean_prediction_of_others(
     p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
     """Return, for each model, the weighted mean prediction of all other models (the mixture) and its weight.
@@ -225,6 +225,6 @@ def mixture_of_others(
     p = torch.where(is_finite_model[:, None, None], p, 0.0)
     weighted_predictions = omega[:, None, None] * p
     mixture_weights = omega.sum() - omega
-    mixture_divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
-    mixture_probs = (weighted_predictions.sum(0) - weighted_predictions) / mixture_divisors
+    mixture_weight_divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
+    mixture_probs = (weighted_predictions.sum(0) - weighted_predictions) / mixture_weight_divisors
     return omega, mixture_probs, torch.where(is_finite_model, mixture_weights, 0.0)

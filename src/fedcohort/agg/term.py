@@ -90,7 +90,7 @@ class Term(SampleWeighted[State]):
         return State(0.0, 0)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
-        positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
+        positions_with_loss, F = losses.read_valid_losses(arrived, self.loss, self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
         log_weights = np.log(losses.normalised_weights(arrived, positions_with_loss)) + self.tilt * F
@@ -99,7 +99,7 @@ class Term(SampleWeighted[State]):
         if self.smoothing is not None:
             state = self._update_mean_normaliser(state, log_Z)
             w *= np.exp(log_Z - state.log_mean)
-        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), state
+        return arrived.combine(losses.spread_weights_to_clients(arrived, positions_with_loss, w)), state
 
     def _update_mean_normaliser(self, state: State, log_Z: float) -> State:
         """Return the state with the running mean of the normaliser Z after a round.

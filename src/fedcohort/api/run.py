@@ -18,7 +18,7 @@ from fedcohort import ranges
 from fedcohort.console import terminal
 from fedcohort.errors import OptionError
 from fedcohort.host import messages
-from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StoppedRun
+from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StoppedBySignal
 from fedcohort.jobs.job import check_and_train
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.folder import write_atomically
@@ -142,7 +142,7 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
         except SystemExit as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
-            if isinstance(stop, StoppedRun):
+            if isinstance(stop, StoppedBySignal):
                 return RunResult(stop.folder)
             raise KeyboardInterrupt(STOPPED_BEFORE_TRAINING) from None
 

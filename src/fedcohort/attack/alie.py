@@ -51,11 +51,11 @@ class Alie(Colluding):
     def send(self, update: Float[Tensor, "p"], stats: UpdateStats, rng: np.random.Generator) -> Float[Tensor, "p"]:
         if stats.mean is None or stats.std is None:
             return update
-        z = compute_largest_shift(stats.n_honest, stats.n_attackers, self.form) if self.z is None else self.z
+        z = alie_attack_factor(stats.n_honest, stats.n_attackers, self.form) if self.z is None else self.z
         return stats.mean - z * stats.std
 
 
-def compute_largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
+def alie_attack_factor(n_honest: int, n_attackers: int, form: str) -> float:
     """Return the number of standard deviations by which attackers shift their updates.
 
     Args:

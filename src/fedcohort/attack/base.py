@@ -102,7 +102,7 @@ class Attack(Component, Protocol):
 
 
 @dataclass(frozen=True)
-class ShareOfClients(Attack):
+class AttackByShare(Attack):
     """An attack by a share of the clients; attacks of equal share have the same attackers at the same seed.
 
     Attributes:
@@ -123,7 +123,7 @@ class ShareOfClients(Attack):
 
 
 @dataclass(frozen=True)
-class Colluding(ShareOfClients):
+class Colluding(AttackByShare):
     """An attack on updates whose attackers know updates of the round.
 
     Attributes:

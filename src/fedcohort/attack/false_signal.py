@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import ReportedValues, ShareOfClients
+from fedcohort.attack.base import AttackByShare, ReportedValues
 
 FALSIFIABLE_SIGNALS = (
     *("availability_forecast", "batch_loss", "class_loss", "compressed_gradient", "dht", "expected_down_s"),
@@ -32,7 +32,7 @@ MAX_SAMPLE_COUNT = 2**31  # a larger false number of samples would overflow in s
 
 
 @dataclass(frozen=True)
-class FalseSignal(ShareOfClients):
+class FalseSignal(AttackByShare):
     """False signals, an attack on reports.
 
     Attributes:

@@ -16,13 +16,13 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import ShareOfClients
+from fedcohort.attack.base import AttackByShare
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class LabelFlip(ShareOfClients):
+class LabelFlip(AttackByShare):
     """Label flip, an attack on training labels.
 
     Attributes:

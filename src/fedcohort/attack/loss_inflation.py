@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.attack.base import ReportedValues, ShareOfClients
+from fedcohort.attack.base import AttackByShare, ReportedValues
 
 MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 LOSS_POWER = {"loss_sum": 1, "loss_squares": 2}  # by signal, of the loss whose sum it is
@@ -26,7 +26,7 @@ LOSS_SIGNALS = (*MEAN_LOSSES, "loss_low", "loss_high", *LOSS_POWER, CLASS_LOSS_S
 
 
 @dataclass(frozen=True)
-class LossInflation(ShareOfClients):
+class LossInflation(AttackByShare):
     """Loss inflation, an attack in which some clients report higher losses than they measured.
 
     Attributes:
@@ -68,6 +68,6 @@ class LossInflation(ShareOfClients):
         if signal == CLASS_LOSS_SIGNAL:
             N, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
             mixed_loss_sums = 2 * self.factor * self.shift * loss_sums
-            false_squares = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * N
-            return np.hstack([N, self.factor * loss_sums + self.shift * N, false_squares, values[:, -1:]])
+            false_squared_sums = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * N
+            return np.hstack([N, self.factor * loss_sums + self.shift * N, false_squared_sums, values[:, -1:]])
         return self.factor ** LOSS_POWER[signal] * values if signal in LOSS_POWER else self.factor * values + self.shift

@@ -20,11 +20,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import ShareOfClients, UpdateStats
+from fedcohort.attack.base import AttackByShare, UpdateStats
 
 
 @dataclass(frozen=True)
-class Scaling(ShareOfClients):
+class Scaling(AttackByShare):
     """Scaling, an attack in which attackers multiply the updates that they trained by a factor.
 
     Attributes:

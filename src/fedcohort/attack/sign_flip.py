@@ -16,11 +16,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from fedcohort import ranges
-from fedcohort.attack.base import ShareOfClients, UpdateStats
+from fedcohort.attack.base import AttackByShare, UpdateStats
 
 
 @dataclass(frozen=True)
-class SignFlip(ShareOfClients):
+class SignFlip(AttackByShare):
     """Sign flip, an attack in which attackers send -scale times the updates that they trained.
 
     Attributes:

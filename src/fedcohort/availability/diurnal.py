@@ -21,7 +21,7 @@ from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
-from fedcohort.maths.class_tie import tie_to_class
+from fedcohort.maths.class_tie import tie_to_classes
 from fedcohort.rng import Draws
 
 
@@ -51,7 +51,7 @@ class Diurnal(Availability):
 
         `draws` gives the second of the day at which each client's interval begins.
         """
-        day_fractions = tie_to_class(draws.uniform("diurnal"), draws, self.class_share, "availability.class_share")
+        day_fractions = tie_to_classes(draws.uniform("diurnal"), draws, self.class_share, "availability.class_share")
         phase_s, n_clients = self.day_s * day_fractions, draws.n_clients
         interval_stop_s = phase_s + self.share * self.day_s
         seconds_past_midnight = np.maximum(interval_stop_s - self.day_s, 0.0)  # seconds of the next day

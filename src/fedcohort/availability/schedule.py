@@ -59,7 +59,7 @@ class ReadySchedule(ReadOnly):
         scheduled_ids = client_ids[id_positions]
         first_interval, stop_interval = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
         phase_s = now_s % self.period_s[scheduled_ids]
-        latest_interval = _find_last_at_most(self.start_s, first_interval, stop_interval, phase_s)
+        latest_interval = _last_position_at_most(self.start_s, first_interval, stop_interval, phase_s)
         is_ready[id_positions] = (latest_interval >= first_interval) & (phase_s < self.end_s[latest_interval])
         is_after_last_interval = latest_interval + 1 == stop_interval
         next_start_s = self.start_s[np.where(is_after_last_interval, first_interval, latest_interval + 1)] + np.where(
@@ -76,10 +76,10 @@ class ReadySchedule(ReadOnly):
         first_pos, stop_pos = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s, ready_s = self.period_s[client_ids], self.ready_s_before[stop_pos] - self.ready_s_before[first_pos]
         ready_until_s = []
-        for bound_s in (start_s, end_s):
-            latest_pos = _find_last_at_most(self.start_s, first_pos, stop_pos, bound_s % period_s)
-            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, bound_s % period_s)
-            ready_until_s.append(bound_s // period_s * ready_s + past_ready_s)
+        for slot_bound_s in (start_s, end_s):
+            latest_pos = _last_position_at_most(self.start_s, first_pos, stop_pos, slot_bound_s % period_s)
+            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, slot_bound_s % period_s)
+            ready_until_s.append(slot_bound_s // period_s * ready_s + past_ready_s)
         return np.asarray(np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0))
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
@@ -111,13 +111,13 @@ class ReadySchedule(ReadOnly):
         client_values = (first_interval, stop_interval, period_s, phase_s, ready_s)
         first_interval, stop_interval, period_s, phase_s, ready_s = (values[rows_with_work] for values in client_values)
         work_s_left = work_s[rows_with_work]
-        latest_interval = _find_last_at_most(self.start_s, first_interval, stop_interval, phase_s)
+        latest_interval = _last_position_at_most(self.start_s, first_interval, stop_interval, phase_s)
         past_ready_s = self._ready_s_in_period(first_interval, latest_interval, phase_s)
         work_end_s = past_ready_s + work_s_left
         n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
         last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_interval]
         work_limit_s = last_period_s - WORK_TOLERANCE_S
-        end_interval = _find_last_at_most(self.ready_s_before, first_interval, stop_interval, work_limit_s)
+        end_interval = _last_position_at_most(self.ready_s_before, first_interval, stop_interval, work_limit_s)
         end_interval = np.maximum(end_interval, first_interval)
         end_s = n_periods * period_s + self.start_s[end_interval] + last_period_s - self.ready_s_before[end_interval]
         fits_in_interval = (latest_interval >= first_interval) & (phase_s + work_s_left <= self.end_s[latest_interval])
@@ -137,7 +137,7 @@ class ReadyTracker:
         self.schedule, self.last_s = schedule, math.inf
         self.is_ready, self.unchanged_until_s = np.zeros(n_clients, dtype=bool), np.zeros(n_clients)
 
-    def find_ready(self, now_s: float) -> Ids:
+    def find_ready_clients_now(self, now_s: float) -> Ids:
         """Return the sorted ids of the clients that are ready at second `now_s`, which may be before the last call."""
         if now_s < self.last_s:
             self.unchanged_until_s[:] = -math.inf
@@ -149,7 +149,7 @@ class ReadyTracker:
         return np.flatnonzero(self.is_ready)
 
 
-def _find_last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
+def _last_position_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
     """Return the last position in each range whose value is at most `max_value`, [n]; `first_position` - 1 if none.
 
     Args:
@@ -159,9 +159,9 @@ def _find_last_at_most(ascending_values: Values, first_position: Ids, stop_posit
         max_value: largest value that counts in each range, [n].
     """
     lower_position, upper_position = first_position - 1, stop_position.copy()
-    while (is_open_range := upper_position - lower_position > 1).any():
+    while (is_still_searching := upper_position - lower_position > 1).any():
         middle_position = (lower_position + upper_position) // 2
-        is_at_most = is_open_range & (ascending_values[middle_position] <= max_value)
-        lower_position = np.where(is_at_most, middle_position, lower_position)
-        upper_position = np.where(is_open_range & ~is_at_most, middle_position, upper_position)
+        is_at_most_limit = is_still_searching & (ascending_values[middle_position] <= max_value)
+        lower_position = np.where(is_at_most_limit, middle_position, lower_position)
+        upper_position = np.where(is_still_searching & ~is_at_most_limit, middle_position, upper_position)
     return lower_position

@@ -39,7 +39,7 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
-CELL_SECONDS_RANGE = "[0, 1e11]"  # of a table's cells
+TABLE_SECONDS_RANGE = "[0, 1e11]"  # of a table's cells
 MAX_INTERVAL_END_S = 1e9  # latest end of an interval, in seconds after the first interval of the table begins
 MIN_UNIX_S = 1e8  # a table whose first interval begins later counts from another origin, as UNIX time does
 MIN_INTERVAL_S = 1e-6  # shortest interval
@@ -80,7 +80,7 @@ class Trace(Availability):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({ADVANCING_CLOCK})
 
     def __post_init__(self) -> None:
-        trace_table.check_path_option(self.path)
+        trace_table.check_trace_path_option(self.path)
         for column_option in ("client", "start", "end"):
             ranges.text(column_option, getattr(self, column_option))
         for column_option in ("state", "period"):
@@ -116,9 +116,9 @@ class Trace(Availability):
         table = trace_table.read_table("availability", self.path, column_by_option)
         row_order, rows_per_device, (n_clients_without_gap, id_gap_text) = trace_table.sort_by_name(table, self.client)
         start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
-        row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
-        self._check_interval_order(row_order, row_device, start_s, end_s)
-        periods_s = self._read_periods(table, row_order, row_device, end_s)
+        device_of_row = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
+        self._check_interval_order(row_order, device_of_row, start_s, end_s)
+        periods_s = self._read_periods(table, row_order, device_of_row, end_s)
         is_ready = np.ones(len(row_order), dtype=bool)
         if self.state is not None:
             is_ready = trace_table.read_boolean_column(table, self.state)[row_order]
@@ -126,8 +126,8 @@ class Trace(Availability):
             raise DataError(
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
             )
-        start_s, end_s, row_device = _merge_intervals(start_s[is_ready], end_s[is_ready], row_device[is_ready])
-        stop_pos = np.cumsum(np.bincount(row_device, minlength=len(rows_per_device)))
+        start_s, end_s, device_of_row = _merge_intervals(start_s[is_ready], end_s[is_ready], device_of_row[is_ready])
+        stop_pos = np.cumsum(np.bincount(device_of_row, minlength=len(rows_per_device)))
         first_pos = np.concatenate([[0], stop_pos[:-1]])
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
             raise DataError(f"{id_gap_text}, or set availability.assign=drawn, which draws one for each client")
@@ -143,9 +143,9 @@ class Trace(Availability):
         Raises:
             DataError: a step is not an integer, or an interval ends after `MAX_INTERVAL_END_S`.
         """
-        start_s = trace_table.read_numbers(table, self.start, CELL_SECONDS_RANGE, SECONDS_UNIT_TEXT)
+        start_s = trace_table.read_numbers(table, self.start, TABLE_SECONDS_RANGE, SECONDS_UNIT_TEXT)
         if self.step_s is None:
-            end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_UNIT_TEXT)
+            end_s = trace_table.read_numbers(table, self.end, TABLE_SECONDS_RANGE, SECONDS_UNIT_TEXT)
         else:
             allowed_text = "expected an integer number of steps of availability.step_s seconds"
             is_fractional_start = start_s != np.floor(start_s)
@@ -173,10 +173,10 @@ class Trace(Availability):
     def _make_row_error(self, option_name: str, row: int, problem_text: str) -> DataError:
         return DataError(f"availability.{option_name}: {self.path}: row {row} {problem_text}")
 
-    def _check_interval_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
+    def _check_interval_order(self, row_order: Ids, device_of_row: Ids, start_s: Values, end_s: Values) -> None:
         """Raise `DataError` if an interval is empty, or begins before the previous one of its device ends.
 
-        `row_order` holds the table's rows sorted by device; `row_device`, `start_s` and `end_s` follow this order,
+        `row_order` holds the table's rows sorted by device; `device_of_row`, `start_s` and `end_s` follow this order,
         [rows].
         """
         if (is_short_interval := end_s - start_s < MIN_INTERVAL_S).any():
@@ -184,7 +184,7 @@ class Trace(Availability):
             problem_text = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
             allowed_text = "an interval must be at least a microsecond long: correct the row"
             raise self._make_row_error("start", int(row_order[row_position]), f"{problem_text}: {allowed_text}")
-        if (overlaps_previous := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
+        if (overlaps_previous := (device_of_row[1:] == device_of_row[:-1]) & (start_s[1:] < end_s[:-1])).any():
             row_position = int(overlaps_previous.argmax())
             problem_text = (
                 f"begins at {start_s[row_position + 1]:g}, before row {row_order[row_position]} of the same client "
@@ -193,7 +193,7 @@ class Trace(Availability):
             allowed_text = "the intervals of a client must be in order and apart: sort or merge them"
             raise self._make_row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {allowed_text}")
 
-    def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
+    def _read_periods(self, table: "Frame", row_order: Ids, device_of_row: Ids, end_s: Values) -> Values:
         """Return the period of each device's intervals in seconds, [devices].
 
         Raises `DataError` if rows of a device have different periods, or an interval ends after its period. The
@@ -204,7 +204,7 @@ class Trace(Availability):
             periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
         else:
             periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
-        if (has_other_period := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
+        if (has_other_period := (device_of_row[1:] == device_of_row[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
             row_position = int(has_other_period.argmax())
             problem_text = (
                 f"has a period of {periods_s[row_position + 1]:g} seconds, and row {row_order[row_position]} of the "
@@ -215,7 +215,7 @@ class Trace(Availability):
             row_position = int(ends_after_period.argmax())
             problem_text = f"ends at {end_s[row_position]:g}, after its period of {periods_s[row_position]:g} seconds"
             raise self._make_row_error(option_name, int(row_order[row_position]), f"{problem_text}: correct one")
-        return np.asarray(periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))])
+        return np.asarray(periods_s[np.flatnonzero(np.diff(device_of_row, prepend=-1))])
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
         """Return each client's device, its position in the order of device names, [n_clients].

@@ -139,8 +139,8 @@ class CalibratedThompson:
     def score(
         self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, NoisyRidge]:
-        noise_width = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
-        return Thompson(self.lam).score(belief.ridge, X, noise_width, round, rng)[0], belief
+        noise_uncertainty = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
+        return Thompson(self.lam).score(belief.ridge, X, noise_uncertainty, round, rng)[0], belief
 
     def record_cohort(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief
@@ -211,11 +211,11 @@ class RestlessBandit:
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
-        if not restless.is_exploring_round(belief.n_explored_rounds, round, self.exploration_factor):
+        if not restless.is_exploration_round(belief.n_explored_rounds, round, self.exploration_factor):
             return _score_with_bonus(expected_rewards, 0.0 * expected_rewards), belief
-        equal_scores = 0.0 * expected_rewards  # NaN stays
+        zero_or_nan_scores = 0.0 * expected_rewards  # NaN stays
         next_belief = replace(belief, n_explored_rounds=belief.n_explored_rounds + 1)
-        return _score_with_bonus(equal_scores, equal_scores), next_belief
+        return _score_with_bonus(zero_or_nan_scores, zero_or_nan_scores), next_belief
 
     def record_cohort(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
         return belief

@@ -46,7 +46,7 @@ def initial_sums(n_arms: int) -> DiscountedSums:
     return DiscountedSums(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def update_arm_sums(sums: DiscountedSums, discount: float, pulled_arms: Ids, arm_rewards: Values) -> DiscountedSums:
+def add_pulls_to_sums(sums: DiscountedSums, discount: float, pulled_arms: Ids, arm_rewards: Values) -> DiscountedSums:
     """Return the discounted sums after a round in which each of `pulled_arms` was pulled once.
 
     Args:

@@ -73,8 +73,8 @@ class Observations:
         for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
             has_same_clients = (is_observed == observed_clients).all(1)
             R = (self.Y - self.mu)[np.ix_(has_same_clients, observed_clients)]
-            observation_arrays = (np.flatnonzero(observed_clients), R, self.weights[has_same_clients])
-            observation_groups.append(ObservationGroup(*map(torch.from_numpy, observation_arrays)))
+            group_arrays = (np.flatnonzero(observed_clients), R, self.weights[has_same_clients])
+            observation_groups.append(ObservationGroup(*map(torch.from_numpy, group_arrays)))
         return observation_groups
 
 
@@ -123,14 +123,14 @@ class LinearKernel:
         return np.asarray(X.T @ X + self.noise_std**2 * np.eye(X.shape[1]))
 
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
-        d, s2 = features.shape[0], self.noise_std**2
+        d, noise_var = features.shape[0], self.noise_std**2
         loss_sum = features.new_zeros(())
         for g in observation_groups:
             X, n = features[:, g.clients], len(g.clients)
-            C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
+            C, _ = torch.linalg.cholesky_ex(noise_var * torch.eye(d, dtype=X.dtype) + X @ X.T)
             whitened_residuals = torch.linalg.solve_triangular(C, X @ g.R.T, upper=False)
-            residual_norms = ((g.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
-            log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
+            residual_norms = ((g.R**2).sum(1) - (whitened_residuals**2).sum(0)) / noise_var
+            log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(noise_var)
             loss_sum = loss_sum + 0.5 * (g.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 

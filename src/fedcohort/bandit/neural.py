@@ -28,7 +28,7 @@ from jaxtyping import Float64
 from fedcohort.bandit.ridge import ContextMatrix, find_valid_rows
 from fedcohort.types import Values
 
-MAX_FULL_MATRIX_SIZE = 512  # largest number of parameters for which Z is a full matrix
+MAX_PARAMETERS_FOR_FULL_Z = 512  # largest number of parameters for which Z is a full matrix
 MAX_FITTED_REWARDS = 5000  # newest rewards that are fitted
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
 MIN_RELATIVE_SD = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
@@ -72,17 +72,17 @@ def initial_network(n_features: int, n_unit_pairs: int, lam: float, rng: np.rand
         lam: ridge penalty, the diagonal of the confidence matrix.
         rng: random generator of the weights; None leaves them at zero, where nothing is learnt.
     """
-    half_unit_weights = np.zeros((n_unit_pairs, n_features + 1))
+    first_half_weights = np.zeros((n_unit_pairs, n_features + 1))
     if rng is not None:
-        half_unit_weights = rng.normal(0.0, math.sqrt(2 / n_unit_pairs), half_unit_weights.shape)
-    input_weights, output_weights = half_unit_weights[:, :n_features], half_unit_weights[:, n_features]
+        first_half_weights = rng.normal(0.0, math.sqrt(2 / n_unit_pairs), first_half_weights.shape)
+    input_weights, output_weights = first_half_weights[:, :n_features], first_half_weights[:, n_features]
     theta = np.concatenate([np.tile(input_weights.ravel(), 2), output_weights, -output_weights])
-    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX_SIZE else np.ones(len(theta)))
+    Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_PARAMETERS_FOR_FULL_Z else np.ones(len(theta)))
     X, r, zero_moments = np.empty((0, n_features)), np.empty(0), np.zeros(n_features)
     return NetworkBelief(theta, theta, Z, X, r, 0, zero_moments, zero_moments)
 
 
-def split_layer_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
+def unpack_layer_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
     """Return the weights [h, n_features] and [h] of both layers from the flat vector `theta` [h (n_features + 1)]."""
     n_hidden = len(theta) // (n_features + 1)
     return theta[: n_hidden * n_features].reshape(n_hidden, n_features), theta[n_hidden * n_features :]
@@ -93,18 +93,18 @@ def network_outputs(theta: Values, X: ContextMatrix) -> Values:
 
     The two halves of the hidden units are summed separately, so that copies of opposite sign cancel exactly.
     """
-    W_1, W_2 = split_layer_weights(theta, X.shape[1])
+    W_1, W_2 = unpack_layer_weights(theta, X.shape[1])
     n_half_units = len(W_2) // 2
     first_half_units_output, second_half_units_output = (
-        np.maximum(X @ W_1[unit_slice].T, 0.0) @ W_2[unit_slice]
-        for unit_slice in (slice(n_half_units), slice(n_half_units, None))
+        np.maximum(X @ W_1[hidden_unit_slice].T, 0.0) @ W_2[hidden_unit_slice]
+        for hidden_unit_slice in (slice(n_half_units), slice(n_half_units, None))
     )
     return np.asarray(math.sqrt(len(W_2)) * (first_half_units_output + second_half_units_output))
 
 
 def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
     """Return the gradient of the network's output by its weights `theta` [q] for each row of X [n, d], [n, q]."""
-    W_1, W_2 = split_layer_weights(theta, X.shape[1])
+    W_1, W_2 = unpack_layer_weights(theta, X.shape[1])
     preactivations = X @ W_1.T
     first_layer_gradients = (((preactivations > 0) * W_2)[:, :, None] * X[:, None, :]).reshape(len(X), W_1.size)
     return math.sqrt(len(W_2)) * np.hstack([first_layer_gradients, np.maximum(preactivations, 0.0)])
@@ -124,16 +124,16 @@ def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatri
     return np.asarray(np.sqrt((whitened_gradients**2).sum(axis=0) / n_hidden))
 
 
-def update_context_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
+def add_to_context_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
     """Return `network` with X [n, d] added to its mean and variance of contexts (Chan, Golub, LeVeque 1983)."""
     n_contexts = len(X)
     if not n_contexts:
         return network
     new_n_scored, new_context_mean = network.n_scored + n_contexts, X.mean(axis=0)
-    context_shift = new_context_mean - network.context_mean
+    context_mean_change = new_context_mean - network.context_mean
     squared_deviations = network.squared_deviations + ((X - new_context_mean) ** 2).sum(axis=0)
-    squared_deviations = squared_deviations + context_shift**2 * (network.n_scored * n_contexts / new_n_scored)
-    context_mean = network.context_mean + context_shift * (n_contexts / new_n_scored)
+    squared_deviations = squared_deviations + context_mean_change**2 * (network.n_scored * n_contexts / new_n_scored)
+    context_mean = network.context_mean + context_mean_change * (n_contexts / new_n_scored)
     return replace(network, n_scored=new_n_scored, context_mean=context_mean, squared_deviations=squared_deviations)
 
 
@@ -153,7 +153,7 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
     The next belief includes X in its moments. Output and bonus are NaN for a row with NaN or values from 1e12 on.
     """
     valid_rows = find_valid_rows(X)
-    network = update_context_moments(network, X[valid_rows])
+    network = add_to_context_moments(network, X[valid_rows])
     mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
     inputs = standardise_contexts(network, X[valid_rows])
     mean_rewards[valid_rows] = network_outputs(network.theta, inputs)
@@ -201,10 +201,10 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
         n_adam_steps: number of Adam steps.
         lr: initial learning rate.
     """
-    l2_penalty = lam * len(split_layer_weights(initial_theta, X.shape[1])[1])
+    l2_coefficient = lam * len(unpack_layer_weights(initial_theta, X.shape[1])[1])
     theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
     for adam_step in range(1, n_adam_steps + 1):
-        g = loss_gradient(theta, X, r) + l2_penalty * (theta - initial_theta)
+        g = loss_gradient(theta, X, r) + l2_coefficient * (theta - initial_theta)
         first_moment = ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g
         second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
         adam_denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
@@ -218,7 +218,7 @@ def loss_gradient(theta: Values, X: ContextMatrix, r: Values) -> Values:
 
     f(x) is the network's output for a row x of X [n, d], r its reward [n]. The [n, q] gradients are not stored.
     """
-    W_1, W_2 = split_layer_weights(theta, X.shape[1])
+    W_1, W_2 = unpack_layer_weights(theta, X.shape[1])
     preactivations = X @ W_1.T
     activations = np.maximum(preactivations, 0.0)
     scaled_reward_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)

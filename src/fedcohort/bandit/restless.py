@@ -103,7 +103,7 @@ def update_state_belief(
     return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
 
-def update_regressions(hmm: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
+def update_state_regressions(hmm: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return `hmm` with the rewards r [n] of contexts X [n, d] added to each state's regression.
 
     `state_belief`, the probability of each state [J], weights the additions.
@@ -124,7 +124,7 @@ def predict_rewards(hmm: HiddenMarkov, X: ContextMatrix) -> Values:
     return expected_rewards
 
 
-def is_exploring_round(n_explored_rounds: int, t: int, c: float) -> bool:
+def is_exploration_round(n_explored_rounds: int, t: int, c: float) -> bool:
     """Return whether round t, counted from 1, explores: if `n_explored_rounds` is below c ln(t + 1)."""
     return n_explored_rounds < c * math.log(t + 1)
 
@@ -143,7 +143,7 @@ def add_rewards(hmm: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
     state_belief = update_state_belief(prior_belief, reward_coefficients(hmm), X, r, noise_variance)
     expected_transitions = np.outer(hmm.belief, state_belief) * transition_matrix(hmm.transition_counts)
     return replace(
-        update_regressions(hmm, state_belief, X, r),
+        update_state_regressions(hmm, state_belief, X, r),
         belief=state_belief,
         transition_counts=hmm.transition_counts + expected_transitions / expected_transitions.sum(),
         squared_error_sum=squared_error_sum,

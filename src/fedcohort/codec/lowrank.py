@@ -72,7 +72,7 @@ class _ColumnSpaceCorrection(Correction):
 
 
 @dataclass(frozen=True)
-class ColumnSpaceHook(ClientHook):
+class LowRankHook(ClientHook):
     """The client hook that keeps each tensor's update in the column space of its random matrix A (mode=train).
 
     Attributes:
@@ -84,7 +84,7 @@ class ColumnSpaceHook(ClientHook):
     def begin(
         self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        basis_by_block = self.codec.draw_column_bases(ctx.layout, wire.draw_seed(ctx.rng("codec")))
+        basis_by_block = self.codec.draw_projection_matrices(ctx.layout, wire.draw_seed(ctx.rng("codec")))
         return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in basis_by_block.items()])
 
 
@@ -112,7 +112,7 @@ class LowRank(WireCodec):
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:
-        return (ColumnSpaceHook(self),) if self.mode == "train" else ()
+        return (LowRankHook(self),) if self.mode == "train" else ()
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -136,8 +136,8 @@ class LowRank(WireCodec):
             layout: names and shapes of the network's tensors.
             rng: function that returns the generator from which the seed is drawn.
         """
-        update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
-        basis_by_block, sent_arrays = self.draw_column_bases(layout, seed), []
+        update_numbers, seed = torch.from_numpy(wire.to_index_order(delta, layout)), wire.draw_seed(rng())
+        basis_by_block, sent_arrays = self.draw_projection_matrices(layout, seed), []
         for block in layout.parameters:
             tensor_numbers = update_numbers[block.offset : block.offset + block.size]
             if block in basis_by_block:
@@ -147,7 +147,7 @@ class LowRank(WireCodec):
         return (seed, *sent_arrays) if basis_by_block else tuple(sent_arrays)
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
-        basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
+        basis_by_block = self.draw_projection_matrices(layout, sent_arrays[0]) if sent_arrays else {}
         tensor_arrays = []
         for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
@@ -155,7 +155,7 @@ class LowRank(WireCodec):
             tensor_arrays.append(array.ravel())
         return wire.join_arrays(tensor_arrays)
 
-    def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
+    def draw_projection_matrices(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64 [rows, k].
 
         Args:
@@ -164,7 +164,7 @@ class LowRank(WireCodec):
         """
         basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
-            rng, A_shape = wire.shared_generator(seed, block), (count_matrix_rows(block), self.k)
+            rng, A_shape = wire.client_and_server_rng(seed, block), (count_matrix_rows(block), self.k)
             A = rng.random(A_shape) if self.dist == "uniform01" else rng.standard_normal(A_shape) / np.sqrt(self.k)
             basis_by_block[block] = torch.from_numpy(A)
         return basis_by_block

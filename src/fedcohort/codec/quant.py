@@ -45,7 +45,7 @@ def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple
         uniform_draws: draws from U[0, 1), [n].
     """
     value_range = np.array([numbers.min(), numbers.max()], dtype=np.float32)
-    level_step = _level_step(value_range, bits_per_level)
+    level_step = _quantisation_step(value_range, bits_per_level)
     if not 0 < level_step < np.inf:
         return value_range, np.zeros(len(numbers), dtype=np.uint16)
     levels = np.floor((numbers - float(value_range[0])) / level_step + uniform_draws)
@@ -53,7 +53,7 @@ def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple
 
 
 @IGNORE_NAN
-def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
+def dequantise_levels(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
     """Return the numbers that the levels stand for, minimum + step x level, [n]; not finite if the range is not.
 
     Args:
@@ -61,10 +61,10 @@ def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_l
         levels: level of each number, uint16 [n].
         bits_per_level: bits of a level.
     """
-    return float(value_range[0]) + _level_step(value_range, bits_per_level) * levels
+    return float(value_range[0]) + _quantisation_step(value_range, bits_per_level) * levels
 
 
-def _level_step(value_range: Float32[np.ndarray, "2"], bits_per_level: int) -> float:
+def _quantisation_step(value_range: Float32[np.ndarray, "2"], bits_per_level: int) -> float:
     return (float(value_range[1]) - float(value_range[0])) / ((1 << bits_per_level) - 1)
 
 
@@ -101,8 +101,8 @@ def hadamard_transform(x: Reals) -> Reals:
     """
     transformed_values = x
     for _ in range(len(x).bit_length() - 1):
-        even_entries, odd_entries = transformed_values[::2], transformed_values[1::2]
-        transformed_values = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
+        even_indexed, odd_indexed = transformed_values[::2], transformed_values[1::2]
+        transformed_values = np.concatenate([even_indexed + odd_indexed, even_indexed - odd_indexed])
     return np.asarray(transformed_values / np.sqrt(len(x)))
 
 
@@ -122,7 +122,7 @@ class TensorSketch:
     random_signs: Reals | None
     sent_positions: np.ndarray | None
 
-    def encode_linear(self, h: Reals) -> Reals:
+    def rotate_and_subsample(self, h: Reals) -> Reals:
         """Return the rotated and subsampled numbers of a tensor h [n], which are quantised next."""
         if self.random_signs is not None:
             h = hadamard_transform(self.random_signs * np.pad(h, (0, self.rotated_length - self.n_numbers)))
@@ -164,7 +164,7 @@ class Quant(WireCodec):
             layout: names and shapes of the network's tensors.
         """
         bytes_of_levels, bytes_of_range = -(-self._count_sent_numbers(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
-        return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._uses_seed
+        return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._sends_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits.
@@ -175,19 +175,19 @@ class Quant(WireCodec):
             rng: function that returns the client's generator, for the seed and the rounding.
         """
         client_rng = rng()
-        update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
+        update_values, seed = wire.to_index_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._count_sent_numbers(layout), dtype=np.uint16)
         sent_start = 0
         for i, block in enumerate(layout.parameters):
             tensor_numbers = update_values[block.offset : block.offset + block.size]
-            sketched_numbers = self._sketch_of_block(block, seed).encode_linear(tensor_numbers)
+            sketched_numbers = self._make_tensor_sketch(block, seed).rotate_and_subsample(tensor_numbers)
             sent_stop = sent_start + len(sketched_numbers)
             uniform_draws = client_rng.random(len(sketched_numbers))
             block_ranges[i], levels[sent_start:sent_stop] = quantise(sketched_numbers, self.bits, uniform_draws)
             sent_start = sent_stop
         sent_arrays = (block_ranges, pack_bits(levels, self.bits))
-        return (seed, *sent_arrays) if self._uses_seed else sent_arrays
+        return (seed, *sent_arrays) if self._sends_seed else sent_arrays
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         block_ranges, packed_bits = sent_arrays[-2:]
@@ -196,14 +196,14 @@ class Quant(WireCodec):
         sent_start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
             sent_stop = sent_start + self._sent_length(block)
-            sketched_numbers = dequantise(block_range, levels[sent_start:sent_stop], self.bits)
-            tensor_numbers = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched_numbers)
+            sketched_numbers = dequantise_levels(block_range, levels[sent_start:sent_stop], self.bits)
+            tensor_numbers = self._make_tensor_sketch(block, sent_arrays[0]).decode_linear(sketched_numbers)
             decoded_update[block.offset : block.offset + block.size] = tensor_numbers
             sent_start = sent_stop
         return decoded_update
 
     @property
-    def _uses_seed(self) -> bool:
+    def _sends_seed(self) -> bool:
         return self.rotate or self.rho < 1
 
     def _rotated_length(self, block: Block) -> int:
@@ -215,12 +215,12 @@ class Quant(WireCodec):
     def _count_sent_numbers(self, layout: Layout) -> int:
         return sum(self._sent_length(block) for block in layout.parameters)
 
-    def _sketch_of_block(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
+    def _make_tensor_sketch(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
         """Return the rotation and subsample of the tensor at `block`, which follow from `sketch_seed`, uint64 [1]."""
         n_numbers, rotated_length = block.size, self._rotated_length(block)
-        if not self._uses_seed:
+        if not self._sends_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)
-        rng = wire.shared_generator(sketch_seed, block)
+        rng = wire.client_and_server_rng(sketch_seed, block)
         random_signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
         sent_positions = wire.draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
         return TensorSketch(n_numbers, rotated_length, random_signs, sent_positions)

@@ -47,7 +47,7 @@ class Sparse(WireCodec):
             layout: names and shapes of the network's tensors.
             rng: function that returns the generator from which the seed is drawn.
         """
-        seed, update_numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
+        seed, update_numbers = wire.draw_seed(rng()), wire.to_index_order(delta, layout)
         positions_by_block = wire.draw_sent_positions(self.rho, layout, seed)
         return seed, wire.join_arrays([update_numbers[entry_ids] for entry_ids in positions_by_block])
 

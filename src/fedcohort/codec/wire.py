@@ -18,7 +18,7 @@ BoolVector = Bool[np.ndarray, "_p"]
 SentPositions = Int64[np.ndarray, "_m"]
 
 
-def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
+def to_index_order(delta: Vector, layout: Layout) -> Float32Vector:
     """Return an update with the numbers of each tensor in the order of its indices, float32 on the CPU, [P].
 
     Args:
@@ -30,23 +30,23 @@ def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
-def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, like_tensor: Tensor) -> Tensor:
+def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, target_tensor: Tensor) -> Tensor:
     """Return numbers with each tensor in the memory order of the parameters, [P].
 
     Args:
         values_in_order: numbers with each tensor in its logical order.
         layout: shapes and memory order of the tensors.
-        like_tensor: tensor with the device of the result, and with its dtype unless the numbers are booleans.
+        target_tensor: tensor with the device of the result, and with its dtype unless the numbers are booleans.
     """
     flat_tensor = torch.from_numpy(values_in_order)
-    result_dtype = like_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
+    result_dtype = target_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
-        return flat_tensor.to(like_tensor.device, result_dtype)
+        return flat_tensor.to(target_tensor.device, result_dtype)
     tensor_in_memory_order = torch.empty(len(values_in_order), dtype=result_dtype)
     for block in layout.parameters:
         block_values = flat_tensor[block.offset : block.offset + block.size]
         block.make_view(tensor_in_memory_order).copy_(block_values.view(block.shape))
-    return tensor_in_memory_order.to(like_tensor.device)
+    return tensor_in_memory_order.to(target_tensor.device)
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
@@ -54,7 +54,7 @@ def draw_seed(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
-def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
+def client_and_server_rng(seed: np.ndarray, block: Block) -> np.random.Generator:
     """Return the generator that client and server share for the tensor at `block`.
 
     Args:
@@ -88,9 +88,9 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Se
         layout: names and shapes of the network's tensors.
         seed: seed that the client sends, uint64 [1].
     """
-    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in layout.parameters]
+    return [b.offset + draw_tensor_positions(rho, b.size, client_and_server_rng(seed, b)) for b in layout.parameters]
 
 
-def join_arrays(array_parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Return `array_parts` joined one after the other; an empty float32 array if there are none."""
-    return np.concatenate(array_parts) if array_parts else np.empty(0, dtype=np.float32)
+def join_arrays(arrays_to_join: Sequence[np.ndarray]) -> np.ndarray:
+    """Return `arrays_to_join` joined one after the other; an empty float32 array if there are none."""
+    return np.concatenate(arrays_to_join) if arrays_to_join else np.empty(0, dtype=np.float32)

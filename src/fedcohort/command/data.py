@@ -42,7 +42,7 @@ from fedcohort.startup.overrides import spell_override_value
 from fedcohort.startup.run_info import describe_data
 
 if TYPE_CHECKING:
-    from fedcohort.dataset.user_table.propose import OptionProposal
+    from fedcohort.dataset.user_table.propose import DatasetProposal
 
 OUT_KEY = "out="
 LABEL_WIDTH = 12  # of the labels at the left
@@ -116,7 +116,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_nam
     if (hidden_clients := federation.n_clients - MAX_SHOWN_CLIENTS) > 0:
         terminal.print(f"... and {hidden_clients:,} more", markup=False)
     page_folder = info.folder if out_folder is None else Path(out_folder)
-    with disk.explain_disk_errors(page_folder):
+    with disk.convert_disk_errors(page_folder):
         if out_folder is not None:
             client_rows, page_path = list_client_rows(federation, scenario.MAX_TABLE_CLIENTS), page_folder / "README.md"
             scenario.write_page(page_folder, federation, info, labelled_facts, client_rows, configs)
@@ -220,7 +220,7 @@ def check_dataset_name(name: str, configs: Path) -> None:
         raise OptionError(f"{hint_text}{ranges.range_error('NAME or PATH', allowed_text, name)}")
 
 
-def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[OptionProposal, list[str]]":
+def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[DatasetProposal, list[str]]":
     """Return the proposal for the files of `data_path`, and the options of a run: those proposed and those typed.
 
     Args:

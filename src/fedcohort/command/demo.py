@@ -17,7 +17,7 @@ from fedcohort.api.comparison import Comparison, compare
 from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
 from fedcohort.console.terminal import make_console
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import program_command, spell_fedcohort_command
+from fedcohort.host.commands import shell_command, spell_fedcohort_command
 from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     """
     terminal, demo_runs, run_results = make_console(), list_demo_runs(arguments), []
     for run_number, overrides in enumerate(demo_runs.values(), 1):
-        command_text = f"{program_command('python')} train.py {' '.join(overrides)}"
+        command_text = f"{shell_command('python')} train.py {' '.join(overrides)}"
         terminal.print(f"\nrun {run_number} of {len(demo_runs)}: {command_text}", soft_wrap=True, markup=False)
         run_results.append(run_overrides(overrides))
         if run_results[-1].status != "finished":
@@ -96,8 +96,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         f"Report: {page_path}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
-        f"For more seeds: {program_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} "
-        "seed=0,1,2",
+        f"For more seeds: {shell_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} seed=0,1,2",
         f"See them all: {spell_fedcohort_command('ui')} sweep=null",
     ):
         terminal.print(closing_line, soft_wrap=True, markup=False)

@@ -95,7 +95,7 @@ def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> I
         probes, selection, _ = logged_selector.replay_round(round)
         check_logged_cohort(run_log, round, selection)
         other_probes, picks, draws = other_selector.select(round, probes)
-        yield round, (CohortLaw.from_draws(round.draw_log, round.cohort), CohortLaw.from_draws(draws, picks.clients))
+        yield (round, (CohortLaw.from_draws(round.draw_log, round.cohort), CohortLaw.from_draws(draws, picks.clients)))
         other_selector.observe(round, selection, other_probes)
 
 

@@ -16,7 +16,7 @@ from string import Template
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import program_command
+from fedcohort.host.commands import shell_command
 
 # the group of each kind
 KIND_GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
@@ -65,6 +65,6 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"wrote {path}\n")
     group = KIND_GROUPS[new_kind]
     if new_kind != "signal":
-        sys.stdout.write(f"try it: {program_command('python')} train.py {group}={new_name}\n")
+        sys.stdout.write(f"try it: {shell_command('python')} train.py {group}={new_name}\n")
     sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {new_name}"\n')
     return 0

@@ -51,9 +51,9 @@ def main(arguments: Sequence[str]) -> int:
     image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text
     ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
     format_module = importlib.import_module(f"fedcohort.dataset.raw.{raw_format}")
-    with disk.explain_disk_errors(destination):
+    with disk.convert_disk_errors(destination):
         try:
-            table_plan = format_module.plan_tables(raw_folder, image_size)
+            table_plan = format_module.plan_table_pieces(raw_folder, image_size)
             unique_column = getattr(format_module, "UNIQUE_COLUMN", "")
             n_rows_by_split = write_tables(table_plan, destination, make_progress_printer(), unique_column)
             if hasattr(format_module, "write_vocabulary"):

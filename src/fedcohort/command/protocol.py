@@ -127,7 +127,7 @@ def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> 
         run_command = f"fedcohort protocol run selector={selector} level={level}"
         raise OptionError(f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type {run_command}")
     folder = LOGS / "protocol" / f"{selector}_{level}"
-    disk.check_output_files(folder, (PAGE, FILE), PAGE, PAGE_MARK)
+    disk.reject_foreign_files(folder, (PAGE, FILE), PAGE, PAGE_MARK)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / FILE, protocol_file.format_protocol(level, runs_by_part))
     page_text = protocol_page.format_page(protocol_file.read_protocol(folder / FILE, STUDIES))

@@ -51,7 +51,7 @@ def write_page(
         client_rows: rows of the table of clients.
         configs: folder of the config groups; the comment in its yaml describes the chosen `heterogeneity`.
     """
-    disk.check_output_files(page_folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
+    disk.reject_foreign_files(page_folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
     page_folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
     column_heads: Sequence[str] = ("client", "samples", "training samples", "classes", "most frequent classes")
@@ -72,7 +72,7 @@ def write_page(
         clients=list(client_rows),
         more=federation.n_clients - MAX_TABLE_CLIENTS,
     )
-    write_atomically(page_folder / PAGE_FILE, page_text)  # first: `check_output_files` recognises the picture by it
+    write_atomically(page_folder / PAGE_FILE, page_text)  # first: `reject_foreign_files` recognises the picture by it
     style.save_figure(partition.draw_partition(info), page_folder / PICTURE_FILE)
 
 

@@ -17,7 +17,7 @@ from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_locked
-from fedcohort.host.time_limit import limit_time
+from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
@@ -45,7 +45,7 @@ def send_missing_rounds(
     info = _load_info(folder)
     server_place = _find_server_place(folder, tracking_uri, experiment)
     sending_errors = server.explain_errors(f"{folder}: MLflow at {server_place.uri} can't be reached", "start it")
-    with sending_errors, limit_time(wait_s, "sending (wait_s)"):
+    with sending_errors, limit_block_time(wait_s, "sending (wait_s)"):
         return _send_run(info, server_place)
 
 

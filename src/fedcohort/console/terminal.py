@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host.interrupt import interrupts
-from fedcohort.host.standard_output import discard_output
+from fedcohort.host.standard_output import discard_standard_output
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,8 +41,8 @@ def make_console() -> "Console":
 
     class StandardOutput(Console):
         def on_broken_pipe(self) -> None:
-            discard_output()
-            interrupts.note_closed_pipe()
+            discard_standard_output()
+            interrupts.record_closed_pipe()
 
     output_console = StandardOutput(highlight=False)
     return output_console if output_console.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)

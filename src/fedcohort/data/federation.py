@@ -174,12 +174,12 @@ class Federation(ReadOnly):
 
     def notices(self) -> list[str]:
         """Return the notices about the federation's data that a run prints at its start."""
-        unheld_classes = np.flatnonzero(self.class_counts.sum(0) == 0)
-        if not len(unheld_classes):
+        absent_classes = np.flatnonzero(self.class_counts.sum(0) == 0)
+        if not len(absent_classes):
             return []
-        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in unheld_classes[:MAX_NAMES])
-        names += f" and {len(unheld_classes) - MAX_NAMES} more" if len(unheld_classes) > MAX_NAMES else ""
-        message_start = f"no client has samples of {len(unheld_classes)} of the {self.n_classes} classes ({names})"
+        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent_classes[:MAX_NAMES])
+        names += f" and {len(absent_classes) - MAX_NAMES} more" if len(absent_classes) > MAX_NAMES else ""
+        message_start = f"no client has samples of {len(absent_classes)} of the {self.n_classes} classes ({names})"
         return [f"dataset={self.name}: {message_start}, so that no model can learn these classes"]
 
     def to(self, device: torch.device | str) -> "Federation":

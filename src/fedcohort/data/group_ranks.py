@@ -27,7 +27,7 @@ def _sort_rows_by_group(group_of_row: Ids) -> Ids:
     return group_order
 
 
-def keep_first_rows(row_positions: Ids, group_of_row: Ids, max_rows_by_group: Ids) -> Ids:
+def first_rows_by_group(row_positions: Ids, group_of_row: Ids, max_rows_by_group: Ids) -> Ids:
     """Return the first rows of each group, in the order of `row_positions`, int64.
 
     Args:

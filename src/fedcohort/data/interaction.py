@@ -32,7 +32,7 @@ from fedcohort.maths.optimizers import uncompiled_optimizer
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
 NetworkFactory = Callable[[], nn.Module]  # which returns a network with the weights w_t
-FORWARD_BATCH = 512  # samples of a forward pass
+FORWARD_BATCH_SIZE = 512  # samples of a forward pass
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def estimate_group_counts(
         training_options: exponent of the loss, epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
-    is_correct = find_bias_aligned(make_network, x, y, training_options, rng)
+    is_correct = mark_bias_aligned_samples(make_network, x, y, training_options, rng)
     n_classes = _count_classes(make_network(), x)
     labels = y.cpu().numpy()
     correct_counts = np.bincount(labels[is_correct], minlength=n_classes)
@@ -81,7 +81,7 @@ def estimate_group_counts(
     return np.bincount(2 * labels + attribute_of_sample, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
-def find_bias_aligned(
+def mark_bias_aligned_samples(
     make_network: NetworkFactory, x: Tensor, y: Tensor, training_options: EstimateOptions, rng: np.random.Generator
 ) -> np.ndarray:
     """Train on a client's samples with a loss that favours easy ones; return which are classified correctly, bool [n].
@@ -140,15 +140,15 @@ def replace_head(network: nn.Module, x: Tensor) -> nn.Module:
     """
     n_classes = _count_classes(network, x)
     linear_layers = [(path, layer) for path, layer in network.named_modules() if isinstance(layer, nn.Linear)]
-    candidate_layers = [(path, layer) for path, layer in linear_layers if layer.out_features == n_classes]
-    if not candidate_layers:
+    output_layer_candidates = [(path, layer) for path, layer in linear_layers if layer.out_features == n_classes]
+    if not output_layer_candidates:
         raise FedcohortError(
             f"signal dht replaces the network's last linear layer, of {n_classes} outputs (one per class), by a layer "
             "of two outputs, but this network has no such layer: choose another model"
         )
-    layer_path, replaced_layer = candidate_layers[-1]
-    replaced_weight = replaced_layer.weight
-    binary_head = nn.Linear(replaced_layer.in_features, 2, device=replaced_weight.device, dtype=replaced_weight.dtype)
+    layer_path, replaced_layer = output_layer_candidates[-1]
+    output_weight = replaced_layer.weight
+    binary_head = nn.Linear(replaced_layer.in_features, 2, device=output_weight.device, dtype=output_weight.dtype)
     nn.init.zeros_(binary_head.weight)
     nn.init.zeros_(binary_head.bias)
     parent_path, _, layer_name = layer_path.rpartition(".")
@@ -207,7 +207,7 @@ def draw_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[
 def predict_classes(network: nn.Module, x: Tensor) -> Tensor:
     """Return the class that `network`, set to eval mode, predicts for each sample in `x` [n, ...], int64 [n]."""
     network.eval()
-    return torch.cat([network(batch).argmax(1) for batch in torch.split(x, FORWARD_BATCH)])
+    return torch.cat([network(batch).argmax(1) for batch in torch.split(x, FORWARD_BATCH_SIZE)])
 
 
 @torch.no_grad()

@@ -42,7 +42,7 @@ class PixelScale:
 
     def convert_tensor(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
         """Return uint8 pixels standardised, as a new tensor on their device."""
-        max_pixel, mean, sd = channel_constants(self, pixels.device)
+        max_pixel, mean, sd = pixel_scale_tensor(self, pixels.device)
         return pixels.float().div(max_pixel).sub(mean).div(sd)
 
     def attach_to_network(self, network: "nn.Module") -> None:
@@ -61,7 +61,7 @@ class PixelScale:
 
 
 @lru_cache(maxsize=8)
-def channel_constants(pixel_scale: PixelScale, device: "torch.device") -> "Tensor":
+def pixel_scale_tensor(pixel_scale: PixelScale, device: "torch.device") -> "Tensor":
     """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1].
 
     Args:
@@ -70,5 +70,5 @@ def channel_constants(pixel_scale: PixelScale, device: "torch.device") -> "Tenso
     """
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
-    constant_rows = [[255.0] * len(pixel_scale.sd), [*pixel_scale.mean], [*pixel_scale.sd]]
-    return torch.tensor(constant_rows, device=device)[:, :, None, None]
+    scale_rows = [[255.0] * len(pixel_scale.sd), [*pixel_scale.mean], [*pixel_scale.sd]]
+    return torch.tensor(scale_rows, device=device)[:, :, None, None]

@@ -66,8 +66,8 @@ class Ragged:
         """
         sizes_of_parts = np.stack([sizes, self.sizes - sizes], axis=1)
         is_first_part = np.repeat(np.tile([True, False], len(self)), sizes_of_parts.ravel())
-        second_part = Ragged.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
-        return is_first_part, Ragged.from_sizes(self.rows[is_first_part], sizes), second_part
+        second_part_samples = Ragged.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
+        return is_first_part, Ragged.from_sizes(self.rows[is_first_part], sizes), second_part_samples
 
     def count_by_stratum(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
         """Return the number of each client's positions in each stratum, int64 [K, n_strata].

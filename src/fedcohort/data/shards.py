@@ -9,7 +9,7 @@ from fedcohort.types import Ids
 ClassCounts = Int64[np.ndarray, "clients classes"]
 
 
-def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
+def owners_of_clients(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
     """Return the dataset's owner of each client's samples, int64 [K]; None if they do not correspond one to one.
 
     Args:
@@ -24,7 +24,7 @@ def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
     return None if has_several_owners.any() or len(np.unique(first_owners)) < len(client_samples) else first_owners
 
 
-def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
+def split_test_rows_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     """Return the sorted positions of each owner's test samples.
 
     Args:
@@ -35,8 +35,8 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     sorted_owners = test_owner[row_order]
     owner_starts, owner_stops = np.searchsorted(sorted_owners, owners), np.searchsorted(sorted_owners, owners, "right")
     owner_sizes = owner_stops - owner_starts
-    first_positions = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
-    row_positions = np.arange(owner_sizes.sum()) + np.repeat(first_positions, owner_sizes)
+    owner_offsets = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
+    row_positions = np.arange(owner_sizes.sum()) + np.repeat(owner_offsets, owner_sizes)
     return Ragged.from_sizes(row_order[row_positions], owner_sizes)
 
 
@@ -72,30 +72,30 @@ def compute_class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: 
         test_class_sizes: test rows of each class, int64 [C]; pool_c in the formula.
         rng: generator that breaks ties.
     """
-    quota_table = np.zeros_like(class_counts)
+    test_class_quotas = np.zeros_like(class_counts)
     rounding_remainder = rng.random(len(class_counts)) * 1e-6
     for c in np.flatnonzero((class_counts.sum(0) > 0) & (test_class_sizes > 0)):
         clients_with_class = np.flatnonzero(class_counts[:, c])
         exact_quotas = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
         corrected_quotas = exact_quotas + rounding_remainder[clients_with_class]
-        quota_table[clients_with_class, c] = round_to_sum(corrected_quotas, int(test_class_sizes[c]))
-        rounding_remainder[clients_with_class] += exact_quotas - quota_table[clients_with_class, c]
-    return quota_table
+        test_class_quotas[clients_with_class, c] = round_to_given_sum(corrected_quotas, int(test_class_sizes[c]))
+        rounding_remainder[clients_with_class] += exact_quotas - test_class_quotas[clients_with_class, c]
+    return test_class_quotas
 
 
-def round_to_sum(exact_numbers: np.ndarray, target_sum: int) -> Ids:
+def round_to_given_sum(unrounded_numbers: np.ndarray, required_sum: int) -> Ids:
     """Return integers of at least 0 with a given sum that are as near as possible to given numbers, int64 [n].
 
     Args:
-        exact_numbers: the numbers, [n].
-        target_sum: sum of the integers.
+        unrounded_numbers: the numbers, [n].
+        required_sum: sum of the integers.
     """
-    rounded_counts: Ids = np.maximum(np.floor(exact_numbers), 0).astype(np.int64)
-    while (n_missing := target_sum - int(rounded_counts.sum())) != 0:
-        unit_correction = int(np.sign(n_missing))
-        correctable_positions = np.flatnonzero(rounded_counts + unit_correction >= 0)
+    rounded_counts: Ids = np.maximum(np.floor(unrounded_numbers), 0).astype(np.int64)
+    while (missing_amount := required_sum - int(rounded_counts.sum())) != 0:
+        correction_of_one = int(np.sign(missing_amount))
+        correctable_positions = np.flatnonzero(rounded_counts + correction_of_one >= 0)
         correction_order = correctable_positions[
-            np.argsort(unit_correction * (rounded_counts - exact_numbers)[correctable_positions], kind="stable")
+            np.argsort(correction_of_one * (rounded_counts - unrounded_numbers)[correctable_positions], kind="stable")
         ]
-        rounded_counts[correction_order[: abs(n_missing)]] += unit_correction
+        rounded_counts[correction_order[: abs(missing_amount)]] += correction_of_one
     return rounded_counts

@@ -73,7 +73,7 @@ def skew_metrics(group_counts: Shaped[np.ndarray, "clients classes attributes"])
         "client": client_skew_triplets.mean(0) if len(client_skew_triplets) else np.full(3, np.nan),
     }
     return {
-        f"{level_name}_{skew_name}": float(v)
-        for level_name, triplet in triplets_by_level.items()
+        f"{skew_level}_{skew_name}": float(v)
+        for skew_level, triplet in triplets_by_level.items()
         for skew_name, v in zip(SKEW_NAMES, triplet, strict=True)
     }

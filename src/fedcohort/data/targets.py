@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     TargetFunction = Callable[[Tensor, Tensor], Tensor]
 
 Labels = Int64[np.ndarray, "_n *_places"]  # [N], or [N, T]
-UNLABELLED = -1  # the label of a position without a label
+UNLABELLED_POSITION = -1  # the label of a position without a label
 
 
 class Targets(Protocol):
@@ -66,7 +66,7 @@ class Targets(Protocol):
         """Return the mean over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).mean()
 
-    def summed_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
+    def summed_sample_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         """Return the sum over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).sum()
 
@@ -83,7 +83,7 @@ class Targets(Protocol):
 
 
 @dataclass(frozen=True)
-class OneClass(Targets):
+class OneClassTargets(Targets):
     """Labels of classification: one class per sample."""
 
     single: ClassVar[bool] = True
@@ -101,7 +101,7 @@ class OneClass(Targets):
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return _cross_entropy(logits, y, "mean")
 
-    def summed_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
+    def summed_sample_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return _cross_entropy(logits, y, "sum")
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
@@ -109,7 +109,7 @@ class OneClass(Targets):
 
 
 @dataclass(frozen=True)
-class Positions(Targets):
+class PerPositionTargets(Targets):
     """Labels of sequences: one class per position of a sample.
 
     Attributes:
@@ -119,7 +119,7 @@ class Positions(Targets):
     never_correct_classes: Sequence[int]
 
     single: ClassVar[bool] = False
-    min_label: ClassVar[int] = UNLABELLED
+    min_label: ClassVar[int] = UNLABELLED_POSITION
 
     def per_sample(self, target_function: "TargetFunction") -> "TargetFunction":
         return lambda log_probs, y: self.average(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
@@ -135,7 +135,7 @@ class Positions(Targets):
             position_values: value of each position of all samples, [B * T].
             y: labels, [B, T].
         """
-        is_labelled = y > UNLABELLED
+        is_labelled = y > UNLABELLED_POSITION
         return position_values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
 
     def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
@@ -157,4 +157,4 @@ def _cross_entropy(logits: "Tensor", y: "Tensor", reduction: str) -> "Tensor":
     return F.cross_entropy(logits, y, reduction=reduction)
 
 
-ONE_CLASS = OneClass()
+ONE_CLASS = OneClassTargets()

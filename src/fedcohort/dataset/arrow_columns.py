@@ -40,7 +40,7 @@ def is_date_type(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
-def to_numbers(column: pa.ChunkedArray) -> Values:
+def as_float64(column: pa.ChunkedArray) -> Values:
     """Return the numbers of a column of numbers, or of texts that can be numbers, as float64 [rows].
 
     A cell is NaN in the result if it is empty, infinite, larger than float32 allows, or a text that is not a number.
@@ -56,7 +56,7 @@ def to_numbers(column: pa.ChunkedArray) -> Values:
 def share_of_numbers(column: pa.ChunkedArray) -> float:
     """Return the share of the non-empty cells of a text column that can be read as numbers; 0 if all are empty."""
     n_filled_cells = len(column) - int(np.count_nonzero(find_empty_cells(column)))
-    return int(np.isfinite(to_numbers(column)).sum()) / n_filled_cells if n_filled_cells else 0.0
+    return int(np.isfinite(as_float64(column)).sum()) / n_filled_cells if n_filled_cells else 0.0
 
 
 def may_hold_numbers(column: pa.ChunkedArray) -> bool:
@@ -78,7 +78,7 @@ def find_empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     return np.asarray(is_empty_cell.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def describe_missing(column: pa.ChunkedArray, row: int) -> str:
+def explain_missing_cell(column: pa.ChunkedArray, row: int) -> str:
     """Return why the cell `row` of a column of numbers is missing: the end of a message that begins "row 3 "."""
     cell_value = column[row].as_py()
     if cell_value is None or (isinstance(cell_value, str) and not cell_value.strip()):
@@ -90,7 +90,7 @@ def describe_missing(column: pa.ChunkedArray, row: int) -> str:
     return f"holds {float(cell_value):g}, which float32 can't hold"
 
 
-def read_metadata(schema: pa.Schema, metadata_key: bytes, *json_keys: str) -> list[str]:
+def read_schema_json(schema: pa.Schema, metadata_key: bytes, *json_keys: str) -> list[str]:
     """Return a list of texts from the JSON that a library stored in a table's metadata; [] if there is no such list.
 
     Args:
@@ -107,16 +107,16 @@ def read_metadata(schema: pa.Schema, metadata_key: bytes, *json_keys: str) -> li
         return []
 
 
-def is_row_index_column(table: Any, column: str) -> bool:  # noqa: ANN401  a `pa.Table` or `StoredTable`
+def is_row_index_column(table: Any, column: str) -> bool:  # noqa: ANN401  a `pa.Table` or `ParquetTable`
     """Return whether the column `column` holds the row index that pandas writes with a table.
 
     Such a column is recognised by its name, by the metadata that pandas writes, or by distinct integers in `index`.
 
     Args:
-        table: a `pa.Table` or `StoredTable`.
+        table: a `pa.Table` or `ParquetTable`.
         column: name of the column.
     """
-    if ROW_NUMBER_NAMES.fullmatch(column) or column in read_metadata(table.schema, b"pandas", "index_columns"):
+    if ROW_NUMBER_NAMES.fullmatch(column) or column in read_schema_json(table.schema, b"pandas", "index_columns"):
         return True
     if column != "index":
         return False

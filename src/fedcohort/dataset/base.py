@@ -193,8 +193,8 @@ def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndar
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
         )
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
-    if (bad_row := _find_nonfinite_row(x)) is not None:
-        raise DataError(f"{message_start} row {bad_row} has a feature that is NaN or infinite: correct or remove it")
+    if (nan_row := _find_nonfinite_row(x)) is not None:
+        raise DataError(f"{message_start} row {nan_row} has a feature that is NaN or infinite: correct or remove it")
     return x, y.astype(np.int64, copy=False)
 
 

@@ -23,7 +23,7 @@ from fedcohort import ranges
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.leaf import PeopleImages
+from fedcohort.dataset.leaf import PersonImageDataset
 
 TABLE_SPEC = ImageTableSpec(
     name="celeba",
@@ -37,7 +37,7 @@ TABLE_SPEC = ImageTableSpec(
 
 
 @dataclass(frozen=True)
-class Celeba(PeopleImages):
+class Celeba(PersonImageDataset):
     """CelebA, images of faces in the classes serious and smiling, with a natural client per celebrity.
 
     Attributes:

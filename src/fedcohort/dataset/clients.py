@@ -27,7 +27,7 @@ class Owners:
     client_names: Sequence[str] = ()
 
 
-def read_owners(frames: Sequence[Frame], column_name: str | None) -> Owners:
+def read_natural_clients(frames: Sequence[Frame], column_name: str | None) -> Owners:
     """Return the clients of the rows of a training and a test table.
 
     Args:
@@ -40,12 +40,14 @@ def read_owners(frames: Sequence[Frame], column_name: str | None) -> Owners:
     if column_name is None:
         return Owners()
     frames = [frame for frame in frames if frame is frames[0] or column_name in frame.names]
-    client_numbers, client_names = read_clients(frames, [column_name] * len(frames))
+    client_numbers, client_names = read_client_column(frames, [column_name] * len(frames))
     train_clients, test_clients = np.split(client_numbers, [frames[0].table.num_rows])
     return Owners(train_clients, test_clients if len(frames) > 1 else None, tuple(map(str, client_names)))
 
 
-def read_clients(frames: Sequence[Frame], columns: Sequence[str], content: str = "client") -> tuple[Ids, list[Any]]:
+def read_client_column(
+    frames: Sequence[Frame], columns: Sequence[str], content: str = "client"
+) -> tuple[Ids, list[Any]]:
     """Return the client of each row of several tables, and the names of the clients.
 
     Args:

@@ -84,17 +84,17 @@ class Cmnist(TableDataset):
         train_frame, test_frame = self.read_frames()
         y, test_y = ((MNIST.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
         rng = new_generator(seed, "cmnist")
-        group_counts = self.count_group_samples(np.bincount(y, minlength=2), rng)
-        train_rows, owner_of_row, colours = draw_images(y, group_counts, rng)
+        group_counts = self.count_samples_by_group(np.bincount(y, minlength=2), rng)
+        train_rows, owner_of_row, colours = draw_images_by_group(y, group_counts, rng)
         test_group_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not test_group_counts.all() or not group_counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of a class for clients={self.clients}: set fewer clients")
-        test_rows, _, test_colours = draw_images(test_y, test_group_counts, rng)
+        test_rows, _, test_colours = draw_images_by_group(test_y, test_group_counts, rng)
         return Raw(
             self.name,
-            paint_images(MNIST.read_images([train_frame], train_rows), colours),
+            colour_images(MNIST.read_images([train_frame], train_rows), colours),
             y[train_rows],
-            paint_images(MNIST.read_images([test_frame], test_rows), test_colours),
+            colour_images(MNIST.read_images([test_frame], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner_of_row,
@@ -106,7 +106,7 @@ class Cmnist(TableDataset):
             converted_scale=PIXEL_SCALE,
         )
 
-    def count_group_samples(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
+    def count_samples_by_group(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
         """Return the number of samples by client, class and colour.
 
         Args:
@@ -132,7 +132,7 @@ class Cmnist(TableDataset):
         return np.stack([*ci, *ai, *sc])
 
 
-def draw_images(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def draw_images_by_group(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Draw images without replacement for each client, class and colour.
 
     Args:
@@ -154,7 +154,7 @@ def draw_images(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> 
     return drawn_rows[row_order], owner_of_row[row_order], colour_of_row[row_order]
 
 
-def paint_images(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
+def colour_images(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
     """Return normalised images with the grey values in the channel of their colour; the other channel is black.
 
     Args:

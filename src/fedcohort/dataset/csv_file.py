@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import SeveralProblems
+from fedcohort.dataset.messages import CombinedDataError
 from fedcohort.dataset.parquet import make_read_error
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -66,17 +66,17 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
     n_file_bytes = file.stat().st_size
     file_and_size = f"dataset.path: {file} ({n_file_bytes / 1e9:.1f} GB)"
     memory.require_memory(n_file_bytes / CSV_TO_MEMORY_RATIO, file_and_size, "write it as Parquet, or use fewer rows")
-    compression, encoding, separator = _recognise_format(file)
+    compression, encoding, separator = _recognise_csv_format(file)
     ragged_rows: list[Any] = []
 
-    def record_ragged_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
+    def remember_ragged_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
         ragged_rows.append(row)
         return "skip"
 
     # pyarrow numbers the rows that it skips only without threads.
     read_options = pa.csv.ReadOptions(encoding=encoding, use_threads=False)
     parse_options = pa.csv.ParseOptions(
-        delimiter=separator, newlines_in_values=True, invalid_row_handler=record_ragged_row
+        delimiter=separator, newlines_in_values=True, invalid_row_handler=remember_ragged_row
     )
     try:
         table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse_options)
@@ -93,7 +93,7 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
     return table, file_notes
 
 
-def _recognise_format(file: Path) -> tuple[str | None, str, str]:
+def _recognise_csv_format(file: Path) -> tuple[str | None, str, str]:
     """Return the compression ("gzip" or None), the encoding and the separator of the CSV file `file`.
 
     Raises `DataError` for a file of another format or encoding.
@@ -167,13 +167,13 @@ def _make_cell_count_error(file: Path, ragged_rows: Sequence[Any]) -> DataError:
         file: the CSV file.
         ragged_rows: pyarrow's descriptions of these rows (`pa.csv.InvalidRow`).
     """
-    n_more_rows = len(ragged_rows) - MAX_LISTED_ROWS
-    more_rows_text = f" ({n_more_rows} more such rows follow)" if n_more_rows > 0 else ""
+    n_further_ragged_rows = len(ragged_rows) - MAX_LISTED_ROWS
+    more_rows_text = f" ({n_further_ragged_rows} more such rows follow)" if n_further_ragged_rows > 0 else ""
     message_start, row_errors = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
     for row in ragged_rows[:MAX_LISTED_ROWS]:
         cell_counts_text = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_rows_text}"
         row_errors.append(DataError(f"{message_start}: row {row.number - 2} has {cell_counts_text}"))
-    return SeveralProblems(row_errors) if len(row_errors) > 1 else row_errors[0]
+    return CombinedDataError(row_errors) if len(row_errors) > 1 else row_errors[0]
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types
@@ -195,6 +195,6 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
         if pc.any(has_comma).as_py() and (numeric_share := arrow_columns.share_of_numbers(decimal_point_column)) >= 0.5:
             numeric_column = decimal_point_column
             if numeric_share == 1:
-                numeric_column = pa.array(arrow_columns.to_numbers(decimal_point_column), from_pandas=True)
+                numeric_column = pa.array(arrow_columns.as_float64(decimal_point_column), from_pandas=True)
             table, has_converted_column = table.set_column(column_number, column_name, numeric_column), True
     return table, has_converted_column

@@ -32,13 +32,13 @@ from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 
 IMAGE_COLUMNS, LABEL_COLUMNS = ("image",), ("label",)
-DIGITS, CAPITALS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
-MERGED_CLASSES = DIGITS + CAPITALS + "abdefghnqrt"
+DIGITS, CAPITAL_LETTERS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
+MERGED_CLASSES = DIGITS + CAPITAL_LETTERS + "abdefghnqrt"
 CLASSES_AND_COUNTS_BY_KIND = {  # classes, and images for training and for the test
-    "byclass": (DIGITS + CAPITALS + SMALL_LETTERS, (697_932, 116_323)),
+    "byclass": (DIGITS + CAPITAL_LETTERS + SMALL_LETTERS, (697_932, 116_323)),
     "bymerge": (MERGED_CLASSES, (697_932, 116_323)),
     "balanced": (MERGED_CLASSES, (112_800, 18_800)),
-    "letters": (CAPITALS, (124_800, 20_800)),
+    "letters": (CAPITAL_LETTERS, (124_800, 20_800)),
     "digits": (DIGITS, (240_000, 40_000)),
     "mnist": (DIGITS, (60_000, 10_000)),
 }
@@ -86,4 +86,4 @@ class Emnist(ImageTables):
 def _labels_start_at_one(frame: Frame) -> bool:
     """Return whether the labels in the table `frame` are numbers and all at least 1, as EMNIST numbers letters."""
     cells = frame.read_filled_column(find_column(frame, *LABEL_COLUMNS))
-    return arrow_columns.is_number_type(cells.type) and arrow_columns.to_numbers(cells).min() >= 1
+    return arrow_columns.is_number_type(cells.type) and arrow_columns.as_float64(cells).min() >= 1

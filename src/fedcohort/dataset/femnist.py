@@ -23,7 +23,7 @@ Departures from LEAF: the random draws differ, and writers with fewer than three
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.leaf import PeopleImages
+from fedcohort.dataset.leaf import PersonImageDataset
 
 TABLE_SPEC = ImageTableSpec(
     name="femnist",
@@ -36,7 +36,7 @@ TABLE_SPEC = ImageTableSpec(
 )
 
 
-class Femnist(PeopleImages):
+class Femnist(PersonImageDataset):
     """FEMNIST, grey images of 28 x 28 of handwritten digits and letters, 62 classes, a natural client per writer."""
 
     table_spec, client_columns = TABLE_SPEC, ("writer_id", "client")

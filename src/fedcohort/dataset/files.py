@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.csv_file import read_csv
-from fedcohort.dataset.messages import format_names
-from fedcohort.dataset.parquet import StoredTable, check_distinct_names, list_parquet
+from fedcohort.dataset.messages import join_names
+from fedcohort.dataset.parquet import ParquetTable, check_distinct_names, parquet_files
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -31,7 +31,7 @@ def read_table(file: Path, decimal_mark: str = "auto", option_name: str = "datas
     """
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
-        table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal_mark)
+        table, notes = (ParquetTable(file), []) if is_parquet else read_csv(file, decimal_mark)
         if not is_parquet:
             notes += _check_csv_header(file, list(table.column_names))
         if table.num_rows == 0:
@@ -63,13 +63,13 @@ def _check_csv_header(file: Path, header: list[str]) -> list[str]:
     if n_numeric_names == len(header):
         message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
         raise DataError(f"{message_start}: add a line such as x0,x1,label")
-    return [f"its first line names the columns ({format_names(header, 3)})"]
+    return [f"its first line names the columns ({join_names(header, 3)})"]
 
 
 def release_unused_memory() -> None:
     """Return the memory of deleted tables to the system, which Arrow and the C library would keep."""
     pa.default_memory_pool().release_unused()
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
 
 
 def read_part_table(path: str, split_name: str, option_name: str = "dataset.path") -> Frame:
@@ -84,12 +84,12 @@ def read_part_table(path: str, split_name: str, option_name: str = "dataset.path
         DataError: the folder has no table of this part, or the table can't be read.
     """
     if (file := find_part_file(path, split_name, option_name)) is None:
-        needs_text = f"needs {split_name}.parquet or {split_name}.csv; it holds {list_entries(expand_home(path))}"
+        needs_text = f"needs {split_name}.parquet or {split_name}.csv; it holds {list_contents(expand_home(path))}"
         raise DataError(f"{option_name}={path} {needs_text}: add the file, or name another folder")
     return read_table(file, option_name=option_name)
 
 
-def list_entries(folder: Path) -> str:
+def list_contents(folder: Path) -> str:
     """Return the names of the first 12 files and folders in `folder`, joined by commas; "nothing" if it is empty."""
     entry_names = sorted(path.name for path in folder.iterdir())
     return ", ".join([*entry_names[:12], *(["..."] if entry_names[12:] else [])]) or "nothing"
@@ -108,7 +108,7 @@ def find_part_file(path: str, split_name: str, option_name: str = "dataset.path"
     """
     folder = check_data_folder(path, option_name)
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (split_name + suffix))]
-    irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
+    irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and parquet_files(file))]
     if irregular_files:
         problem_text = "is no regular file, or a broken link: it is not read, replace it"
         raise DataError(f"{option_name}={path}: {irregular_files[0].name} {problem_text}")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.files import release_unused_memory
-from fedcohort.dataset.user_table.loading import TableLoader
+from fedcohort.dataset.user_table.loading import UserTableLoader
 from fedcohort.dataset.user_table.options import TableOptions
 
 
@@ -40,6 +40,6 @@ class Folder(TableOptions, Dataset):
             DataError: a file can't be read, or values are invalid; the message names file, column and row of each
                 problem.
         """
-        raw_data = TableLoader(self, seed).load()
+        raw_data = UserTableLoader(self, seed).load()
         release_unused_memory()
         return raw_data

@@ -24,7 +24,7 @@ COMMIT_PATTERN = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 OFFLINE_REMEDY = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
-def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequence[str] = ()) -> list[Frame]:
+def load_hub_splits(name: str, required_splits: Sequence[str], optional_splits: Sequence[str] = ()) -> list[Frame]:
     """Return splits of a dataset on the Hugging Face hub as tables, in the order of their names in the arguments.
 
     Args:
@@ -57,13 +57,13 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
         )
     frames = []
     for split_name in (*required_splits, *(split for split in optional_splits if split in splits)):
-        revision = f"{name.partition('@')[0]}@{find_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"
+        revision = f"{name.partition('@')[0]}@{hub_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"
         table = splits[split_name].with_format("arrow")[:]
         frames.append(Frame(f"{name} ({split_name})", table, "dataset.hub", revision=revision))
     return frames
 
 
-def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
+def hub_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
     """Return the commit of the hub from which a split was read; "" if the `datasets` library did not store the commit.
 
     The library stores the commit in the addresses of its downloads, or in the name of its cache folder.

@@ -20,8 +20,8 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_unused_memory
 from fedcohort.dataset.images import ImageFormat, decode_image_cells, is_image_type
-from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_with_original
+from fedcohort.dataset.labels import read_class_column
+from fedcohort.dataset.messages import note_count_difference
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -62,7 +62,7 @@ class ImageTableSpec:
 
         Raises `DataError` if the column of labels is missing, or a label is no class.
         """
-        return read_classes(frame, find_column(frame, *self.label_columns), self.classes)
+        return read_class_column(frame, find_column(frame, *self.label_columns), self.classes)
 
     def read_images(self, frames: Sequence[Frame], row_ids: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
         """Return the images in the tables `frames`, one table after the other, as uint8 [n, channels, height, width].
@@ -102,8 +102,8 @@ class ImageTableSpec:
         image_shape_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
         image_notes = [f"{image_shape_text} pixels{', kept as bytes' if keeps_uint8_pixels else ''}", *extra_notes]
         if self.original_image_counts is not None:
-            image_notes += compare_with_original("training images", len(y), self.original_image_counts[0])
-            image_notes += compare_with_original("test images", len(test_y), self.original_image_counts[1])
+            image_notes += note_count_difference("training images", len(y), self.original_image_counts[0])
+            image_notes += note_count_difference("test images", len(test_y), self.original_image_counts[1])
         if len(present_classes := np.unique(y)) < 2:
             problem_text = f"all training images are of class {self.classes[int(present_classes[0])]}"
             raise DataError(f"dataset={self.name}: {problem_text}: there is nothing to learn, check the data")
@@ -177,7 +177,7 @@ def read_images(
     frame_start = 0
     for frame, n_rows in zip(frames, row_counts, strict=True):
         name = find_column(frame, *column_names)
-        white_value = _find_white_value(frame, name)
+        white_pixel = _find_white_value(frame, name)
         for chunk_start, chunk in frame.read_chunks(name):
             image_start, image_stop = np.searchsorted(row_ids, frame_start + chunk_start + np.array([0, len(chunk)]))
             chunk_rows = row_ids[image_start:image_stop] - frame_start - chunk_start
@@ -188,7 +188,7 @@ def read_images(
             elif len(chunk_rows):
                 chunk_row_ids = np.arange(chunk_start, chunk_start + len(chunk))
                 chunk_frame = replace(frame, table=pa.table({name: chunk}), row_ids=chunk_row_ids)
-                pixels[image_start:image_stop] = _read_pixels(chunk_frame, name, image_format, white_value)[chunk_rows]
+                pixels[image_start:image_stop] = _read_pixels(chunk_frame, name, image_format, white_pixel)[chunk_rows]
         frame_start += n_rows
     return pixels
 
@@ -205,14 +205,14 @@ def _find_white_value(frame: Frame, name: str) -> int:
     return 1
 
 
-def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_value: int) -> np.ndarray:
+def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_pixel: int) -> np.ndarray:
     """Return a column of lists of numbers as images, uint8 [rows, channels, height, width].
 
     Args:
         frame: table that has the column.
         name: name of the column.
         image_format: shape of an image.
-        white_value: number that stands for white, 1 or 255; other numbers raise `DataError`, as do other shapes.
+        white_pixel: number that stands for white, 1 or 255; other numbers raise `DataError`, as do other shapes.
     """
     image_lists, (channels, height, width) = frame.read_arrays(name), image_format.shape
     list_shape, allowed_list_shapes = image_lists.shape[1:], [(channels * height * width,), image_format.shape]
@@ -226,21 +226,21 @@ def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_value
     image_lists = image_lists.reshape(-1, *image_format.shape)
     if image_lists.dtype == np.uint8:
         return image_lists
-    pixels, is_invalid_pixel = convert_to_pixels(image_lists, white_value)
+    pixels, is_invalid_pixel = convert_to_pixels(image_lists, white_pixel)
     is_invalid_row = np.asarray(is_invalid_pixel.reshape(len(is_invalid_pixel), -1).any(1))
     frame.check_cells(name, is_invalid_row, lambda row: f"has numbers that are {NOT_PIXELS_TEXT}")
     return pixels
 
 
-def convert_to_pixels(pixel_values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
+def convert_to_pixels(pixel_values: np.ndarray, white_pixel: int) -> tuple[np.ndarray, np.ndarray]:
     """Return numbers as uint8 pixels, and whether each number is invalid, bool, both with the shape of `pixel_values`.
 
-    `white_value`, 1 or 255, stands for white, and 0 for black. A number is invalid, and becomes 0, unless it is a whole
-    number from 0 to 255 times `white_value` / 255.
+    `white_pixel`, 1 or 255, stands for white, and 0 for black. A number is invalid, and becomes 0, unless it is a whole
+    number from 0 to 255 times `white_pixel` / 255.
     """
-    rounded_pixels = np.rint(pixel_values * (255 // white_value))
+    rounded_pixels = np.rint(pixel_values * (255 // white_pixel))
     is_invalid_pixel = (
-        (np.abs(pixel_values * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
+        (np.abs(pixel_values * (255 // white_pixel) - rounded_pixels) > PIXEL_TOLERANCE)
         | (rounded_pixels < 0)
         | (rounded_pixels > 255)
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SIZE_ADVICE = "; all images must have one size and mode: fedcohort prepare imagefolder SRC DST size=64 converts them"
 RESIZE_ADVICE = "fedcohort prepare imagefolder SRC DST size=64 reduces them"
-DEEP_MODE_PREFIXES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
+HIGH_BIT_MODE_PREFIXES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
 class BadImage(Exception):
@@ -51,10 +51,10 @@ class ImageFormat:
         image = image.convert("L" if self.shape[0] == 1 else "RGB")
         if not self.resize:
             return image
-        m, (_, height, width) = self.crop_margin, self.shape
-        if image.size != (width + 2 * m, height + 2 * m):
-            image = image.resize((width + 2 * m, height + 2 * m), Image.Resampling.BILINEAR)
-        return image.crop((m, m, m + width, m + height))
+        crop_pixels, (_, height, width) = self.crop_margin, self.shape
+        if image.size != (width + 2 * crop_pixels, height + 2 * crop_pixels):
+            image = image.resize((width + 2 * crop_pixels, height + 2 * crop_pixels), Image.Resampling.BILINEAR)
+        return image.crop((crop_pixels, crop_pixels, crop_pixels + width, crop_pixels + height))
 
 
 def is_image_type(column_type: pa.DataType) -> bool:
@@ -94,7 +94,7 @@ def decode_image_cells(
             raise frame.cell_error(column, chunk_start + row, str(error)) from error
 
 
-def decode_chunk(frame: "Frame", column: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
+def decode_images(frame: "Frame", column: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
     """Return encoded images of adjacent rows as uint8 [rows, channels, height, width].
 
     Args:
@@ -142,7 +142,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(image_bytes)) as image:
-                if image.mode.startswith(DEEP_MODE_PREFIXES):
+                if image.mode.startswith(HIGH_BIT_MODE_PREFIXES):
                     raise BadImage(
                         f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported: convert it"
                     )

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import read_name_chunks
-from fedcohort.dataset.messages import ProblemList, format_names
+from fedcohort.dataset.messages import ErrorList, join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -60,11 +60,11 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     Raises:
         DataError: a label is invalid, or has no training sample; problems of several tables are raised together.
     """
-    label_columns, label_problems = [], ProblemList()
+    label_columns, label_problems = [], ErrorList()
     for frame in frames:
-        with label_problems.collect_errors():
+        with label_problems.collect_data_errors():
             label_columns.append(_read_label_column(frame, name))
-    label_problems.raise_errors()
+    label_problems.raise_collected_errors()
     are_text_columns = [label_column.dtype.kind == "U" for label_column in label_columns]
     are_class_numbers = all(are_text_columns) and _are_texts_class_numbers(np.concatenate(label_columns), n_classes)
     if are_class_numbers or len(set(are_text_columns)) > 1:
@@ -74,7 +74,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
         if is_text_column != are_text_columns[0]:
             problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}: use one type"
             raise frame.column_error(name, problem_text)
-    return (_index_texts if are_text_columns[0] else _check_labels)(frames, name, label_columns, n_classes)
+    return (_encode_texts if are_text_columns[0] else _check_labels)(frames, name, label_columns, n_classes)
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
@@ -98,7 +98,7 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
     return Labels(labels_by_part, n_classes)
 
 
-def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
+def _encode_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
     """Return labels that are texts as their numbers in the sorted order of the different texts.
 
     Raises `DataError` for too many classes, or for a class without training rows.
@@ -134,7 +134,7 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
     remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], labels_by_part[1:], strict=True):
         if len(unseen_labels := np.setdiff1d(labels, labels_by_part[0])):
-            unseen_labels_text = format_names([classes[c] for c in unseen_labels])
+            unseen_labels_text = join_names([classes[c] for c in unseen_labels])
             problem_text = f": column {name!r} has labels that no training row has: {unseen_labels_text}"
             raise frame.column_error(name, f"{problem_text}; correct the split, or {remedy}")
     class_counts = np.bincount(labels_by_part[0], minlength=n_classes)
@@ -142,7 +142,7 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
         problem_text = f": column {name!r} has the single label {classes[0]}: there is nothing to learn; {remedy}"
         raise frames[0].column_error(name, problem_text)
     if (class_counts == 0).any():
-        missing_labels_text = format_names([classes[int(c)] for c in np.flatnonzero(class_counts == 0)])
+        missing_labels_text = join_names([classes[int(c)] for c in np.flatnonzero(class_counts == 0)])
         problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels_text}"
         allowed_text = "number the labels 0, 1, 2, ..., write them as texts"
         raise frames[0].column_error(name, f"{problem_text}; {allowed_text}, or {remedy}")
@@ -156,11 +156,11 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
     cells = _read_label_cells(frame, name)
     if not arrow_columns.is_text_type(cells.type):
         return np.asarray(cells).astype(np.int64)
-    is_whole = np.asarray(pc.match_substring_regex(cells, WHOLE_NUMBER_PATTERN))
-    if 2 * is_whole.sum() >= len(is_whole):
+    is_integer = np.asarray(pc.match_substring_regex(cells, WHOLE_NUMBER_PATTERN))
+    if 2 * is_integer.sum() >= len(is_integer):
         allowed_text = "among whole numbers: labels must be all whole numbers or all texts"
         max_length = arrow_columns.MAX_CELL_LENGTH
-        frame.check_cells(name, ~is_whole, lambda row: f"holds {cells[row].as_py()[:max_length]!r} {allowed_text}")
+        frame.check_cells(name, ~is_integer, lambda row: f"holds {cells[row].as_py()[:max_length]!r} {allowed_text}")
     return np.array(cells.to_pylist(), dtype=np.str_)
 
 
@@ -178,7 +178,7 @@ def _are_texts_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> 
     return bool(are_whole_numbers and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
 
 
-def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
+def read_class_column(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     """Return the class of each row of a table whose classes are known, int64 [rows].
 
     Args:
@@ -193,7 +193,7 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     if arrow_columns.is_text_type(cells.type):
         class_numbers = pc.index_in(cells, value_set=pa.array(classes, cells.type))
         is_unknown_class = np.asarray(class_numbers.is_null())
-        allowed_text = f"labels are {format_names(classes)}, or their numbers"
+        allowed_text = f"labels are {join_names(classes)}, or their numbers"
         frame.check_cells(name, is_unknown_class, lambda row: f"has label {cells[row].as_py()!r}; {allowed_text}")
         return np.asarray(class_numbers, dtype=np.int64)
     numbers = np.asarray(cells).astype(np.int64)
@@ -222,14 +222,14 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a name belongs to another number, and the numbers can't be mapped.
     """
-    file_classes = arrow_columns.read_metadata(frame.table.schema, b"huggingface", "info", "features", name, "names")
-    normalise_name = _clean_name if len({_clean_name(class_name) for class_name in classes}) == len(classes) else str
+    file_classes = arrow_columns.read_schema_json(frame.table.schema, b"huggingface", "info", "features", name, "names")
+    normalise_name = _fold_name if len({_fold_name(class_name) for class_name in classes}) == len(classes) else str
     class_number_by_name = {normalise_name(class_name): class_number for class_number, class_name in enumerate(classes)}
     class_numbers = [class_number_by_name.get(normalise_name(class_name)) for class_name in file_classes]
     if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
-            *(frame.origin, name, format_names(file_classes), format_names(classes)),
+            *(frame.origin, name, join_names(file_classes), join_names(classes)),
         )
     renumbered_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
     if not renumbered_classes:
@@ -244,6 +244,6 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     return np.array(class_numbers, dtype=np.int64)
 
 
-def _clean_name(class_name: str) -> str:
+def _fold_name(class_name: str) -> str:
     """Return the name `class_name` in lower case without spaces and signs: `tshirttop` for `T-shirt / top`."""
     return "".join(character for character in class_name if character.isalnum()).casefold()

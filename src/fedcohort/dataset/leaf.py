@@ -22,11 +22,11 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.clients import read_clients
+from fedcohort.dataset.clients import read_client_column
 from fedcohort.dataset.files import find_part_file
 from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
-from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_with_original
+from fedcohort.dataset.labels import read_class_column
+from fedcohort.dataset.messages import note_count_difference
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -104,7 +104,7 @@ class LeafDataset(TableDataset):
         """
         if not len(owners):
             raise DataError(f"dataset={self.name} has no samples: its files hold no rows, restore them")
-        row_ids = np.arange(len(owners)) if self.users == 1 else subsample_people(owners, self.users, rng)
+        row_ids = np.arange(len(owners)) if self.users == 1 else draw_people_sample(owners, self.users, rng)
         sample_counts = np.bincount(owners[row_ids], minlength=owners.max() + 1)
         is_left_out_person = (sample_counts > 0) & (sample_counts < self.least)
         row_ids = row_ids[~is_left_out_person[owners[row_ids]]]
@@ -147,8 +147,8 @@ class LeafDataset(TableDataset):
             size_comparisons: for each comparison a noun such as "images", the number in the data, and the number in the
                 original.
         """
-        used_comparisons = () if self.test == "given" else size_comparisons
-        return [note for sizes in used_comparisons for note in compare_with_original(*sizes)]
+        reported_comparisons = () if self.test == "given" else size_comparisons
+        return [note for sizes in reported_comparisons for note in note_count_difference(*sizes)]
 
     def read_pooled_frames(self) -> list[Frame]:
         """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
@@ -167,11 +167,11 @@ class LeafDataset(TableDataset):
 
         People are numbered in the sorted order of their ids. Raises `DataError` for an empty or invalid id.
         """
-        return read_clients(frames, [find_column(frame, *self.client_columns) for frame in frames])[0]
+        return read_client_column(frames, [find_column(frame, *self.client_columns) for frame in frames])[0]
 
 
 @dataclass(frozen=True)
-class PeopleImages(ImageTables, LeafDataset):
+class PersonImageDataset(ImageTables, LeafDataset):
     """A dataset of images with a natural client per person.
 
     Attributes:
@@ -208,14 +208,14 @@ class PeopleImages(ImageTables, LeafDataset):
             (x, labels[split.train_rows]), (test_x, labels[split.test_rows]), self.pixels, *data_notes
         )
         if (attribute_column := getattr(self, "attribute", None)) is not None:
-            attributes = np.concatenate([read_classes(frame, attribute_column, ("0", "1")) for frame in frames])
+            attributes = np.concatenate([read_class_column(frame, attribute_column, ("0", "1")) for frame in frames])
             raw_data = replace(
                 raw_data, train_attribute=attributes[split.train_rows], test_attribute=attributes[split.test_rows]
             )
         return replace(raw_data, revision=frames[0].revision, **split.raw_client_fields)
 
 
-def subsample_people(owner_of_sample: Ids, row_share: float, rng: np.random.Generator) -> Ids:
+def draw_people_sample(owner_of_sample: Ids, row_share: float, rng: np.random.Generator) -> Ids:
     """Draw people until they have a share of the rows, and return the sorted positions of their rows, int64.
 
     Of the last person some rows are drawn, so that the number of rows is exact.

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import describe_further_rows
+from fedcohort.dataset.messages import format_more_rows_text
 
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
@@ -32,7 +32,7 @@ def read_list_chunk(
         DataError: a cell holds no list of numbers, lists have different lengths, or a number is missing.
     """
     if images.is_image_type(chunk.type):
-        return images.decode_chunk(frame, column, chunk, chunk_start, image_shape)
+        return images.decode_images(frame, column, chunk, chunk_start, image_shape)
     # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
     flat_values, list_shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
     while arrow_columns.is_list_type(flat_values.type):
@@ -44,9 +44,9 @@ def read_list_chunk(
     list_values = np.asarray(flat_values.to_numpy(zero_copy_only=False)).reshape(list_shape)
     if list_values.dtype.kind in "iu":
         return list_values
-    list_values = arrow_columns.to_numbers(flat_values).astype(np.float32).reshape(list_shape)
+    list_values = arrow_columns.as_float64(flat_values).astype(np.float32).reshape(list_shape)
     has_gap = np.asarray(np.isnan(list_values.reshape(len(list_values), -1)).any(1) & (not allow_missing))
-    problem_text = "has a value that is missing, NaN or infinite" + describe_further_rows(has_gap)
+    problem_text = "has a value that is missing, NaN or infinite" + format_more_rows_text(has_gap)
     frame.check_cells(column, has_gap, lambda row: problem_text, chunk_start, frame.remedy + frame.number_cell_remedy)
     return list_values
 

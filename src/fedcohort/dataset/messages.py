@@ -11,7 +11,7 @@ from fedcohort.errors import DataError
 MAX_LISTED_NAMES = 12  # entries that a line shows
 
 
-def format_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES) -> str:
+def join_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES) -> str:
     """Return names in one line, such as `age, x0 ... x7, site`.
 
     Args:
@@ -20,7 +20,7 @@ def format_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES
     """
     groups: list[list[str]] = []
     for listed_name in names:
-        if groups and _is_next_numbered_name(groups[-1][-1], listed_name):
+        if groups and _continues_numbered_names(groups[-1][-1], listed_name):
             groups[-1].append(listed_name)
         else:
             groups.append([listed_name])
@@ -29,7 +29,7 @@ def format_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES
     return ", ".join([*(group_text or "''" for group_text in entries[:max_shown_entries]), *further_entries_text])
 
 
-def _is_next_numbered_name(previous_name: str, next_name: str) -> bool:
+def _continues_numbered_names(previous_name: str, next_name: str) -> bool:
     """Return whether `next_name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
     previous_match = re.fullmatch(r"(.*?)(\d{1,9})", previous_name)
     next_match = re.fullmatch(r"(.*?)(\d{1,9})", next_name)
@@ -38,11 +38,11 @@ def _is_next_numbered_name(previous_name: str, next_name: str) -> bool:
     return int(next_match[2]) == int(previous_match[2]) + 1
 
 
-def compare_with_original(counted_noun: str, data_count: int, original_count: int) -> list[str]:
+def note_count_difference(counted_thing: str, data_count: int, original_count: int) -> list[str]:
     """Return a note such as `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal.
 
     Args:
-        counted_noun: what is counted, such as "training images".
+        counted_thing: what is counted, such as "training images".
         data_count: number in the data at hand.
         original_count: number in the original dataset.
     """
@@ -50,7 +50,7 @@ def compare_with_original(counted_noun: str, data_count: int, original_count: in
         return []
     more_or_fewer = "fewer" if data_count < original_count else "more"
     difference = abs(original_count - data_count)
-    return [f"{data_count:,} {counted_noun}, {difference:,} {more_or_fewer} than the original's {original_count:,}"]
+    return [f"{data_count:,} {counted_thing}, {difference:,} {more_or_fewer} than the original's {original_count:,}"]
 
 
 class TableProblem(DataError):
@@ -66,7 +66,7 @@ class TableProblem(DataError):
         self.problem_text, self.remedy = problem_text, remedy
 
 
-class SeveralProblems(DataError):
+class CombinedDataError(DataError):
     """An error that lists several problems, one line per problem, and then each remedy once.
 
     Attributes:
@@ -79,12 +79,12 @@ class SeveralProblems(DataError):
         remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
         message_lines = [
             f"the data have {len(problem_lines)} problems:",
-            *(f"  {n}. {problem_line}" for n, problem_line in enumerate(problem_lines, 1)),
+            *(f"  {n}. {problem_message}" for n, problem_message in enumerate(problem_lines, 1)),
         ]
         super().__init__("\n".join([*message_lines, *filter(None, dict.fromkeys([*remedies, general_remedy]))]))
 
 
-class ProblemList:
+class ErrorList:
     """A list to which independent checks add their errors, so that one error can report all of them.
 
     Attributes:
@@ -101,26 +101,26 @@ class ProblemList:
         self._advice = general_remedy
 
     @contextmanager
-    def collect_errors(self) -> Iterator[None]:
+    def collect_data_errors(self) -> Iterator[None]:
         """Return a context manager that adds a `DataError` of its block to the list instead of raising it."""
         try:
             yield
         except DataError as error:
-            self.append_error(error)
+            self.add_data_error(error)
 
-    def append_error(self, error: DataError) -> None:
-        """Add `error` to the list, or each problem of a `SeveralProblems`; equal messages count once."""
-        for single_error in error.problems if isinstance(error, SeveralProblems) else [error]:
+    def add_data_error(self, error: DataError) -> None:
+        """Add `error` to the list, or each problem of a `CombinedDataError`; equal messages count once."""
+        for single_error in error.problems if isinstance(error, CombinedDataError) else [error]:
             self.errors[str(single_error)] = single_error
 
-    def raise_errors(self) -> None:
-        """Raise the error in the list, or `SeveralProblems` if it holds several; do nothing if it is empty."""
+    def raise_collected_errors(self) -> None:
+        """Raise the error in the list, or `CombinedDataError` if it holds several; do nothing if it is empty."""
         errors = list(self.errors.values())
         if errors:
-            raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
+            raise errors[0] if len(errors) == 1 else CombinedDataError(errors, self._advice)
 
 
-def describe_further_rows(is_wrong_row: np.ndarray) -> str:
+def format_more_rows_text(is_wrong_row: np.ndarray) -> str:
     """Return ` (and 3 more rows)`, the number of wrong rows after the first; "" if there are none.
 
     Args:

@@ -51,13 +51,13 @@ def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
         )
 
 
-def list_parquet(folder: Path) -> list[Path]:
+def parquet_files(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder and of its folders `name=value`, sorted, without hidden files."""
     files = [*folder.glob("*.parquet"), *folder.glob("*=*/**/*.parquet")]
     return sorted(file for file in files if file.is_file() and file.name[0] not in "._")
 
 
-class StoredTable:
+class ParquetTable:
     """A table in Parquet files whose columns are read on access, with the methods of a `pa.Table` that `Frame` uses.
 
     Attributes:
@@ -75,7 +75,7 @@ class StoredTable:
         Raises:
             DataError: a file can't be read, two columns have the same name, or the files have different columns.
         """
-        self._folder, self._files = path, list_parquet(path) if path.is_dir() else [path]
+        self._folder, self._files = path, parquet_files(path) if path.is_dir() else [path]
         file, file_paths = self._files[0], [str(file) for file in self._files]
         try:
             column_names = parquet.open_file(file).schema_arrow.names

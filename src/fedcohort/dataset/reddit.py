@@ -33,10 +33,10 @@ from typing import Any
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.data.targets import UNLABELLED, Positions
+from fedcohort.data.targets import UNLABELLED_POSITION, PerPositionTargets
 from fedcohort.dataset import arrow_columns, leaf
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.messages import compare_with_original
+from fedcohort.dataset.messages import note_count_difference
 from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
@@ -83,13 +83,13 @@ class Reddit(leaf.LeafDataset):
         n_users = len(np.unique(user_of_row))
         x, y = read_sequences(train_frame, tokens)
         test_x, test_y = read_sequences(test_frame, tokens, x.shape[1])
-        n_targets = sum(int((labels > UNLABELLED).sum()) for labels in (y, test_y))
+        n_targets = sum(int((labels > UNLABELLED_POSITION).sum()) for labels in (y, test_y))
         n_special_targets = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
         length_note = "" if x.shape[1] == LEAF_SEQUENCE_LENGTH else f" (LEAF's have {LEAF_SEQUENCE_LENGTH})"
         notes = [f"{x.shape[1]} words{length_note}, after each the next one is the target", f"{len(tokens)} tokens"]
         if len(tokens) < self.vocabulary:
             notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        notes += compare_with_original("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
+        notes += note_count_difference("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
         notes += [
             f"{100 * n_special_targets / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
             row_split.people_note,
@@ -100,7 +100,7 @@ class Reddit(leaf.LeafDataset):
             n_classes=len(tokens),
             inputs="; ".join(notes),
             **row_split.raw_client_fields,
-            targets=Positions((PAD_TOKEN, UNKNOWN_TOKEN)),
+            targets=PerPositionTargets((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
         )
 
@@ -132,7 +132,7 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
 def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
     """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T], as numbers of tokens.
 
-    Targets are UNLABELLED where the input is <PAD>.
+    Targets are UNLABELLED_POSITION where the input is <PAD>.
 
     Args:
         frame: table of sequences, in the columns x and y.
@@ -153,7 +153,7 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     frame.check_cells(
         target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {x_name!r} shifted by one word: correct it"
     )
-    y[x == PAD_TOKEN] = UNLABELLED
+    y[x == PAD_TOKEN] = UNLABELLED_POSITION
     return x, y
 
 

@@ -50,8 +50,8 @@ from fedcohort.types import Ids
 ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 SEQUENCE_LENGTH = 80
 N_SEQUENCES, N_ROLES = 4_226_158, 1_129  # of LEAF's text
-CODE_BY_CODE_POINT = np.full(256, len(ALPHABET), np.uint8)  # len(ALPHABET) stands for other characters
-CODE_BY_CODE_POINT[[ord(c) for c in ALPHABET]] = np.arange(len(ALPHABET))
+TOKEN_OF_CODE_POINT = np.full(256, len(ALPHABET), np.uint8)  # len(ALPHABET) stands for other characters
+TOKEN_OF_CODE_POINT[[ord(c) for c in ALPHABET]] = np.arange(len(ALPHABET))
 
 
 @dataclass(frozen=True)
@@ -82,19 +82,19 @@ class Shakespeare(leaf.LeafDataset):
         """
         frames = self.read_pooled_frames()
         roles = self.read_people(frames)
-        holds_lines = frame_has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
-        if holds_lines:
-            sequences = join_lines(frames, roles, self.test == "given", self.step)
+        has_lines = frame_has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
+        if has_lines:
+            sequences = join_role_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
         # Two sequences with their labels, 81 characters, share characters up to a distance of 80 between their starts.
-        n_gap_sequences = SEQUENCE_LENGTH // self.step if holds_lines else SEQUENCE_LENGTH
+        n_gap_sequences = SEQUENCE_LENGTH // self.step if has_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
         row_split = self.split_train_test(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
         notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", row_split.people_note]
         notes += [f"{sequences.n_other_characters:,} other characters are spaces"] * bool(sequences.n_other_characters)
-        notes += ["validation sequences overlap training sequences"] * (not holds_lines or self.step <= SEQUENCE_LENGTH)
-        if not holds_lines or self.step == 1:
+        notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= SEQUENCE_LENGTH)
+        if not has_lines or self.step == 1:
             size_comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
             notes += self.describe_size_differences(*size_comparisons)
         release_unused_memory()
@@ -136,7 +136,7 @@ class Sequences:
         return sequence_views[selected_starts], self.character_codes[selected_starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
-def join_lines(frames: Sequence[Frame], roles: Ids, separates_file_parts: bool, sequence_stride: int) -> Sequences:
+def join_role_lines(frames: Sequence[Frame], roles: Ids, separates_file_parts: bool, sequence_stride: int) -> Sequences:
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
@@ -187,10 +187,10 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
     for frame in frames:
         for column_name, character_columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
             required_length = character_codes[:1, character_columns].size
-            for chunk_start, texts in _read_text_chunks(frame, find_column(frame, column_name), required_length):
-                text_codes, n_chunk_other_characters = encode_text("".join(texts))
-                character_rows = slice(frame_start + chunk_start, frame_start + chunk_start + len(texts))
-                character_codes[character_rows, character_columns] = text_codes.reshape(len(texts), -1)
+            for chunk_start, chunk_texts in _read_text_chunks(frame, find_column(frame, column_name), required_length):
+                text_codes, n_chunk_other_characters = encode_text("".join(chunk_texts))
+                character_rows = slice(frame_start + chunk_start, frame_start + chunk_start + len(chunk_texts))
+                character_codes[character_rows, character_columns] = text_codes.reshape(len(chunk_texts), -1)
                 n_other_characters += n_chunk_other_characters
         frame_start += frame.table.num_rows
     sequence_starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
@@ -224,7 +224,7 @@ def _read_text_chunks(frame: Frame, column: str, required_length: int | None = N
 def encode_text(play_text: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
     """Return each character's position in `ALPHABET`, and the count of other characters, which become spaces."""
     code_points = np.frombuffer(play_text.encode("utf-32-le"), dtype="<u4")
-    character_codes = CODE_BY_CODE_POINT[np.minimum(code_points, len(CODE_BY_CODE_POINT) - 1)]
+    character_codes = TOKEN_OF_CODE_POINT[np.minimum(code_points, len(TOKEN_OF_CODE_POINT) - 1)]
     is_unknown_character = character_codes == len(ALPHABET)
     character_codes[is_unknown_character] = ALPHABET.index(" ")
     return character_codes, int(is_unknown_character.sum())

@@ -12,8 +12,8 @@ from typing import ClassVar
 from fedcohort import ranges
 from fedcohort.dataset.base import Dataset
 from fedcohort.dataset.files import find_part_file, read_part_table
-from fedcohort.dataset.hub import load_splits
-from fedcohort.dataset.messages import format_names
+from fedcohort.dataset.hub import load_hub_splits
+from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
@@ -58,7 +58,7 @@ class TableDataset(Dataset):
             existing_parts = [split_name for split_name in optional_parts if find_part_file(self.path, split_name)][:1]
             frames = [read_part_table(self.path, split_name) for split_name in (*parts, *existing_parts)]
         elif self.hub is not None:
-            frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
+            frames = load_hub_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
             file_names = " and ".join(f"{split_name}.parquet" for split_name in parts)
             raise DataError(
@@ -117,5 +117,5 @@ def find_column(frame: Frame, *synonyms: str) -> str:
         frame.require_column(frame.column_renames.get(column, column))
         return frame.column_renames.get(column, column)
     expected_names = " or ".join(repr(column) for column in synonyms)
-    message_start = f"{frame.option}: {frame.origin} has no column {expected_names}; it has {format_names(frame.names)}"
+    message_start = f"{frame.option}: {frame.origin} has no column {expected_names}; it has {join_names(frame.names)}"
     raise DataError(f"{message_start}; set dataset.columns={{{synonyms[0]}: OTHER}} if it has another name")

@@ -29,8 +29,8 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_with_original
+from fedcohort.dataset.labels import read_class_column
+from fedcohort.dataset.messages import note_count_difference
 from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
@@ -81,13 +81,13 @@ class Spawrious(ImageTables):
             DataError: the table is missing or invalid, or a pair of breed and place has too few images.
         """
         frames = self.read_frames(("train",))
-        y = _index_values(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
-        a = _index_values(frames[0], PLACE_COLUMNS, PLACES, self.places)
+        y = _match_names(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
+        a = _match_names(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair_of_image = (y * len(self.places) + a)[chosen_rows]
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
-            smallest_pair = self.format_pair_name(int(pair_sizes.argmin()))
+            smallest_pair = self.format_breed_and_place(int(pair_sizes.argmin()))
             message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
             raise DataError(
                 f"{message_start}: too few for a test part of test_share={self.test_share:g} of them: add images"
@@ -100,13 +100,13 @@ class Spawrious(ImageTables):
         table_spec = ImageTableSpec(self.name, IMAGE_COLUMNS, LABEL_COLUMNS, self.breeds, image_format, PIXEL_SCALE)
         x, test_x = (table_spec.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
         place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
-        data_notes = [f"places {place_numbers}", *self.compare_pair_sizes(pair_sizes)]
+        data_notes = [f"places {place_numbers}", *self.note_extreme_pair_size(pair_sizes)]
         raw_data = table_spec.make_raw_data((x, y[train_rows]), (test_x, y[test_rows]), self.pixels, *data_notes)
         return replace(
             raw_data, train_attribute=a[train_rows], test_attribute=a[test_rows], revision=frames[0].revision
         )
 
-    def format_pair_name(self, pair_number: int) -> str:
+    def format_breed_and_place(self, pair_number: int) -> str:
         """Return the name of a pair of breed and place, such as `labrador at the beach`.
 
         Args:
@@ -115,20 +115,20 @@ class Spawrious(ImageTables):
         breed_number, place_number = divmod(pair_number, len(self.places))
         return f"{self.breeds[breed_number]} at the {self.places[place_number]}"
 
-    def compare_pair_sizes(self, pair_sizes: Ids) -> list[str]:
+    def note_extreme_pair_size(self, pair_sizes: Ids) -> list[str]:
         """Return a note on the pair whose number of images differs most from the original's; [] if none differs.
 
         Args:
             pair_sizes: number of images of each pair of breed and place, int64 [pairs].
         """
-        extreme_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
+        outlier_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
         other_pairs_text = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        pair_text, size = f"images of {self.format_pair_name(extreme_pair)}", int(pair_sizes[extreme_pair])
-        return [note + other_pairs_text for note in compare_with_original(pair_text, size, IMAGES_PER_PAIR)]
+        pair_text, size = f"images of {self.format_breed_and_place(outlier_pair)}", int(pair_sizes[outlier_pair])
+        return [note + other_pairs_text for note in note_count_difference(pair_text, size, IMAGES_PER_PAIR)]
 
 
-def _index_values(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
+def _match_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
     """Return the position in `chosen_names` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
@@ -138,4 +138,4 @@ def _index_values(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str
         chosen_names: the chosen names.
     """
     chosen_position = np.array([chosen_names.index(n) if n in chosen_names else -1 for n in all_names], dtype=np.int64)
-    return np.asarray(chosen_position[read_classes(frame, find_column(frame, *synonyms), all_names)])
+    return np.asarray(chosen_position[read_class_column(frame, find_column(frame, *synonyms), all_names)])

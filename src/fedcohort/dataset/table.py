@@ -13,8 +13,8 @@ import pyarrow as pa
 from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, list_column
-from fedcohort.dataset.messages import ProblemList, TableProblem, describe_further_rows, format_names
-from fedcohort.dataset.parquet import StoredTable, find_value_type
+from fedcohort.dataset.messages import ErrorList, TableProblem, format_more_rows_text, join_names
+from fedcohort.dataset.parquet import ParquetTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
@@ -27,7 +27,7 @@ class Frame:
 
     Attributes:
         origin: the file, or the split of a dataset on the hub.
-        table: a `pa.Table` or `StoredTable`.
+        table: a `pa.Table` or `ParquetTable`.
         option: option that names the table, for errors.
         option_by_column: option that names a column, by column.
         column_renames: name of a column in the table, by its name in the dataset (`source.find_column`).
@@ -62,7 +62,7 @@ class Frame:
     def require_column(self, name: str) -> None:
         """Raise `DataError` if the table has no column `name`; the message lists the names of all columns."""
         if self.table.schema.get_field_index(name) < 0:
-            raise self.column_error(name, f" has no column {name!r}; it has {format_names(self.names)}")
+            raise self.column_error(name, f" has no column {name!r}; it has {join_names(self.names)}")
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return the column `name`, which may be a derived one. Raises `DataError` if the table has no such column."""
@@ -75,7 +75,7 @@ class Frame:
         """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
         cells = self.column(name)
         is_empty_cell = arrow_columns.find_empty_cells(cells)
-        problem_text = "is empty" + describe_further_rows(is_empty_cell)
+        problem_text = "is empty" + format_more_rows_text(is_empty_cell)
         self.check_cells(name, is_empty_cell, lambda row: problem_text, remedy=self.remedy)
         return cells
 
@@ -93,7 +93,7 @@ class Frame:
         """
         self.require_column(name)
         chunk_start = 0
-        for chunk in self.table.read_chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
+        for chunk in self.table.read_chunks(name) if isinstance(self.table, ParquetTable) else self.column(name).chunks:
             if not allow_empty_cells:
                 is_empty_cell = arrow_columns.find_empty_cells(chunk)
                 self.check_cells(name, is_empty_cell, lambda row: "is empty", chunk_start, self.remedy)
@@ -101,7 +101,7 @@ class Frame:
                 yield chunk_start, chunk
             chunk_start += len(chunk)
 
-    def take_rows(self, row_positions: Ids) -> "Frame":
+    def select_rows_at(self, row_positions: Ids) -> "Frame":
         """Return a frame with the rows at the positions `row_positions`, int64 [n], in this order."""
         file_row_ids = np.arange(self.table.num_rows) if self.row_ids is None else self.row_ids
         derived_columns = {name: cells.take(pa.array(row_positions)) for name, cells in self.derived_columns.items()}
@@ -178,19 +178,19 @@ class Frame:
             4.0 * n_rows * (len(columns) + COLUMNS_PER_BLOCK + 2), table_size_text, "use fewer rows or columns"
         )
         number_matrix = np.empty((n_rows, len(columns)), dtype=np.float32)
-        column_problems = ProblemList()
+        column_problems = ErrorList()
         column_buffer = np.empty((min(COLUMNS_PER_BLOCK, len(columns)), n_rows), dtype=np.float32)
         for block_start in range(0, len(columns), COLUMNS_PER_BLOCK):
             block_columns = columns[block_start : block_start + COLUMNS_PER_BLOCK]
-            for buffer_row, name in zip(column_buffer, block_columns, strict=False):
-                with column_problems.collect_errors():
-                    buffer_row[:] = self.read_number_column(name, allow_missing=allow_missing)
+            for column_row, name in zip(column_buffer, block_columns, strict=False):
+                with column_problems.collect_data_errors():
+                    column_row[:] = self.read_number_column(name, allow_missing=allow_missing)
             # Whole columns, whose values are far apart, would need four times as long.
             for row_block_start in range(0, n_rows, ROWS_PER_BLOCK):
                 row_block = slice(row_block_start, row_block_start + ROWS_PER_BLOCK)
                 for j in range(len(block_columns)):
                     number_matrix[row_block, block_start + j] = column_buffer[j, row_block]
-        column_problems.raise_errors()
+        column_problems.raise_collected_errors()
         return number_matrix
 
     def read_number_column(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
@@ -206,11 +206,11 @@ class Frame:
         cells = self.column(name)
         if not arrow_columns.may_hold_numbers(cells):
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {cells.type}")
-        cell_numbers = arrow_columns.to_numbers(cells)
+        cell_numbers = arrow_columns.as_float64(cells)
         is_missing_cell, remedy = np.isnan(cell_numbers) & (not allow_missing), self.remedy + self.number_cell_remedy
-        more_rows = describe_further_rows(is_missing_cell)
+        more_rows = format_more_rows_text(is_missing_cell)
         self.check_cells(
-            name, is_missing_cell, lambda row: arrow_columns.describe_missing(cells, row) + more_rows, remedy=remedy
+            name, is_missing_cell, lambda row: arrow_columns.explain_missing_cell(cells, row) + more_rows, remedy=remedy
         )
         return cell_numbers
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TABLE_SUFFIXES = (".parquet", ".csv")
 
 
-def check_path_option(path: object) -> None:
+def check_trace_path_option(path: object) -> None:
     """Raise `OptionError` if the option `path` is not the path of a CSV or Parquet file; the file need not exist."""
     ranges.text("path", path)
     if Path(str(path)).suffix not in TABLE_SUFFIXES:
@@ -66,9 +66,9 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
         DataError: a cell is neither an integer nor a text, or begins or ends with spaces; the message shows the first
             such cell.
     """
-    from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
+    from fedcohort.dataset.clients import read_client_column  # noqa: PLC0415 - pyarrow
 
-    name_ids, client_names = read_clients([frame], [column], "name")
+    name_ids, client_names = read_client_column([frame], [column], "name")
     has_edge_spaces = np.array([str(client_name) != str(client_name).strip() for client_name in client_names])[name_ids]
     frame.check_cells(
         column, has_edge_spaces, lambda row: f"has spaces around its name, {client_names[name_ids[row]]!r}: remove them"
@@ -78,21 +78,21 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     has_client_numbers = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
     if has_client_numbers and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
         first_number = client_numbers[0]
-        last_before_gap, first_after_gap = client_numbers[gap_positions[0] + np.arange(2)].tolist()
+        last_id_before_gap, first_id_after_gap = client_numbers[gap_positions[0] + np.arange(2)].tolist()
         n_clients_before_gap, option_name = float(gap_positions[0] + 1), frame.option_by_column[column]
-        clients_text = f"clients {first_number} to {last_before_gap} and then {first_after_gap}"
-        number_gap_text = f"{option_name}: {frame.origin} has {clients_text}: add client {last_before_gap + 1}"
+        clients_text = f"clients {first_number} to {last_id_before_gap} and then {first_id_after_gap}"
+        number_gap_text = f"{option_name}: {frame.origin} has {clients_text}: add client {last_id_before_gap + 1}"
     return np.argsort(name_ids, kind="stable"), np.bincount(name_ids), (n_clients_before_gap, number_gap_text)
 
 
-def read_numbers(frame: "Frame", column: str, allowed_interval: str, unit_text: str) -> Values:
+def read_numbers(frame: "Frame", column: str, allowed_interval: str, unit_name: str) -> Values:
     """Return a column of numbers inside a closed interval, float64 [rows].
 
     Args:
         frame: the table.
         column: name of the column.
         allowed_interval: allowed interval, such as "[0, 100]".
-        unit_text: unit of the numbers, for messages.
+        unit_name: unit of the numbers, for messages.
 
     Raises:
         DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
@@ -101,7 +101,7 @@ def read_numbers(frame: "Frame", column: str, allowed_interval: str, unit_text: 
     if str(column_type := frame.get_column_type(column)) == "bool":
         raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {column_type}")
     lower_bound, upper_bound = ranges.interval_bounds(allowed_interval)
-    allowed_text = f"which must be in {allowed_interval}, {unit_text}"
+    allowed_text = f"which must be in {allowed_interval}, {unit_name}"
     is_outside_interval = (cell_numbers < lower_bound) | (cell_numbers > upper_bound)
     frame.check_cells(column, is_outside_interval, lambda row: f"holds {float(cell_numbers[row])}, {allowed_text}")
     return cell_numbers
@@ -118,6 +118,6 @@ def read_boolean_column(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"
         DataError: a cell is not 1, 0, -1 or a bool; the message names its row.
     """
     cell_numbers, allowed_text = frame.read_number_column(column), "expected 1, 0, or -1 for an unknown state"
-    is_flag = np.isin(cell_numbers, (-1, 0, 1))
-    frame.check_cells(column, ~is_flag, lambda row: f"holds {cell_numbers[row]:g}: {allowed_text}")
+    is_boolean_cell = np.isin(cell_numbers, (-1, 0, 1))
+    frame.check_cells(column, ~is_boolean_cell, lambda row: f"holds {cell_numbers[row]:g}: {allowed_text}")
     return np.asarray(cell_numbers == 1)

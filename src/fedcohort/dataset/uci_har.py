@@ -23,10 +23,10 @@ import numpy as np
 from jaxtyping import Float32
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.clients import read_clients
+from fedcohort.dataset.clients import read_client_column
 from fedcohort.dataset.files import release_unused_memory
-from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import compare_with_original
+from fedcohort.dataset.labels import read_class_column
+from fedcohort.dataset.messages import note_count_difference
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 
@@ -54,17 +54,17 @@ class UciHar(TableDataset):
             DataError: a table is missing or invalid, or both parts have samples of one subject.
         """
         frames = train_frame, test_frame = self.read_frames()
-        subject_of_row, subject_ids = read_clients(frames, [find_column(frame, "subject") for frame in frames])
+        subject_of_row, subject_ids = read_client_column(frames, [find_column(frame, "subject") for frame in frames])
         train_owner, test_owner = np.split(subject_of_row, [train_frame.table.num_rows])
         allowed_text = f"which {train_frame.origin} has, too: the parts must have different people"
         is_shared, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
         test_frame.check_cells(
             subject_column, is_shared, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {allowed_text}"
         )
-        labels = [read_classes(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
+        labels = [read_class_column(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
         for split_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
-            data_notes += compare_with_original(f"{split_name} windows", len(y), n_windows)
+            data_notes += note_count_difference(f"{split_name} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train_frame), labels[0], read_windows(test_frame), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),

@@ -27,7 +27,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageTables, ImageTableSpec
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.labels import read_classes
+from fedcohort.dataset.labels import read_class_column
 from fedcohort.dataset.source import find_column
 
 PLACE_COLUMNS, PLACES = ("place",), ("land", "water")
@@ -70,7 +70,7 @@ class Waterbirds(ImageTables):
         image_format = ImageFormat((3, self.size, self.size), resize=True, crop_margin=round(self.size / 14))
         table_spec = replace(TABLE_SPEC, image_format=image_format)
         frames = self.read_frames(optional_parts=("valid", "validation"))
-        place_of_row = [read_classes(frame, find_column(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
+        place_of_row = [read_class_column(frame, find_column(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
         raw_data = table_spec.load(frames[:2], self.pixels)
         raw_data = replace(raw_data, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:

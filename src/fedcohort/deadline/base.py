@@ -207,7 +207,7 @@ def compute_outcome(
     return DeadlineOutcome(units_done, is_in_time, finish_s, round_end_s, phase_s, all_units_asked, announced_s)
 
 
-def find_arrival(finish_s: Values, arrival_number: int) -> float:
+def time_of_arrival(finish_s: Values, arrival_number: int) -> float:
     """Return the second of arrival number `arrival_number`, or of the last one if fewer are expected; 0 without any.
 
     Args:

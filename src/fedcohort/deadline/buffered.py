@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.component import Requirement
-from fedcohort.deadline.base import find_arrival
+from fedcohort.deadline.base import time_of_arrival
 from fedcohort.deadline.late_updates import LateUpdates
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, Values
@@ -129,4 +129,4 @@ class Buffered(LateUpdates[int]):
             finish_s: seconds until each job in flight ends, [jobs].
             announced_s: not used, as no deadline is announced.
         """
-        return find_arrival(finish_s, state)
+        return time_of_arrival(finish_s, state)

@@ -35,7 +35,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import EPOCH_TRAINING, TIMED_DEVICE, Requirement
 from fedcohort.deadline.base import Deadline, PaceContext
-from fedcohort.maths.pace_control import PaceControl, PacedComponent, PaceState, pace_utility
+from fedcohort.maths.pace_control import PaceControl, PaceControlledComponent, PaceState, pace_utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 SECONDS_REQUIREMENT = Requirement(
@@ -44,7 +44,7 @@ SECONDS_REQUIREMENT = Requirement(
 )
 PACE_REQUIREMENT = Requirement(
     lambda facts: (
-        not isinstance(facts.components.samples, PacedComponent)
+        not isinstance(facts.components.samples, PaceControlledComponent)
         or facts.components.samples.control.w == facts.components.deadline.control.w
     ),
     "{option} and {samples} share one controller in the paper, but samples.w differs from deadline.w, so that they "
@@ -122,7 +122,7 @@ class FedBalancer(Deadline[State]):
         epoch_s = ctx.expected.unit_s * n_used / n_train
         transfer_s = ctx.expected.query_s() + ctx.expected.up_s
         shortest_job_s, longest_job_s = sorted(
-            most_efficient_deadline(transfer_s + n_epochs * epoch_s, self.grid) for n_epochs in (1, ctx.units)
+            deadline_of_most_clients_per_s(transfer_s + n_epochs * epoch_s, self.grid) for n_epochs in (1, ctx.units)
         )
         return shortest_job_s + (longest_job_s - shortest_job_s) * state.pace.ddlr
 
@@ -162,7 +162,7 @@ def mean_job_seconds(ctx: PaceContext) -> float:
     return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
 
 
-def most_efficient_deadline(finish_s: Values, grid_step_s: float | None = None) -> float:
+def deadline_of_most_clients_per_s(finish_s: Values, grid_step_s: float | None = None) -> float:
     """Return the deadline with the most completed clients per second, in seconds; 0 without clients.
 
     Of several such deadlines it is the shortest. On a grid only the deadlines next to a completion are tried, as later

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline, find_arrival
+from fedcohort.deadline.base import Deadline, time_of_arrival
 from fedcohort.types import Population, Values
 
 ROUNDING_TOLERANCE = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
@@ -69,4 +69,4 @@ class OverCommit(Deadline[int]):
             finish_s: seconds at which each selected client's update would arrive, [selected].
             announced_s: not used, as no deadline is announced.
         """
-        return find_arrival(finish_s, max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))
+        return time_of_arrival(finish_s, max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))

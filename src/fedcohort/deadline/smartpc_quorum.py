@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline, find_arrival
+from fedcohort.deadline.base import Deadline, time_of_arrival
 from fedcohort.types import Population, Values
 
 
@@ -63,4 +63,4 @@ class SmartpcQuorum(Deadline[None]):
             finish_s: seconds at which each selected client's update would arrive, [m].
             announced_s: not used, as no deadline is announced.
         """
-        return find_arrival(finish_s, self.max_arrivals(len(finish_s)))
+        return time_of_arrival(finish_s, self.max_arrivals(len(finish_s)))

@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.errors import OptionError
-from fedcohort.maths.class_tie import tie_to_class
+from fedcohort.maths.class_tie import tie_to_classes
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -91,7 +91,7 @@ class ShiftedExponential(Device):
         draws_of_run = draws.draws_of_run()
         lambda_draws = draws_of_run.exponential("device")
         if self.class_share > 0:  # by the quantiles of the draws
-            quantiles = tie_to_class(-np.expm1(-lambda_draws), draws_of_run, self.class_share, "device.class_share")
+            quantiles = tie_to_classes(-np.expm1(-lambda_draws), draws_of_run, self.class_share, "device.class_share")
             lambda_draws = -np.log1p(-quantiles)
         return np.asarray(self.lam * lambda_draws[clients])
 

@@ -67,7 +67,7 @@ class Trace(Device):
     draw: bool
 
     def __post_init__(self) -> None:
-        trace_table.check_path_option(self.path)
+        trace_table.check_trace_path_option(self.path)
         for option_name in (CLIENT_OPTION, *MEAN_OPTIONS):
             ranges.text(option_name, getattr(self, option_name))
         for option_name in DEVIATION_OPTIONS:

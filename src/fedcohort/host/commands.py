@@ -9,11 +9,11 @@ from pathlib import Path
 def spell_fedcohort_command(subcommand: str) -> str:
     """Return `fedcohort` with a subcommand as typed in a shell, or `python -m fedcohort` if it is not installed."""
     has_command = Path(sys.executable).with_name("fedcohort").exists()
-    program_text = program_command("fedcohort") if has_command else f"{program_command('python')} -m fedcohort"
+    program_text = shell_command("fedcohort") if has_command else f"{shell_command('python')} -m fedcohort"
     return f"{program_text} {subcommand}"
 
 
-def program_command(program_name: str) -> str:
+def shell_command(program_name: str) -> str:
     """Return the program `program_name` of this environment as typed in a shell: its name or its path."""
     program_path = Path(sys.executable).with_name(program_name)
     program_on_path = shutil.which(program_name)

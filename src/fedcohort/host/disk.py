@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.errors import DamagedFile, DiskError, OptionError
 
-REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file are bugs, and keep their traceback
+DISK_REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file are bugs, and keep their traceback
     *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG),
     *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE),
 }
@@ -17,11 +17,11 @@ REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file are 
 
 def is_disk_refusal(error: BaseException) -> bool:
     """Return whether `error` means that the disk does not accept data."""
-    return isinstance(error, OSError) and error.errno in REFUSAL_CODES
+    return isinstance(error, OSError) and error.errno in DISK_REFUSAL_CODES
 
 
 @contextmanager
-def explain_disk_errors(folder: Path) -> Iterator[None]:
+def convert_disk_errors(folder: Path) -> Iterator[None]:
     """Convert an error of the disk in the `with` block into a `DiskError`; the block writes to `folder`."""
     try:
         yield
@@ -35,40 +35,40 @@ def explain_disk_errors(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replace_atomically(target_path: Path) -> Iterator[Path]:
+def write_file_atomically(target_path: Path) -> Iterator[Path]:
     """Yield the path of a draft, which replaces `target_path` when the `with` block has ended without an error.
 
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
     that nothing outside the folder is written to. If `target_path` is a link, the link is replaced.
     """
-    draft_path = target_path.with_name(f".{target_path.name}.fedcohort-draft")
-    draft_path.unlink(missing_ok=True)
+    temporary_path = target_path.with_name(f".{target_path.name}.fedcohort-draft")
+    temporary_path.unlink(missing_ok=True)
     try:
-        yield draft_path
-        os.replace(draft_path, target_path)
+        yield temporary_path
+        os.replace(temporary_path, target_path)
     except BaseException:
         with suppress(OSError):
-            draft_path.unlink(missing_ok=True)
+            temporary_path.unlink(missing_ok=True)
         raise
 
 
-def check_output_files(folder: Path, output_names: Iterable[str], page_name: str, page_mark: str) -> None:
+def reject_foreign_files(folder: Path, output_names: Iterable[str], page_name: str, generated_page_mark: str) -> None:
     """Check that a command that writes into `folder` replaces only files that it wrote before.
 
     Args:
         folder: the folder, which need not exist.
         output_names: names of the files that the command writes or removes.
         page_name: the page among these files, which shows whether this command wrote them.
-        page_mark: a text that each page of the command contains.
+        generated_page_mark: a text that each page of the command contains.
 
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
     existing_output = next((k for k in output_names if os.path.lexists(folder / k)), None)
-    wrote_page = existing_output is None
+    is_generated_page = existing_output is None
     with suppress(OSError, ValueError):
-        wrote_page |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
-    if not wrote_page:
+        is_generated_page |= (folder / page_name).is_file() and generated_page_mark in (folder / page_name).read_text()
+    if not is_generated_page:
         raise OptionError(
             f"{folder} holds {existing_output}, which this command did not write: move it, or name another folder"
         )
@@ -96,6 +96,6 @@ def is_file(path: Path) -> bool:
     except OSError as error:
         raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror}). Restore it from a copy") from error
     if not stat.S_ISREG(file_mode):
-        kind_text = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
-        raise DamagedFile(f"{path} is damaged: it is {kind_text} and no file. Restore the file from a copy")
+        hardware_kind = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
+        raise DamagedFile(f"{path} is damaged: it is {hardware_kind} and no file. Restore the file from a copy")
     return True

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from fedcohort.host.standard_output import discard_output, is_output_closed
+from fedcohort.host.standard_output import discard_standard_output, is_output_closed
 
 log = logging.getLogger("fedcohort")
 
@@ -42,7 +42,7 @@ class StopSignal(KeyboardInterrupt):
         self.code = exit_code
 
 
-class StoppedRun(SystemExit):
+class StoppedBySignal(SystemExit):
     """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
@@ -54,9 +54,9 @@ class StoppedRun(SystemExit):
         super().__init__(exit_code)
         self.folder = folder
 
-    def __reduce__(self) -> tuple[type["StoppedRun"], tuple[Any, Path]]:
+    def __reduce__(self) -> tuple[type["StoppedBySignal"], tuple[Any, Path]]:
         """Return the arguments for pickling, so that the exception can be sent to another process."""
-        return StoppedRun, (self.code, self.folder)
+        return StoppedBySignal, (self.code, self.folder)
 
 
 class RunPhase(enum.Enum):
@@ -73,7 +73,7 @@ class RunPhase(enum.Enum):
 class InterruptHandler:
     """The handling of signals by this process, and by the training processes that it forks.
 
-    The methods `enter_phase` and `enter_failure` set the process's phase, which decides what a signal does.
+    The methods `enter_phase` and `enter_failure_phase` set the process's phase, which decides what a signal does.
     """
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class InterruptHandler:
         """Set the phase of the process, which decides what a signal does, to `run_phase`."""
         self._phase = run_phase
 
-    def enter_failure(self) -> None:
+    def enter_failure_phase(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
         if self.exit_code and self._phase is RunPhase.BEFORE_ROUNDS:
             self._phase = RunPhase.IGNORING_SIGNALS
@@ -158,7 +158,7 @@ class InterruptHandler:
         if self.exit_code and self._phase is RunPhase.BEFORE_ROUNDS:
             raise StopSignal(self.exit_code)
 
-    def note_closed_pipe(self) -> None:
+    def record_closed_pipe(self) -> None:
         """Record that the output's pipe is closed, which ends the run like a signal.
 
         Raises `SystemExit` or `StopSignal` if the run can end at once.
@@ -182,11 +182,11 @@ class InterruptHandler:
         """Return `signal_handler` for this process only, as SLURM also signals the training processes that it forks."""
         owner_pid = os.getpid()
 
-        def handle_signal(signal_number: int, stack_frame: FrameType | None = None) -> None:
+        def handle_signal_in_owner(signal_number: int, stack_frame: FrameType | None = None) -> None:
             if os.getpid() == owner_pid:
                 signal_handler(signal_number, stack_frame)
 
-        return handle_signal
+        return handle_signal_in_owner
 
     def _receive_signal(self, signal_number: int, stack_frame: FrameType | None = None) -> None:
         is_repeated_signal, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
@@ -228,7 +228,7 @@ def run_main(run_program: Callable[[], int], stop_message: str) -> int:
         return exit_code
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and is_output_closed():
-            discard_output()
+            discard_standard_output()
             interrupts.record_exit_code(CLOSED_PIPE_CODE)
         if not interrupts.exit_code or (isinstance(error, SystemExit) and error.code != interrupts.exit_code):
             raise

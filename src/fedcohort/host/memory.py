@@ -17,7 +17,7 @@ _RESIDENT_BYTES = {"after collection": 0.0}
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
-def keep_freed_memory() -> None:
+def reuse_freed_memory() -> None:
     """Let the C library reuse large blocks instead of returning them to the system.
 
     Activations of a convolution are allocated in every mini-batch; their page faults would take a third of an
@@ -36,7 +36,7 @@ def share_memory_with_children() -> None:
     """
     gc.collect()
     gc.freeze()
-    return_freed_memory()
+    return_memory_to_system()
 
 
 def enable_garbage_collection() -> None:
@@ -50,7 +50,7 @@ def enable_garbage_collection() -> None:
         gc.enable()
 
 
-def return_freed_memory() -> None:
+def return_memory_to_system() -> None:
     """Return free memory to the system, because it would otherwise grow with the runs of a process."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
@@ -65,7 +65,7 @@ def collect_garbage_after_run() -> None:
     has_memory_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
     if has_memory_grown:
         gc.collect()
-    return_freed_memory()
+    return_memory_to_system()
     if has_memory_grown:
         _RESIDENT_BYTES["after collection"] = read_resident_bytes()
 
@@ -95,7 +95,7 @@ def read_available_bytes() -> float:
     return max(0.0, min(byte_limits))
 
 
-def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> None:
+def require_memory(needed_bytes: float, owner_name: str, advice_on_error: str) -> None:
     """Raise `OptionError` if more bytes are needed than are available.
 
     Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
@@ -103,8 +103,8 @@ def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> No
     Args:
         needed_bytes: lower bound of the bytes that are needed.
         owner_name: the part of the run that needs them, with which the message begins.
-        advice_text: the options that the user can change.
+        advice_on_error: the options that the user can change.
     """
     if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := read_available_bytes()):
         requirement_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
-        raise OptionError(f"{requirement_text}, {free_bytes / 1e9:.1f} GB are available: {advice_text}")
+        raise OptionError(f"{requirement_text}, {free_bytes / 1e9:.1f} GB are available: {advice_on_error}")

@@ -28,7 +28,7 @@ def end_when_parent_ends() -> None:
     if wait([parent_process.sentinel], timeout=0):  # the parent has ended already
         _end_process()
     parent_sentinels = (parent_process.sentinel,)
-    threading.Thread(target=_end_after_parent, args=parent_sentinels, name="end with parent", daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=parent_sentinels, name="end with parent", daemon=True).start()
 
 
 def end_when_forking_thread_ends() -> None:
@@ -37,7 +37,7 @@ def end_when_forking_thread_ends() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end_after_parent(parent_sentinel: int) -> None:
+def _end_with_parent(parent_sentinel: int) -> None:
     wait([parent_sentinel])
     _end_process()
 

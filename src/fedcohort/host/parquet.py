@@ -31,7 +31,7 @@ def write_table(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # 
     pq.write_table(table, file, write_page_checksum=True, **options)
 
 
-def open_writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
+def open_parquet_writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
     """Return a `pyarrow.parquet.ParquetWriter` for tables with `schema` that are written to `file` one by one.
 
     `options` are those of the writer.

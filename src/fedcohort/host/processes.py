@@ -42,7 +42,7 @@ def make_gpu_results_repeatable(accelerator: str, precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
-def list_hardware_notices(accelerator: str, devices: int, num_nodes: int) -> list[str]:
+def untested_hardware_notices(accelerator: str, devices: int, num_nodes: int) -> list[str]:
     """Return a notice about hardware on which fedcohort has not been run; [] for other hardware.
 
     Args:
@@ -52,8 +52,8 @@ def list_hardware_notices(accelerator: str, devices: int, num_nodes: int) -> lis
     """
     hardware_texts = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
     hardware_texts += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
-    advice_text = "compare a short run with trainer=cpu before you rely on a long one"
-    notice_text = f"fedcohort has not been run on {' and '.join(hardware_texts)} yet: {advice_text}"
+    advice_on_error = "compare a short run with trainer=cpu before you rely on a long one"
+    notice_text = f"fedcohort has not been run on {' and '.join(hardware_texts)} yet: {advice_on_error}"
     return [notice_text] if hardware_texts else []
 
 

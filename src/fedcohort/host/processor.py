@@ -23,7 +23,7 @@ def has_bf16(cpu_info_path: Path = CPU_INFO) -> bool | None:
     cpu_info_path: file in which Linux lists the processor's instruction sets.
     """
     try:
-        flag_lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpu_info_path.read_text(), re.MULTILINE)
+        cpu_flag_lines = re.findall(r"^(?:flags|Features)\s*:(.*)$", cpu_info_path.read_text(), re.MULTILINE)
     except OSError:
         return None
-    return not BF16_INSTRUCTIONS.isdisjoint(flag_lines[0].split()) if flag_lines else None
+    return not BF16_INSTRUCTIONS.isdisjoint(cpu_flag_lines[0].split()) if cpu_flag_lines else None

@@ -23,11 +23,11 @@ def has_password(address: str) -> bool:
 
     The address need not be well formed: a password may contain an unquoted slash.
     """
-    scheme, _, host_part = address.partition("://")
-    host_part, _, query_text = host_part.partition("?")
-    user_part, at_sign, _ = host_part.rpartition("@")
-    has_user_secret = bool(at_sign) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
-    argument_names = [k.lower() for k, _ in parse_qsl(query_text, keep_blank_values=True)]
+    scheme, _, url_host_part = address.partition("://")
+    url_host_part, _, squeue_output = url_host_part.partition("?")
+    user_part, last_at_sign, _ = url_host_part.rpartition("@")
+    has_user_secret = bool(last_at_sign) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
+    argument_names = [k.lower() for k, _ in parse_qsl(squeue_output, keep_blank_values=True)]
     return has_user_secret or any(secret_name in k for k in argument_names for secret_name in SECRET_NAMES)
 
 
@@ -46,7 +46,7 @@ def check_for_passwords(arguments: Iterable[str], config_files: Sequence[Path] =
     """
     named_texts = [(a.partition("=")[0], a) for a in arguments]
     named_texts += [(str(p), p.read_text(errors="replace")) for p in config_files]
-    for text_source, searched_text in named_texts:
-        for address in ADDRESS_PATTERN.findall(searched_text):
+    for text_source, text_with_secrets in named_texts:
+        for address in ADDRESS_PATTERN.findall(text_with_secrets):
             if has_password(address):
                 raise make_password_error(text_source, address)

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 log = logging.getLogger("fedcohort")
 ACTIVE_JOB_STATES = ("RUNNING", "SIGNALING")
-QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
+JOB_QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
 
 
 def read_job_id() -> str | None:
@@ -45,7 +45,7 @@ def requeue_if_preempted() -> None:
         log.warning("SLURM preempts job %s: it is in the queue again, and will resume from its checkpoint", job_id)
 
 
-def list_task_ids() -> set[str] | None:
+def list_slurm_job_ids() -> set[str] | None:
     """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM can't be asked."""
     table_header, *task_ids = _read_slurm_output("squeue", "--array", "--format=%i").split() or [""]
     return set(task_ids) if table_header else None
@@ -75,7 +75,7 @@ def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     """Wait at most `wait_s` seconds until the jobs `job_ids` have left SLURM's queue; return those still in it."""
     deadline_s = time.monotonic() + wait_s
     while (remaining_jobs := list_queued_job_ids(job_ids)) and time.monotonic() < deadline_s:
-        time.sleep(QUERY_INTERVAL_S)
+        time.sleep(JOB_QUERY_INTERVAL_S)
     return remaining_jobs
 
 

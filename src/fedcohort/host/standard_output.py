@@ -5,7 +5,7 @@ import select
 import sys
 
 
-def discard_output() -> None:
+def discard_standard_output() -> None:
     """Discard further standard output, because the process that reads it has ended."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

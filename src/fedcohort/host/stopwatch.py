@@ -20,7 +20,7 @@ class Stopwatch:
         self._since_s = 0.0
 
     @contextmanager
-    def measure_stage(self, stage_name: str) -> Iterator[None]:
+    def measure_stage_time(self, stage_name: str) -> Iterator[None]:
         self._add_elapsed_time()
         self._running_stages.append(stage_name)
         try:

@@ -3,7 +3,7 @@
 import os
 
 RANK_VARIABLES = ("SLURM_PROCID", "RANK")
-COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
+PROCESS_COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def is_non_first_task(num_nodes: int) -> bool:
@@ -11,12 +11,12 @@ def is_non_first_task(num_nodes: int) -> bool:
 
     Only the first process writes the run's folder. `num_nodes` is the number of machines; the result is False for one.
     """
-    return num_nodes > 1 and int(_read_variable(RANK_VARIABLES) or 0) > 0
+    return num_nodes > 1 and int(_read_environment_variable(RANK_VARIABLES) or 0) > 0
 
 
 def count_cluster_processes() -> int | None:
     """Return the number of processes that a cluster started for this run; None outside of a cluster's job."""
-    n_processes = _read_variable(COUNT_VARIABLES)
+    n_processes = _read_environment_variable(PROCESS_COUNT_VARIABLES)
     return int(n_processes) if n_processes else None
 
 
@@ -32,5 +32,5 @@ def count_repeated_launches() -> tuple[str, int]:
     return "", 1
 
 
-def _read_variable(variable_names: tuple[str, ...]) -> str | None:
+def _read_environment_variable(variable_names: tuple[str, ...]) -> str | None:
     return next((os.environ[variable_name] for variable_name in variable_names if variable_name in os.environ), None)

@@ -14,19 +14,19 @@ class _TimeLimitReached(BaseException):
 
 
 @contextmanager
-def limit_time(time_limit_s: float, block_name: str) -> Iterator[None]:
+def limit_block_time(time_limit_s: float, timed_block_name: str) -> Iterator[None]:
     """Raise `TimeoutError` if the `with` block takes too long.
 
     Signals reach only the main thread: in another thread there is no limit.
 
     Args:
         time_limit_s: limit of the wall time in seconds, above 0.
-        block_name: name of the block, for the message.
+        timed_block_name: name of the block, for the message.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    is_block_running, limit_message = True, f"{block_name} took longer than {time_limit_s:g} s"
+    is_block_running, limit_message = True, f"{timed_block_name} took longer than {time_limit_s:g} s"
 
     def raise_time_limit(signal_number: int, stack_frame: FrameType | None) -> None:
         if is_block_running:

@@ -100,7 +100,7 @@ def yield_ended_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int,
     while open_tasks:
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
-            queued_tasks, last_query_s = slurm.list_task_ids(), time.monotonic()
+            queued_tasks, last_query_s = slurm.list_slurm_job_ids(), time.monotonic()
         job_records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task_id in list(open_tasks.items()):
             job_record = job_records.get(job_number)

@@ -19,7 +19,7 @@ import torch
 from lightning.pytorch.callbacks import Checkpoint
 
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
-from fedcohort.host.disk import replace_atomically
+from fedcohort.host.disk import write_file_atomically
 from fedcohort.lightning.compat import make_checkpoint_content
 from fedcohort.process_ranks import reduce_max
 from fedcohort.round.average import ModelAverage
@@ -68,7 +68,7 @@ class RoundCheckpoint(Checkpoint):
         rounds_done = trainer.current_epoch + 1
         is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
-            with self.loop.stopwatch.measure_stage("checkpoint"):
+            with self.loop.stopwatch.measure_stage_time("checkpoint"):
                 self.save_checkpoint(trainer)
             self.loop.record_checkpoint()
             self.last_saved_s = time.monotonic()
@@ -111,7 +111,7 @@ def write_final_weights(folder: Path, network: torch.nn.Module, model_average: M
 
 def _write_weights(network: torch.nn.Module, path: Path) -> None:
     weights_by_name = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
-    with replace_atomically(path) as draft_path, draft_path.open("wb", buffering=0) as weights_file:
+    with write_file_atomically(path) as draft_path, draft_path.open("wb", buffering=0) as weights_file:
         _save_with_digest(weights_by_name, _DigestingFile(weights_file))
 
 

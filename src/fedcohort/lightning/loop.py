@@ -9,7 +9,7 @@ import torch
 
 from fedcohort.data.federation import Federation
 from fedcohort.host.interrupt import RunPhase, interrupts
-from fedcohort.host.memory import keep_freed_memory
+from fedcohort.host.memory import reuse_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.checkpoint import write_final_weights
 from fedcohort.lightning.compat import advance_global_step
@@ -78,7 +78,7 @@ class FederatedLoop(pl.Callback):
         """
         interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.raise_if_interrupted()
-        keep_freed_memory()
+        reuse_freed_memory()
         if not isinstance(pl_module, ClientModule):
             module_class = type(pl_module).__name__
             raise TypeError(f"FederatedLoop trains a ClientModule, got a {module_class}: pass one to Trainer.fit")
@@ -163,7 +163,7 @@ class FederatedLoop(pl.Callback):
         self.last_reported = rounds_done
         self.spending = self.spending.add_round_metrics(rounds_done, round_report.metrics)
         if trainer.is_global_zero:
-            with self.stopwatch.measure_stage("log"):
+            with self.stopwatch.measure_stage_time("log"):
                 for observer in self.observers:
                     observer.observe(round_report)
 
@@ -184,7 +184,7 @@ class FederatedLoop(pl.Callback):
         self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        interrupts.enter_failure()  # so that further signals do not interrupt the observers
+        interrupts.enter_failure_phase()  # so that further signals do not interrupt the observers
         self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
 
     def _finish_observers(self, run_status: str) -> None:

@@ -61,7 +61,7 @@ class ClientModule(pl.LightningModule):
         """Return nothing: clients and the server have their own optimizers."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
-        with self.stopwatch.measure_stage("train"):
+        with self.stopwatch.measure_stage_time("train"):
             for sent_round, round_tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as agg_vectors:
                     for update in self.engine.train_clients(list(round_tasks), agg_vectors):
@@ -81,7 +81,7 @@ class ClientModule(pl.LightningModule):
         batches_by_loader = [list(loader_batches) for loader_batches in batch]
         for metric_suffix, metric_collections in self._metrics_by_suffix.items():
             average_context = nullcontext() if metric_suffix == UNAVERAGED_SUFFIX else self.average.load_average()
-            with self.stopwatch.measure_stage("evaluate"), average_context:
+            with self.stopwatch.measure_stage_time("evaluate"), average_context:
                 for loader_metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
                     results = (measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y))
                     for k, sample_values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
@@ -97,7 +97,7 @@ class ClientModule(pl.LightningModule):
 
         Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
-        with self.stopwatch.measure_stage("evaluate"):
+        with self.stopwatch.measure_stage_time("evaluate"):
             metric_collections = [*itertools.chain(*self._metrics_by_suffix.values())]
             sum_metrics_over_ranks([metric_name for c in metric_collections for metric_name in c.values()])
             metric_values = {

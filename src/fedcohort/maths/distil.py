@@ -57,7 +57,7 @@ def predict_logits(network: nn.Module, inputs: Tensor, batch_size: int) -> Float
     return torch.cat([network(input_batch) for input_batch in torch.split(inputs, batch_size)])
 
 
-def step_towards_target(
+def distillation_step(
     optimizer: torch.optim.Optimizer,
     target_probs: Float[Tensor, "b c"],
     logits: Float[Tensor, "b c"],

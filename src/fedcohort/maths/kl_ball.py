@@ -12,12 +12,12 @@ import numpy as np
 from jaxtyping import Float64
 
 LogWeightRows = Float64[np.ndarray, "*batch n"]
-OneColumn = Float64[np.ndarray, "*batch 1"]
+MultiplierColumn = Float64[np.ndarray, "*batch 1"]
 
 BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to the spacing of floats
 
 
-def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
+def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, MultiplierColumn]:
     """Return the weights with the least KL(weights || q), [..., n], and a multiplier, [..., 1].
 
     The constraint is KL(weights || uniform) <= rho, and the multiplier is its Lagrange multiplier. With rho = 0 the
@@ -43,7 +43,7 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
         return tilted_weights / tilted_weights.sum(-1, keepdims=True), np.expm1(-lower_log_s)
 
 
-def _kl_from_uniform(z: LogWeightRows, log_s: OneColumn) -> OneColumn:
+def _kl_from_uniform(z: LogWeightRows, log_s: MultiplierColumn) -> MultiplierColumn:
     """Return KL(p || uniform) in nats of p = softmax(s z), [..., 1], for `z` [..., n] with maximum 0.
 
     `log_s` is the logarithm of s, [..., 1].
@@ -51,5 +51,5 @@ def _kl_from_uniform(z: LogWeightRows, log_s: OneColumn) -> OneColumn:
     s = np.exp(log_s)
     tilted_weights = np.exp(s * z)
     weight_sum = tilted_weights.sum(-1, keepdims=True)
-    mean_z = s * (tilted_weights * z).sum(-1, keepdims=True) / weight_sum
-    return np.asarray(mean_z - np.log(weight_sum) + np.log(z.shape[-1]))
+    mean_log_weight = s * (tilted_weights * z).sum(-1, keepdims=True) / weight_sum
+    return np.asarray(mean_log_weight - np.log(weight_sum) + np.log(z.shape[-1]))

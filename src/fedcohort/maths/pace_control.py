@@ -74,7 +74,7 @@ class PaceControl:
 
 
 @runtime_checkable
-class PacedComponent(Protocol):
+class PaceControlledComponent(Protocol):
     """A component with a `PaceControl` (property `control`), the controller of loss threshold and deadline."""
 
     @property

@@ -58,23 +58,23 @@ def shapley_values(
             member_set = frozenset(i for i in range(n) if coalition_code >> i & 1)
             coalition_weight = 1 / (n * math.comb(n - 1, len(member_set))) if len(member_set) < n else 0.0
             for i in all_players - member_set:
-                phi[i] += coalition_weight * _value_difference(value_of(member_set | {i}), value_of(member_set))
+                phi[i] += coalition_weight * _marginal_difference(value_of(member_set | {i}), value_of(member_set))
         return phi
     running_means = [phi]
     for permutation_number in range(permutations_per_player * n):
         first_player = permutation_number % n
         player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
-        phi = phi + (marginal_values(value_of, player_order, tolerance) - phi) / (permutation_number + 1)
-        mean_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
+        phi = phi + (player_marginals(value_of, player_order, tolerance) - phi) / (permutation_number + 1)
+        value_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
         if permutation_number >= n and all(
-            np.mean(np.abs(earlier_phi - phi) / mean_scales) < MAX_RELATIVE_CHANGE for earlier_phi in running_means
+            np.mean(np.abs(earlier_phi - phi) / value_scales) < MAX_RELATIVE_CHANGE for earlier_phi in running_means
         ):
             break
         running_means = [*running_means[1 - N_COMPARED_ESTIMATES :], phi]
     return phi
 
 
-def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: list[int], tolerance: float) -> Values:
+def player_marginals(value_of: Callable[[frozenset[int]], float], player_order: list[int], tolerance: float) -> Values:
     """Return the value that each player adds to the players before it in `player_order`, [n].
 
     Players after the first coalition whose value is within `tolerance` of that of all players add 0.
@@ -86,11 +86,11 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
     for i in player_order:
         if abs(value_of_all - value_of(preceding_players)) < tolerance:
             break
-        marginal_contributions[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
+        marginal_contributions[i] = _marginal_difference(value_of(preceding_players | {i}), value_of(preceding_players))
         preceding_players |= {i}
     return marginal_contributions
 
 
-def _value_difference(value_with_player: float, value_without_player: float) -> float:
+def _marginal_difference(value_with_player: float, value_without_player: float) -> float:
     value_difference = value_with_player - value_without_player
     return value_difference if math.isfinite(value_difference) else 0.0

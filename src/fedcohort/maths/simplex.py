@@ -47,9 +47,9 @@ def project_onto_simplex(v: Vector) -> Vector:
     """Return the point of {w >= 0, sum w = 1} nearest to v [n], [n] (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     descending_values = np.sort(v)[::-1]
-    prefix_excess = np.cumsum(descending_values) - 1
-    last_positive_row = np.flatnonzero(descending_values - prefix_excess / np.arange(1, len(v) + 1) > 0)[-1]
-    return np.asarray(np.maximum(v - prefix_excess[last_positive_row] / (last_positive_row + 1), 0.0))
+    excess_over_one = np.cumsum(descending_values) - 1
+    last_positive_row = np.flatnonzero(descending_values - excess_over_one / np.arange(1, len(v) + 1) > 0)[-1]
+    return np.asarray(np.maximum(v - excess_over_one[last_positive_row] / (last_positive_row + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:
@@ -60,10 +60,10 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     """
     centred_rows = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     equal_weights = np.full(len(X), 1 / len(X))
-    gram_trace = float((centred_rows**2).sum())
-    if gram_trace <= 0:
+    trace_of_gram = float((centred_rows**2).sum())
+    if trace_of_gram <= 0:
         return equal_weights
-    centred_rows = centred_rows / np.sqrt(gram_trace)  # now the trace is 1
+    centred_rows = centred_rows / np.sqrt(trace_of_gram)  # now the trace is 1
     step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
     def gradient_step(extrapolation: Vector) -> Vector:
@@ -81,9 +81,9 @@ def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vect
     """
     breakpoints = np.concatenate([lower_bounds - v, upper_bounds - v])
     breakpoint_order = np.argsort(breakpoints, kind="stable")
-    breakpoints, sum_slopes = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
-    sum_increases = np.cumsum(np.diff(breakpoints) * np.cumsum(sum_slopes)[:-1])
-    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], sum_increases])
+    breakpoints, slopes_of_sum = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
+    sum_increments = np.cumsum(np.diff(breakpoints) * np.cumsum(slopes_of_sum)[:-1])
+    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], sum_increments])
     return np.asarray(np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds))
 
 

@@ -39,5 +39,5 @@ def sketch_gradient(
         return np.full(n_bins, np.nan)
     if sketch_kind == "values":
         return cluster_scalars(gradient, n_bins, rng)
-    bin_of_entry, random_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
-    return np.bincount(bin_of_entry, weights=random_factors * gradient, minlength=n_bins).astype(np.float64)
+    bin_of_parameter, random_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
+    return np.bincount(bin_of_parameter, weights=random_factors * gradient, minlength=n_bins).astype(np.float64)

@@ -9,7 +9,7 @@ StratumSizes = Int64[np.ndarray, "h"]
 StratumValues = Float64[np.ndarray, "h"]
 
 
-def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> StratumValues:
+def deviations_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> StratumValues:
     """Return the standard deviation of the rows of X [n, d] in each stratum, [n_strata]; 0 for a single row.
 
     It is the root of the mean squared distance to the stratum's mean row, with the number of rows less one as divisor.
@@ -23,7 +23,7 @@ def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_stra
     return standard_deviations
 
 
-def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValues, n_draws: int) -> StratumValues:
+def neyman_allocation(stratum_sizes: StratumSizes, standard_deviations: StratumValues, n_draws: int) -> StratumValues:
     """Return Neyman's allocation of draws to h strata, [h], in proportion to size times deviation.
 
     It is proportional to size if all deviations are 0. The targets are not integers.
@@ -37,7 +37,7 @@ def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValu
     return n_draws * stratum_masses / max(float(stratum_masses.sum()), 1e-300)
 
 
-def round_to_capacity(target_draws: StratumValues, capacities: StratumSizes, n_draws: int) -> StratumSizes:
+def round_draws_to_capacity(target_draws: StratumValues, capacities: StratumSizes, n_draws: int) -> StratumSizes:
     """Return integers near `target_draws` [h], the target number of draws of each stratum, of at most `capacities` [h].
 
     The integers sum to `n_draws` or, if that is less, to the sum of `capacities`. Each stratum with capacity gets one
@@ -45,14 +45,14 @@ def round_to_capacity(target_draws: StratumValues, capacities: StratumSizes, n_d
     is farthest below its target, the first one in case of ties.
     """
     stratum_draws = np.zeros(len(target_draws), np.int64)
-    free_strata = np.flatnonzero(capacities > 0)
-    stratum_draws[free_strata[np.argsort(-target_draws[free_strata], kind="stable")][:n_draws]] = 1
+    open_strata = np.flatnonzero(capacities > 0)
+    stratum_draws[open_strata[np.argsort(-target_draws[open_strata], kind="stable")][:n_draws]] = 1
     while stratum_draws.sum() < min(n_draws, capacities.sum()):
         stratum_draws[int(np.where(stratum_draws < capacities, target_draws - stratum_draws, -np.inf).argmax())] += 1
     return stratum_draws
 
 
-def equal_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_draws: int) -> StratumSizes:
+def equal_stratum_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_draws: int) -> StratumSizes:
     """Return the number of draws of each of h strata, [h]: `n_draws` divided equally, at most `capacities` [h] each.
 
     The result sums to `n_draws` or, if that is less, to the sum of `capacities`. The remainder of the division goes to
@@ -60,10 +60,10 @@ def equal_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_dr
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
     while (n_remaining_draws := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
-        free_strata = np.flatnonzero(stratum_draws < capacities)
-        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(free_strata))
-        stratum_draws[free_strata] += equal_share
-        stratum_draws[free_strata[np.argsort(-stratum_sizes[free_strata], kind="stable")[:n_leftover_draws]]] += 1
+        open_strata = np.flatnonzero(stratum_draws < capacities)
+        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(open_strata))
+        stratum_draws[open_strata] += equal_share
+        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_leftover_draws]]] += 1
         stratum_draws = np.minimum(stratum_draws, capacities)
     return stratum_draws
 

@@ -118,7 +118,7 @@ class CohortLaw:
             drawn_weights = pool_weights[
                 id_order[np.searchsorted(pool_ids, remaining_ids[is_in_pool], sorter=id_order)]
             ]
-            if _count_weight_kinds(drawn_weights) != _count_weight_kinds(draw.weights):
+            if _count_infinite_and_zero(drawn_weights) != _count_infinite_and_zero(draw.weights):
                 return None
             weights_by_draw.append(drawn_weights)
             remaining_ids = remaining_ids[~is_in_pool]
@@ -139,7 +139,7 @@ class CohortLaw:
         return np.sort(np.concatenate(ids_by_draw))
 
 
-def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:
+def _count_infinite_and_zero(weights: Values) -> tuple[int, int, int]:
     """Return how many of `weights` are infinite, positive and finite, and zero."""
     n_infinite_weights, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
     return n_infinite_weights, len(weights) - n_infinite_weights - n_zero, n_zero

@@ -11,7 +11,7 @@ from fedcohort.arrays import Ids
 Urns = tuple[Ids, Ids, Ids]  # client, distribution and mass of each positive entry of W, one row after the other
 
 
-def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
+def fill_urns_in_order(item_masses: Ids, urn_sizes: Ids) -> Urns:
     """Fill urns (sampling distributions) with items (clients), in order; what does not fit goes to the next urn.
 
     Args:

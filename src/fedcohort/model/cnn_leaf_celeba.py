@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fedcohort.model.base import Model, Network, require_images
 
 N_CONV_LAYERS, CONV_CHANNELS, BN_EPSILON = 4, 32, 1e-3
-MIN_SIDE = 9  # pixels of a side: the last batch norm sees 2 x 2 pixels then, also of a batch of one image
+MIN_IMAGE_SIDE = 9  # pixels of a side: the last batch norm sees 2 x 2 pixels then, also of a batch of one image
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class CnnLeafCeleba(Model):
 
         from fedcohort.model import glorot  # noqa: PLC0415
 
-        channels, height, width = require_images("cnn_leaf_celeba", shape, MIN_SIDE)
+        channels, height, width = require_images("cnn_leaf_celeba", shape, MIN_IMAGE_SIDE)
         layers: list[nn.Module] = []
         for in_channels in (channels, *[CONV_CHANNELS] * (N_CONV_LAYERS - 1)):
             layers += [

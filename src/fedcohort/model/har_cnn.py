@@ -21,7 +21,7 @@ from fedcohort.model.base import Model, Network
 
 WINDOW_SHAPE = (9, 128)  # signals, samples of a window
 CONV_CHANNELS, KERNEL_LENGTH, POOL_LENGTH, DENSE_UNITS = 192, 16, 4, 256
-PAD_BEFORE, PAD_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
+ZEROS_BEFORE, ZEROS_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as long as the input
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class HarCnn(Model):
         n_signals, window_length = WINDOW_SHAPE
         network = nn.Sequential(
             nn.Unflatten(1, (n_signals, 1)),
-            nn.ZeroPad2d((PAD_BEFORE, PAD_AFTER, 0, 0)),
+            nn.ZeroPad2d((ZEROS_BEFORE, ZEROS_AFTER, 0, 0)),
             nn.Conv2d(n_signals, CONV_CHANNELS, (1, KERNEL_LENGTH)),
             nn.ReLU(),
             nn.MaxPool2d((1, POOL_LENGTH)),

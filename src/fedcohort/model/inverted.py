@@ -6,7 +6,7 @@ Sandler, Howard, Zhu, Zhmoginov, Chen, "MobileNetV2: Inverted Residuals and Line
     block: conv1x1 to t times the channels, norm, ReLU6 -> depthwise conv3x3, norm, ReLU6 -> conv1x1, norm;   + x where
            the shape stays. A block with t = 1 has no first convolution.
 
-STAGE_SETTINGS are from Table 2; the caller sets the channels. Tensors have the names of torchvision, so that
+MOBILENET_STAGES are from Table 2; the caller sets the channels. Tensors have the names of torchvision, so that
 files of its weights fit. Convolutions have no bias, and weights from N(0, 2 / fan_out) (He et al. 2015). The
 classifier's weights are from N(0, 0.01^2), its bias is 0, and normalisation layers start as the identity.
 """
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fedcohort.model import norms
 
 # expansion t, number of blocks, and stride of the first block, for each stage
-STAGE_SETTINGS = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))
+MOBILENET_STAGES = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))
 
 
 class InvertedResidual(nn.Module):
@@ -72,7 +72,7 @@ def make_mobilenet(
     stem_channels, *stage_channels, last_channels = layer_channels
     features: list[nn.Module] = [_make_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
     in_channels = stem_channels
-    for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
+    for (expansion, n_blocks, stride), out_channels in zip(MOBILENET_STAGES, stage_channels, strict=True):
         for block_index in range(n_blocks):
             block_stride = 1 if block_index else stride
             features.append(InvertedResidual(in_channels, out_channels, block_stride, expansion, norm_name, groups))

@@ -25,7 +25,7 @@ class Mlp(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 
-        layer_widths = [math.prod(shape), *(int(n_units) for n_units in self.hidden)]
+        layer_widths = [math.prod(shape), *(int(layer_width) for layer_width in self.hidden)]
         layers: list[nn.Module] = [nn.Flatten()]
         for in_features, out_features in itertools.pairwise(layer_widths):
             layers += [nn.Linear(in_features, out_features), nn.ReLU()]

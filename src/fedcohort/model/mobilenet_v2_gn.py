@@ -18,7 +18,7 @@ from fedcohort.model.base import Model, Network, check_norm_groups, require_imag
 
 CHANNELS_AT_WIDTH_1 = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
 LAST_CHANNELS, MAX_EXPANSION, CHANNEL_STEP = 1280, 6, 8
-MIN_SIDE = 17  # pixels of a side: each of the five halvings then reduces it, to one in the end
+MIN_IMAGE_SIDE = 17  # pixels of a side: each of the five halvings then reduces it, to one in the end
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class MobileNetV2(Model):
         return (*(_round_to_step(self.width * n_channels) for n_channels in CHANNELS_AT_WIDTH_1), last_channels)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_SIDE)
+        channels, *_ = require_images("mobilenet_v2_gn", shape, MIN_IMAGE_SIDE)
         from fedcohort.model import inverted, pretrained  # noqa: PLC0415 - options are checked before torch is imported
 
         network = inverted.make_mobilenet(channels, n_classes, self.layer_channels, self.norm, self.groups)

@@ -71,7 +71,7 @@ class Module(Model):
         if len(path_parts) < 2 or not all(k.isidentifier() for k in path_parts):
             allowed_text = "the dotted name of a class, as my_networks.Net for Net in my_networks.py"
             raise ranges.range_error("path", allowed_text, self.path)
-        _require_module(self._module_name)
+        _check_module_exists(self._module_name)
 
     @property
     def _module_name(self) -> str:
@@ -98,7 +98,7 @@ class Module(Model):
         from torch import nn  # noqa: PLC0415
 
         rng_state = torch.get_rng_state()
-        _load_factory(self.path)  # the first import may draw random numbers
+        _import_factory(self.path)  # the first import may draw random numbers
         torch.set_rng_state(rng_state)
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
@@ -114,14 +114,14 @@ class Module(Model):
     def _make_network(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - imports torch
 
-        network_factory = _load_factory(self.path)
+        network_factory = _import_factory(self.path)
         factory_arguments = self._fill_arguments(network_factory, shape, n_classes)
         try:
             network = network_factory(**factory_arguments)
         except Exception as error:
-            call_text = f"{self.path}({', '.join(f'{k}={v!r}' for k, v in factory_arguments.items())})"
-            cause_text = _describe_cause(error, self._module_name)
-            raise OptionError(f"model.path={self.path}: {call_text} raises {cause_text}") from error
+            factory_call_text = f"{self.path}({', '.join(f'{k}={v!r}' for k, v in factory_arguments.items())})"
+            cause_text = _describe_import_error(error, self._module_name)
+            raise OptionError(f"model.path={self.path}: {factory_call_text} raises {cause_text}") from error
         if not isinstance(network, nn.Module):
             allowed_text = "a class or function that makes an nn.Module"
             raise ranges.range_error("model.path", allowed_text, type(network).__name__)
@@ -141,23 +141,23 @@ class Module(Model):
         data_values |= dict.fromkeys(FEATURE_PARAMETERS, math.prod(shape)) | dict.fromkeys(CLASS_PARAMETERS, n_classes)
         parameters = inspect.signature(factory).parameters.values()
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
-        user_values = dict(self.args or {})
+        given_arguments = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown_name = next((k for k in user_values if k not in parameter_by_name and not accepts_any_name), None)
+        unknown_name = next((k for k in given_arguments if k not in parameter_by_name and not accepts_any_name), None)
         if unknown_name is not None:
             name_hint = _suggest_name(unknown_name, parameter_by_name)
             raise OptionError(f"model.args: {self.path} has no parameter {unknown_name!r}{name_hint}")
-        arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | user_values
+        arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | given_arguments
         required_names = (k for k, p in parameter_by_name.items() if p.default is p.empty)
         if missing_name := next((k for k in required_names if k not in arguments), None):
             remedy_text = f"type model.args={{{missing_name}: ...}}"
-            data_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
+            data_parameter_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
             message_start = f"model.args: {self.path} needs the parameter {missing_name!r}"
-            raise OptionError(f"{message_start}: {remedy_text}. The data set {data_names}")
+            raise OptionError(f"{message_start}: {remedy_text}. The data set {data_parameter_names}")
         return arguments
 
 
-def _require_module(module_name: str) -> None:
+def _check_module_exists(module_name: str) -> None:
     """Raise `OptionError` if Python does not find `module_name`; the working folder is searched after PYTHONPATH."""
     if module_name in sys.modules:  # such as a notebook, which has no file
         return
@@ -176,12 +176,12 @@ def _require_module(module_name: str) -> None:
         )
 
 
-def _load_factory(factory_path: str) -> Callable[..., object]:
+def _import_factory(factory_path: str) -> Callable[..., object]:
     module_name, _, factory_name = factory_path.rpartition(".")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
-        cause_text = _describe_cause(error, module_name)
+        cause_text = _describe_import_error(error, module_name)
         raise OptionError(f"model.path={factory_path}: importing {module_name} raises {cause_text}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
@@ -189,8 +189,8 @@ def _load_factory(factory_path: str) -> Callable[..., object]:
         raise OptionError(f"{message_start}: name its class, or a function that returns a new network")
     if not callable(factory):
         class_names = [k for k, v in vars(module).items() if inspect.isclass(v) and not k.startswith("_")]
-        class_hint = _suggest_name(factory_name, class_names, "it has ")
-        raise OptionError(f"model.path={factory_path}: {module_name} has no class {factory_name!r}{class_hint}")
+        similar_class_hint = _suggest_name(factory_name, class_names, "it has ")
+        raise OptionError(f"model.path={factory_path}: {module_name} has no class {factory_name!r}{similar_class_hint}")
     return typing.cast(Callable[..., object], factory)
 
 
@@ -205,10 +205,10 @@ def _suggest_name(unknown_name: str, valid_names: Iterable[str], list_prefix: st
     candidate_names = list(valid_names)
     if similar_name := ranges.find_closest(unknown_name, candidate_names):
         return f"; did you mean {similar_name}?"
-    names_text = ", ".join(candidate_names[:MAX_NAMES_LISTED]) or "none"
-    return f"; {list_prefix}{names_text}{', ...' if len(candidate_names) > MAX_NAMES_LISTED else ''}"
+    listed_names_text = ", ".join(candidate_names[:MAX_NAMES_LISTED]) or "none"
+    return f"; {list_prefix}{listed_names_text}{', ...' if len(candidate_names) > MAX_NAMES_LISTED else ''}"
 
 
-def _describe_cause(error: Exception, module_name: str) -> str:
+def _describe_import_error(error: Exception, module_name: str) -> str:
     error_location = find_error_line(error.__traceback__, module_name)
     return f"{type(error).__name__}: {' '.join(str(error).split())}{f' ({error_location})' if error_location else ''}"

@@ -38,11 +38,11 @@ def load_weights(network: nn.Module, weights_file: Path, classifier_prefix: str)
             shape_texts = f"{list(file_shape)} in the file and {list(tensor.shape)} in the network"
             mismatch_texts.append(f"{k} has shape {shape_texts}")
     if mismatch_texts:
-        listed_text = "; ".join(mismatch_texts[:MAX_TENSORS_LISTED])
+        mismatches_text = "; ".join(mismatch_texts[:MAX_TENSORS_LISTED])
         n_omitted = len(mismatch_texts) - MAX_TENSORS_LISTED
         omitted_text = f", and {n_omitted} more" if n_omitted > 0 else ""
         raise OptionError(
-            f"model.weights={weights_file}: the weights don't fit: {listed_text}{omitted_text}. "
+            f"model.weights={weights_file}: the weights don't fit: {mismatches_text}{omitted_text}. "
             "Choose a file of the same network, or model.weights=null"
         )
     network.load_state_dict(weights)
@@ -69,6 +69,6 @@ def _read_tensors(weights_file: Path) -> dict[str, Tensor]:
         message_start = f"model.weights={weights_file} can't be read as weights"
         raise OptionError(f"{message_start} ({type(error).__name__}: {error_text}); choose another file") from error
     if not isinstance(file_tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in file_tensors.values()):
-        required_text = "must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
-        raise OptionError(f"model.weights={weights_file} {required_text}")
+        required_content_text = "must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
+        raise OptionError(f"model.weights={weights_file} {required_content_text}")
     return dict(file_tensors)

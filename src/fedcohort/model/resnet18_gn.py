@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fedcohort.model.base import Model, Network, check_norm_groups, require_images
 
 STAGE_CHANNELS, BLOCKS_PER_STAGE = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
-MIN_SIDE = 2 ** (len(STAGE_CHANNELS) - 1)  # pixels of a side: every stage but the first halves it
+MIN_IMAGE_SIDE = 2 ** (len(STAGE_CHANNELS) - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ResNet18(Model):
         check_norm_groups(self.norm, self.groups, STAGE_CHANNELS)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        channels, *_ = require_images("resnet18_gn", shape, MIN_SIDE)
+        channels, *_ = require_images("resnet18_gn", shape, MIN_IMAGE_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
         return residual.make_resnet(channels, n_classes, STAGE_CHANNELS, BLOCKS_PER_STAGE, self.norm, self.groups)

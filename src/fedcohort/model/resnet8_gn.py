@@ -14,7 +14,7 @@ from fedcohort import ranges
 from fedcohort.model.base import Model, Network, check_norm_groups, require_images
 
 N_STAGES, BLOCKS_PER_STAGE = 3, 1  # blocks in each
-MIN_SIDE = 2 ** (N_STAGES - 1)  # pixels of a side: every stage but the first halves it
+MIN_IMAGE_SIDE = 2 ** (N_STAGES - 1)  # pixels of a side: every stage but the first halves it
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ResNet8(Model):
         return tuple(self.width * 2**stage for stage in range(N_STAGES))
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        channels, *_ = require_images("resnet8_gn", shape, MIN_SIDE)
+        channels, *_ = require_images("resnet8_gn", shape, MIN_IMAGE_SIDE)
         from fedcohort.model import residual  # noqa: PLC0415 - options are checked before torch is imported
 
         return residual.make_resnet(channels, n_classes, self.stage_channels, BLOCKS_PER_STAGE, self.norm, self.groups)

@@ -97,7 +97,7 @@ class Attribute(Partition):
         Arguments are those of `Partition.split`. Raises `DataError` if the data have no attributes, `OptionError` if
         they have too few samples of a group.
         """
-        group_of_sample, group_sizes = count_group_samples(sample_pool)
+        group_of_sample, group_sizes = count_samples_by_group(sample_pool)
         if self.counts:
             tables = self._read_count_tables(group_sizes, n_clients)
         else:
@@ -111,7 +111,7 @@ class Attribute(Partition):
         Arguments are those of `Partition.deal`. Raises `DataError` if the data have no attributes, `OptionError` if
         they have too few samples of a group.
         """
-        group_of_sample, group_sizes = count_group_samples(sample_pool)
+        group_of_sample, group_sizes = count_samples_by_group(sample_pool)
         client_order = rng.permutation(len(sizes))
         tables = self._make_count_tables(group_sizes, sizes[client_order], client_order)
         return draw_samples_by_table(group_of_sample, tables, rng)
@@ -128,7 +128,7 @@ class Attribute(Partition):
         """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skewed(n_clients)
+        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skewed_clients(n_clients)
         client_size, n_skewed_clients = n_samples // n_clients, n_class_skewed + n_attribute_skewed
         sizes = np.full(n_clients, client_size)
         if n_correlated_clients:
@@ -170,8 +170,10 @@ class Attribute(Partition):
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(category_ids) for category_ids in categories)
         dominant_values: list[list[int]] = []
-        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_skewed(len(sizes)), (C, A, A), strict=True):
-            dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
+        for skew_type, n, n_values in zip(
+            ("ci", "ai", "sc"), self._count_skewed_clients(len(sizes)), (C, A, A), strict=True
+        ):
+            dominant_values.append([0 if self.left == skew_type else j % n_values for j in range(n)])
         make_margin_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
         count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
         present_group_sizes = group_sizes[np.ix_(*categories)]
@@ -180,7 +182,7 @@ class Attribute(Partition):
         )
         return count_tables
 
-    def _count_skewed(self, n_clients: int) -> tuple[int, int, int]:
+    def _count_skewed_clients(self, n_clients: int) -> tuple[int, int, int]:
         """Return how many of `n_clients` have class imbalance, attribute imbalance and spurious correlation."""
         n_class_skewed = round(self.ci * n_clients)
         n_attribute_skewed = min(round(self.ai * n_clients), n_clients - n_class_skewed)
@@ -197,7 +199,7 @@ class Attribute(Partition):
             raise ranges.range_error("counts", allowed_text, self.counts)
 
 
-def count_group_samples(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
+def count_samples_by_group(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
     """Return each sample's group, class x n_attributes + attribute, int64 [N], and the group sizes, [C, A].
 
     Raises `DataError` if the data have no attributes.

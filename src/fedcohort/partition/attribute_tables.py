@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.tables import apportion_counts, spread_positions_evenly
+from fedcohort.partition.tables import apportion_samples, interleave_positions
 from fedcohort.types import Ids, Values
 
 CountTables = Int64[np.ndarray, "clients classes attributes"]
@@ -16,11 +16,11 @@ CategoryIds = tuple[Ids, Ids]  # ids of the classes and of the attributes that t
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/server_rows.py`)
 # The dominant value of each client: the class of those with class imbalance, the attribute of those with attribute
 # imbalance, and the shift d of those with spurious correlation, whose dominant attribute of class y is y + d mod A
-DominantValues = Sequence[Sequence[int]]
+DominantValueLists = Sequence[Sequence[int]]
 
 
 def make_even_margin_tables(
-    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: CategoryIds
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValueLists, p_dominant: float, categories: CategoryIds
 ) -> CountTables:
     """Return the number of samples of each client by class and attribute with margins=even, [n_clients, C, A].
 
@@ -37,9 +37,11 @@ def make_even_margin_tables(
     """
     (C, A), n_clients, relative_sizes = group_sizes.shape, len(sizes), sizes / sizes.max()
     dominant_classes, dominant_attributes, attribute_shifts = dominant_values
-    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in dominant_classes]
-    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in dominant_attributes]
-    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in attribute_shifts]
+    ci = [np.outer(dominant_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in dominant_classes]
+    ai = [np.outer(np.full(C, 1 / C), dominant_probabilities(A, b, p_dominant)) for b in dominant_attributes]
+    sc = [
+        np.stack([dominant_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in attribute_shifts
+    ]
     P = np.stack([*ci, *ai, *sc])
     demand = (relative_sizes[:, None, None] * P).sum(0)
     max_client_sizes = np.divide(group_sizes, demand, out=np.full(group_sizes.shape, np.inf), where=demand > 0)
@@ -47,7 +49,7 @@ def make_even_margin_tables(
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
     while (
         client_size > 0
-        and ((tables := apportion_counts(np.floor(client_size * relative_sizes + 1e-9), P)).sum(0) > group_sizes).any()
+        and ((tables := apportion_samples(np.floor(client_size * relative_sizes + 1e-9), P)).sum(0) > group_sizes).any()
     ):
         client_size -= 1
     if client_size == 0:
@@ -63,7 +65,7 @@ def make_even_margin_tables(
 
 
 def make_data_margin_tables(
-    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: CategoryIds
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValueLists, p_dominant: float, categories: CategoryIds
 ) -> CountTables:
     """Return the number of samples of each client by class and attribute with margins=data, [n_clients, C, A].
 
@@ -84,13 +86,13 @@ def make_data_margin_tables(
     ai = [_make_skewed_shares(group_shares.T, b, p_dominant).T for b in dominant_attributes]
     count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed_clients:
-        count_tables[:n_skewed_clients] = apportion_counts(sizes[:n_skewed_clients], np.stack([*ci, *ai]))
+        count_tables[:n_skewed_clients] = apportion_samples(sizes[:n_skewed_clients], np.stack([*ci, *ai]))
     skewed_counts = count_tables.sum(0)
     check_group_sizes(skewed_counts, group_sizes, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining_groups = np.repeat(np.arange(group_sizes.size), (group_sizes - skewed_counts).ravel())
     clients_by_size = n_skewed_clients + np.argsort(-sizes[n_skewed_clients:], kind="stable")
-    for k, indices in zip(clients_by_size, spread_positions_evenly(sizes[clients_by_size]), strict=True):
+    for k, indices in zip(clients_by_size, interleave_positions(sizes[clients_by_size]), strict=True):
         count_tables[k] = np.bincount(remaining_groups[indices], minlength=group_sizes.size).reshape(group_sizes.shape)
     return count_tables
 
@@ -110,7 +112,7 @@ def _make_skewed_shares(group_shares: GroupShares, skewed_row: int, p_dominant: 
     return np.asarray(group_shares * (row_sums / row_shares)[:, None])
 
 
-def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:
+def dominant_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:
     """Return n probabilities, [n]: `p_dominant` at `dominant_index`, equal ones elsewhere; [1.0] for n = 1."""
     probabilities = np.full(n, (1 - p_dominant) / max(1, n - 1))
     probabilities[dominant_index] = 1 - probabilities.sum() + probabilities[dominant_index]
@@ -127,7 +129,7 @@ def check_group_sizes(demand: GroupSizes, group_sizes: GroupSizes, remedy_text: 
         categories: names of the rows and of the columns, for the message.
     """
     if (demand > group_sizes).any():
-        y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(demand > group_sizes))
+        y, a = (int(first_index[0]) for first_index in np.nonzero(demand > group_sizes))
         raise OptionError(
             f"the clients need {demand[y, a]} training samples of class {categories[0][y]} with attribute "
             f"{categories[1][a]}, but there are {group_sizes[y, a]} outside split.server_val; feasible: {remedy_text}"

@@ -45,20 +45,20 @@ class SamplePool(ReadOnly):
     @cached_property
     def labels(self) -> Ids:
         """Class of each sample that the partition distributes, int64 [N]."""
-        return self._drop_server_samples(self.all_labels)
+        return self._keep_distributed_samples(self.all_labels)
 
     @cached_property
     def owner(self) -> Ids | None:
         """Natural client of each sample that the partition distributes, int64 [N]; None without natural clients."""
-        return None if self.all_owners is None else self._drop_server_samples(self.all_owners)
+        return None if self.all_owners is None else self._keep_distributed_samples(self.all_owners)
 
     @cached_property
     def attribute(self) -> Ids | None:
         """Attribute of each sample that the partition distributes, int64 [N]; None without attributes."""
-        return None if self.all_attributes is None else self._drop_server_samples(self.all_attributes)
+        return None if self.all_attributes is None else self._keep_distributed_samples(self.all_attributes)
 
-    def _drop_server_samples(self, sample_data: Ids) -> Ids:
-        return read_only(np.delete(sample_data, self.server_positions) if len(self.server_positions) else sample_data)
+    def _keep_distributed_samples(self, data_column: Ids) -> Ids:
+        return read_only(np.delete(data_column, self.server_positions) if len(self.server_positions) else data_column)
 
 
 class Partition(Component, Protocol):

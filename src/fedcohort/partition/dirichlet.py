@@ -63,7 +63,7 @@ class Dirichlet(Partition):
             for k, class_samples in enumerate(np.split(class_rows, np.minimum(cut_points, len(class_rows)))):
                 class_samples_of_clients[k].append(class_samples)
         client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
-        return [np.sort(sample_ids) for sample_ids in tables.enlarge_small_parts(client_samples, self.min_samples)]
+        return [np.sort(sample_ids) for sample_ids in tables.enlarge_small_clients(client_samples, self.min_samples)]
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the class shares that are drawn.
@@ -79,6 +79,6 @@ class Dirichlet(Partition):
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         present_classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (K, len(present_classes)), rng)
-        class_shares = tables.scale_to_margins(log_weights, sizes, class_sizes[present_classes])
-        count_table = tables.round_to_margins(class_shares, sizes, class_sizes[present_classes])
+        class_shares = tables.scale_table_to_sums(log_weights, sizes, class_sizes[present_classes])
+        count_table = tables.round_table_to_sums(class_shares, sizes, class_sizes[present_classes])
         return tables.draw_samples_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)

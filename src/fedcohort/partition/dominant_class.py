@@ -22,7 +22,7 @@ from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.tables import equal_sizes, require_samples_for_clients, spread_positions_evenly
+from fedcohort.partition.tables import equal_sizes, interleave_positions, require_samples_for_clients
 from fedcohort.types import Ids
 
 CountTable = Int64[np.ndarray, "clients classes"]
@@ -103,14 +103,14 @@ class SplitPlan:
             lower_bounds = np.maximum(needed_samples + remaining_samples + other_count - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            class_draws = distribute_evenly(other_count, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
+            class_draws = spread_evenly(other_count, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
             count_table[k] += class_draws
             remaining_samples -= class_draws
             needed_samples[c] -= other_count
         return count_table
 
 
-def distribute_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
+def spread_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
     """Return integers that sum to `n_samples`, within bounds and as equal as possible, [n_classes].
 
     Args:
@@ -122,8 +122,8 @@ def distribute_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
-        increment_priority = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
-        assigned_counts[increment_priority.argmin()] += 1
+        next_class_priority = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
+        assigned_counts[next_class_priority.argmin()] += 1
     return assigned_counts
 
 
@@ -167,7 +167,7 @@ class DominantClass(Partition):
         if dominant_classes is None:
             raise self._make_infeasible_error(plan)
         count_table = plan.draw_count_table(dominant_classes, self.share, rng)
-        client_rows = _assign_rows(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
+        client_rows = _assign_client_samples(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
         return [np.sort(sample_ids) for sample_ids in client_rows]
 
     def _make_infeasible_error(self, plan: SplitPlan) -> OptionError:
@@ -176,10 +176,10 @@ class DominantClass(Partition):
         These are the largest smaller `fraction` for the same `share`, and the nearest `share` for the same `fraction`.
         """
         n_skewed, K = round(self.fraction * len(plan.client_sizes)), len(plan.client_sizes)
-        candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
-        share = next((s for s in candidate_shares if plan.choose_dominant_classes(n_skewed, s) is not None), None)
-        smaller_numbers = range(n_skewed - 1, -1, -1)
-        n_feasible_clients = next(n for n in smaller_numbers if plan.choose_dominant_classes(n, self.share) is not None)
+        feasible_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
+        share = next((s for s in feasible_shares if plan.choose_dominant_classes(n_skewed, s) is not None), None)
+        fewer_clients = range(n_skewed - 1, -1, -1)
+        n_feasible_clients = next(n for n in fewer_clients if plan.choose_dominant_classes(n, self.share) is not None)
         feasible_text = f"partition.fraction={n_feasible_clients / K:.6g}"
         feasible_text += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
@@ -189,7 +189,7 @@ class DominantClass(Partition):
         )
 
 
-def _assign_rows(
+def _assign_client_samples(
     labels: Ids, count_table: CountTable, split_plan: SplitPlan, is_uniform_client: np.ndarray, rng: np.random.Generator
 ) -> list[Ids]:
     """Return the positions of each client's samples, [n_k] each.
@@ -214,7 +214,7 @@ def _assign_rows(
     # `remaining_rows` is sorted by class, so that evenly spread positions give each client its share of every class.
     clients_by_size = split_plan.client_order[is_uniform_client[split_plan.client_order]]
     clients_by_size = clients_by_size[np.argsort(-split_plan.client_sizes[clients_by_size], kind="stable")]
-    positions_by_client = spread_positions_evenly(split_plan.client_sizes[clients_by_size])
+    positions_by_client = interleave_positions(split_plan.client_sizes[clients_by_size])
     for k, client_positions in zip(clients_by_size, positions_by_client, strict=True):
         client_rows[k] = remaining_rows[client_positions]
     return client_rows

@@ -74,7 +74,7 @@ class ExtendedDirichlet(Partition):
             client_shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
             cut_positions = np.rint(np.cumsum(client_shares)[:-1] * len(class_rows)).astype(np.int64)
             class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
-            class_parts = tables.enlarge_small_parts(class_parts, min_class_samples)
+            class_parts = tables.enlarge_small_clients(class_parts, min_class_samples)
             for k, client_samples in zip(np.flatnonzero(is_class_holder), class_parts, strict=True):
                 samples_of_clients[k].append(client_samples)
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]

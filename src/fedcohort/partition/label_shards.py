@@ -42,16 +42,16 @@ class LabelShards(Partition):
         Arguments are those of `Partition.split`. Raises `OptionError` if there are fewer samples than shards.
         """
         K = require_samples_for_clients("label_shards", n_clients, N := len(sample_pool))
-        return self._cut_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
+        return self._cut_label_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` shards of equal size.
 
         Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer samples than shards.
         """
-        return self._cut_shards(sample_pool, sizes, None, rng)
+        return self._cut_label_shards(sample_pool, sizes, None, rng)
 
-    def _cut_shards(
+    def _cut_label_shards(
         self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
         """Return the sorted positions of each client's samples, in shards of the samples sorted by class.

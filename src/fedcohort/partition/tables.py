@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
-MAX_SCALING_STEPS = 200  # of `scale_to_margins`; `round_to_margins` then corrects the margins by whole samples
+MAX_SCALING_STEPS = 200  # of `scale_table_to_sums`; `round_table_to_sums` then corrects the margins by whole samples
 MIN_STRATUM_WEIGHT = 1e-30  # of a stratum relative to the client's largest weight, so that no column is zero
 
 
@@ -57,7 +57,7 @@ def make_proportional_sizes(n_samples: int, size_weights: Values, min_client_siz
     return np.asarray(min_client_size + np.diff(cumulative_sizes, prepend=0))
 
 
-def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
+def enlarge_small_clients(client_samples: list[Ids], min_samples: int) -> list[Ids]:
     """Return each client's samples after moving the last ones of large clients to clients with too few samples.
 
     Args:
@@ -66,21 +66,21 @@ def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids
     """
     client_sizes = np.array([len(sample_ids) for sample_ids in client_samples])
     n_original_samples = client_sizes.copy()  # samples of the original part that stay in it
-    received_samples: list[list[int]] = [[] for _ in client_samples]
+    samples_to_add: list[list[int]] = [[] for _ in client_samples]
     for small_client in np.flatnonzero(client_sizes < min_samples):
         while client_sizes[small_client] < min_samples:
             largest_client = int(client_sizes.argmax())
             client_sizes[largest_client] -= 1
             n_original_samples[largest_client] -= 1
             client_sizes[small_client] += 1
-            received_samples[small_client].append(client_samples[largest_client][n_original_samples[largest_client]])
+            samples_to_add[small_client].append(client_samples[largest_client][n_original_samples[largest_client]])
     return [
         np.concatenate([sample_ids[:n], np.array(added_samples, dtype=np.int64)])
-        for sample_ids, n, added_samples in zip(client_samples, n_original_samples, received_samples, strict=True)
+        for sample_ids, n, added_samples in zip(client_samples, n_original_samples, samples_to_add, strict=True)
     ]
 
 
-def apportion_counts(
+def apportion_samples(
     sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:
     """Return integers near sizes[k] * P[k] with the sum sizes[k], by largest remainders, [n_clients, C, A].
@@ -119,7 +119,7 @@ def draw_samples_by_table(
     return [np.sort(np.concatenate(client_samples)) for client_samples in samples_by_client]
 
 
-def spread_positions_evenly(sizes: Ids) -> list[Ids]:
+def interleave_positions(sizes: Ids) -> list[Ids]:
     """Divide the positions 0 to sum(sizes) - 1 among clients, sizes[k] to client k; return each client's positions.
 
     Position j of client k is near the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
@@ -132,7 +132,7 @@ def spread_positions_evenly(sizes: Ids) -> list[Ids]:
     return np.split(assigned_positions, np.cumsum(sizes)[:-1]) if len(sizes) else []
 
 
-def scale_to_margins(
+def scale_table_to_sums(
     log_weights: Float64[np.ndarray, "clients kinds"], sizes: Ids, stratum_sizes: Ids
 ) -> Float64[np.ndarray, "clients kinds"]:
     """Return weights whose rows and columns have the given sums, [n_clients, strata], by proportional fitting.
@@ -149,14 +149,14 @@ def scale_to_margins(
     stratum_factors: Values = np.ones(stratum_weights.shape[1])
     for _ in range(MAX_SCALING_STEPS):
         client_factors = sizes / (stratum_weights @ stratum_factors)
-        stratum_sums = client_factors @ stratum_weights
-        if np.abs(stratum_sums * stratum_factors - stratum_sizes).max() < 0.5:
+        stratum_totals = client_factors @ stratum_weights
+        if np.abs(stratum_totals * stratum_factors - stratum_sizes).max() < 0.5:
             break
-        stratum_factors = stratum_sizes / stratum_sums
+        stratum_factors = stratum_sizes / stratum_totals
     return np.asarray((sizes / (stratum_weights @ stratum_factors))[:, None] * stratum_weights * stratum_factors)
 
 
-def round_to_margins(
+def round_table_to_sums(
     stratum_counts: Float64[np.ndarray, "clients kinds"], sizes: Ids, stratum_sizes: Ids
 ) -> Int64[np.ndarray, "clients kinds"]:
     """Return integers near `stratum_counts` with exactly the given sums, int64 [n_clients, strata].

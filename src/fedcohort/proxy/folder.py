@@ -24,7 +24,7 @@ from fedcohort.dataset.arrow_columns import is_row_index_column
 from fedcohort.dataset.files import read_part_table
 from fedcohort.dataset.image_dataset import NOT_PIXELS_TEXT, convert_to_pixels, read_images
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.messages import format_names
+from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.proxy.base import Proxy, check_proxy_inputs, draw_inputs
@@ -123,7 +123,7 @@ def _reshape_to_samples(
     if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(
             f"proxy.path: a sample of {table.origin} has {prod(inputs.shape[1:])} numbers "
-            f"({format_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
+            f"({join_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
             "proxy.leave_out=[id,label] leaves columns out"
         )
     return inputs.reshape(len(inputs), *sample_shape)

@@ -151,8 +151,8 @@ def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[in
     schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_METADATA_KEY: json.dumps(merged_steps)})
     empty_table = pa.Table.from_batches([], schema)
-    with disk.replace_atomically(run_path / client_files.TABLE_FILE) as draft_path:
-        with parquet.open_writer(draft_path, schema) as writer:
+    with disk.write_file_atomically(run_path / client_files.TABLE_FILE) as draft_path:
+        with parquet.open_parquet_writer(draft_path, schema) as writer:
             for row_group in _yield_row_groups(table_paths):
                 writer.write_table(pa.concat_tables([empty_table, row_group], promote_options="permissive"))
         with draft_path.open("rb") as parquet_file:

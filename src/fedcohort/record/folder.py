@@ -70,7 +70,7 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 def write_atomically(path: Path, new_content: str | bytes | memoryview) -> None:
     """Write `new_content` to the file `path`. If the process is killed, the file has all of it or the old content."""
-    with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as draft_file:
+    with disk.write_file_atomically(path) as draft_path, draft_path.open("xb") as draft_file:
         draft_file.write(new_content.encode() if isinstance(new_content, str) else new_content)
         draft_file.flush()
         os.fsync(draft_file.fileno())

@@ -87,7 +87,7 @@ class VirtualClock:
             ready_ids: ids of the clients that were ready when the round began, returned if there is no schedule.
             now_s: virtual seconds since the run began.
         """
-        return ready_ids if self.tracker is None else self.tracker.find_ready(now_s)
+        return ready_ids if self.tracker is None else self.tracker.find_ready_clients_now(now_s)
 
     def ready_share(self, now_s: float, clients: Ids, start_s: float, end_s: float) -> Values:
         """Return the share of a time slot in which each client will be ready, [len(clients)]; 1 without a schedule.

@@ -80,7 +80,7 @@ class JobScheduler:
         deadline_context = PaceContext(draws.round, clients, cost_model.work_units, timing_of_all_jobs, expected_timing)
         deadline_s = components.deadline.announce(server_state.deadline, deadline_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), deadline_s))
-        with self.stopwatch.measure_stage("probe"):
+        with self.stopwatch.measure_stage_time("probe"):
             initial_losses = self.samples.measure_losses(measuring_client_ids)
         jobs = self.samples.choose_samples(server_state.samples, jobs, initial_losses, draws)
         workload = make_job_workload(cost_model.count_samples(clients, jobs.rows))

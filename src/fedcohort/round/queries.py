@@ -164,7 +164,7 @@ class QueryAnswerer:
             raise FedcohortError(
                 f"the selector can't probe {probe.signal!r} of clients that are not available: use ctx.available"
             )
-        with self.stopwatch.measure_stage("probe"):
+        with self.stopwatch.measure_stage_time("probe"):
             if isinstance(signal, Forecast):
                 signal_values = signal.compute(ready_share, probe.clients, probe.options)
             elif isinstance(signal, Measured):
@@ -184,12 +184,12 @@ class QueryAnswerer:
             clients: ids of the queried clients.
             round: number of the round.
         """
-        with self.stopwatch.measure_stage("probe"):
+        with self.stopwatch.measure_stage_time("probe"):
             signal_values = signal.measure(self.measurer, clients, {})
             return self.client_reports.answer_query(signal_name, clients, signal_values, round)
 
     def measure_server_signals(self) -> Mapping[str, float]:
         """Return the values of the signals that the server measures for the selector, by name."""
-        with self.stopwatch.measure_stage("probe"):
+        with self.stopwatch.measure_stage_time("probe"):
             signal_values = {k: signal.measure(self.measurer) for k, signal in self.server_signals.items()}
         return {k: check_number(f"the signal {k!r}: the result", v, allow_nan=True) for k, v in signal_values.items()}

@@ -48,7 +48,7 @@ def make_round_report(
     metrics, clients_every = dict(server_metrics), settings.clients_every
     client_facts = _make_round_facts(run_setup, server_state, closed_round, arrivals)
     if clients_every and rounds_done % clients_every == 0:
-        with stopwatch.measure_stage("evaluate"), run_setup.average.load_average():
+        with stopwatch.measure_stage_time("evaluate"), run_setup.average.load_average():
             evaluated_ids = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
             client_metrics, metrics_by_client = measure_client_metrics(network, federation, evaluated_ids)
         metrics, client_facts = metrics | client_metrics, client_facts | metrics_by_client
@@ -57,7 +57,7 @@ def make_round_report(
         metrics |= run_setup.score_correlation.measure_correlations(closed_round.selection)
     if "test/acc" in metrics:
         if (test_attributes := federation.server_test_attribute) is not None:
-            with stopwatch.measure_stage("evaluate"), run_setup.average.load_average():
+            with stopwatch.measure_stage_time("evaluate"), run_setup.average.load_average():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, test_attributes)
         metrics["test/acc_best"] = server_state.best_acc = higher_accuracy(server_state.best_acc, metrics["test/acc"])
     metrics |= compute_data_metrics(federation, arrivals, run_setup.dispatcher.client_reports.is_attacker)

@@ -63,7 +63,7 @@ class RoundRunner:
         Returns:
             The tasks of this process, in groups that are trained at once, and the collector of their updates.
         """
-        with self.stopwatch.measure_stage("select"):
+        with self.stopwatch.measure_stage_time("select"):
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
             dispatch = replace_arrived_clients(dispatch, self.setup.dispatcher, self.state)
             self.closed_round = close_round(dispatch, self.setup.dispatcher, self.state)
@@ -87,7 +87,7 @@ class RoundRunner:
         """
         if self.closed_round is None:
             raise ValueError("no round has begun: call begin_round before end_round")
-        with self.stopwatch.measure_stage("aggregate"):
+        with self.stopwatch.measure_stage_time("aggregate"):
             arrivals = collector.sum_over_ranks(reduce_sum, reduce_max)
             population_update = self._measure_population_update(self.closed_round.round)  # before w_t changes
             arrivals, self.state = self.setup.server_step.finish_round(self.closed_round, arrivals, self.state)

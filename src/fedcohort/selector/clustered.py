@@ -41,7 +41,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.maths.urns import Urns, cut_ward_tree, pour_into_urns, ward_tree
+from fedcohort.maths.urns import Urns, cut_ward_tree, fill_urns_in_order, ward_tree
 from fedcohort.selector.base import Selector, reject_large_population
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
@@ -159,7 +159,7 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
         and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
-    urn_clients, urn_of_entry, mass_in_urn = pour_into_urns(
+    urn_clients, urn_of_entry, mass_in_urn = fill_urns_in_order(
         n_urns * n_train[client_order], np.full(n_urns, n_train.sum())
     )
     return client_order[urn_clients], urn_of_entry, mass_in_urn
@@ -194,7 +194,9 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
     heavy_clients = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
     light_clients = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
     unfilled_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
-    rows_of_light_clients, spill_urns, spill_masses = pour_into_urns(shared_masses[light_clients], unfilled_urn_masses)
+    rows_of_light_clients, spill_urns, spill_masses = fill_urns_in_order(
+        shared_masses[light_clients], unfilled_urn_masses
+    )
     solo_clients = np.repeat(np.arange(len(n_train)), n_solo_urns)
     urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[rows_of_light_clients]])
     urns_of_heavy_clients = cluster_rank[cluster_of_client[heavy_clients]] - n_light_clusters

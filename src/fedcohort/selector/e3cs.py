@@ -56,14 +56,14 @@ class E3cs(Selector[State]):
 
     Attributes:
         eta: learning rate of the weights.
-        min_probability_quota: least selection probability of a client in multiples of cohort / available clients.
+        quota: least selection probability of a client in multiples of cohort / available clients.
         uniform_from: round from which the quota is 1, so that draws are uniform; None for never.
         draw: "exact" selects each client with its selection probability; "multinomial" draws successively in
             proportion.
     """
 
     eta: float
-    min_probability_quota: float
+    quota: float
     uniform_from: int | None
     draw: str
 

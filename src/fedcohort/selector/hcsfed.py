@@ -222,9 +222,9 @@ class HcsFed(Selector[State]):
         clustered_strata = state.stratum_of_client[is_clustered]
         stratum_sizes = np.bincount(clustered_strata, minlength=H)
         if not self.queries_sketches:
-            return strata.equal_allocation(stratum_sizes, n_available, m)
-        S = strata.strata_deviations(state.X[is_clustered], clustered_strata, H)
-        return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), n_available, m)
+            return strata.equal_stratum_allocation(stratum_sizes, n_available, m)
+        S = strata.deviations_of_strata(state.X[is_clustered], clustered_strata, H)
+        return strata.round_draws_to_capacity(strata.neyman_allocation(stratum_sizes, S, m), n_available, m)
 
 
 def store_gradient_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:

@@ -122,7 +122,7 @@ class UcbCs(Selector[State]):
         latest_loss_stds[outcome.clients[has_loss_deviation]] = loss_deviations[has_loss_deviation]
         pulled_ids = np.concatenate([finite_loss_ids, outcome.failed])
         pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
-        discounted_sums = discounted.update_arm_sums(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
+        discounted_sums = discounted.add_pulls_to_sums(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
         exploration_deviations = latest_loss_stds if self.sigma == "all_latest" else latest_loss_stds[finite_loss_ids]
         sigma = float(np.nanmax(exploration_deviations)) if np.isfinite(exploration_deviations).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)

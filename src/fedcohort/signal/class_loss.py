@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 MAX_LOSS = 12.0  # nats; a larger loss counts as this
 
 
-def sample_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
+def sample_loss_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
     """Return the contribution of each sample to the sums that its client reports, [B, 3C + 1].
 
     The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
@@ -58,7 +58,7 @@ def class_losses(
         clients: ids of the queried clients.
         options: `n_classes`, the number of classes C.
     """
-    return access.sum_over_samples(clients, sample_statistics, 3 * options["n_classes"] + 1)
+    return access.sum_over_samples(clients, sample_loss_statistics, 3 * options["n_classes"] + 1)
 
 
 signal = Computed(

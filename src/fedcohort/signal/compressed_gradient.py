@@ -18,7 +18,7 @@ from fedcohort.signal.base import Computed
 from fedcohort.types import Ids
 
 
-def sketch_gradients(
+def compress_gradients(
     access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
 ) -> Float64[np.ndarray, "_n d"]:
     """Return each client's compressed gradient, [len(clients), d']; NaN in all columns if it is not finite.
@@ -29,18 +29,18 @@ def sketch_gradients(
         clients: ids of the queried clients.
         options: `rate` and `way` of the compression (`maths/sketch.py`), and `key`, the seed of its random numbers.
     """
-    sketches = []
+    gradient_sketches = []
     for client in clients:
         gradient = access.gradient(int(client)).double().cpu().numpy()
         rng = new_generator(options["key"], "signal/sketch")
-        sketches.append(sketch_gradient(gradient, options["rate"], options["way"], rng))
-    return np.stack(sketches)
+        gradient_sketches.append(sketch_gradient(gradient, options["rate"], options["way"], rng))
+    return np.stack(gradient_sketches)
 
 
 signal = Computed(
     reveals="roughly in which direction a client's data would move the global model",
     bytes_up=4,
     passes=3.0,
-    compute=sketch_gradients,
+    compute=compress_gradients,
     is_gradient=True,
 )

@@ -26,7 +26,7 @@ from fedcohort.signal.base import Computed
 from fedcohort.types import Ids, Values
 
 
-def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
+def estimate_skew_triplets(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> np.ndarray:
     """Return each client's class imbalance, attribute imbalance and spurious correlation, float64 [len(clients), 3].
 
     Args:
@@ -38,13 +38,13 @@ def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: M
     from fedcohort.data.interaction import EstimateOptions, estimate_group_counts  # noqa: PLC0415 - imports torch
 
     estimate_options = EstimateOptions(**{k: options[k] for k in ("q", "epochs", "lr", "batch")})
-    triplets = np.empty((len(clients), 3))
-    for triplet, client in zip(triplets, clients.tolist(), strict=True):
+    skew_triplets = np.empty((len(clients), 3))
+    for skew_triplet, client in zip(skew_triplets, clients.tolist(), strict=True):
         shuffle_rng = new_generator(options["seed"], "dht", round, client)
         with seeded_torch(options["seed"], "dht_dropout", round, client):
             group_counts = estimate_group_counts(access.copy, *access.samples(client), estimate_options, shuffle_rng)
-            triplet[:] = skew.skew_triplet(group_counts)
-    return triplets
+            skew_triplet[:] = skew.skew_triplet(group_counts)
+    return skew_triplets
 
 
 def count_query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "clients classes"]) -> Values:
@@ -63,6 +63,6 @@ signal = Computed(
     reveals="a client's imbalance of classes and of estimated attributes, and how they are correlated",
     bytes_up=4,
     passes=count_query_passes,
-    compute=estimate_triplets,
+    compute=estimate_skew_triplets,
     requirement=ONE_CLASS_PER_SAMPLE,
 )

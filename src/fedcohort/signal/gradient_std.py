@@ -48,7 +48,7 @@ def measure_gradients(
         yield mean_gradient, float(np.sqrt(np.maximum(mean_squared_norm - float(mean_gradient @ mean_gradient), 0.0)))
 
 
-def gradient_deviations(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def mini_batch_gradient_std(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the standard deviation of each queried client's mini-batch gradients, [len(clients)].
 
     Args:
@@ -64,5 +64,5 @@ signal = Computed(
     reveals="how much the gradient varies over a client's training data",
     bytes_up=4,
     passes=3.0,
-    compute=gradient_deviations,
+    compute=mini_batch_gradient_std,
 )

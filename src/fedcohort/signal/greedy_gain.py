@@ -37,7 +37,7 @@ def order_clients_greedily(access: SignalAccess, round: int, clients: Ids, optio
         options: `cohort`, the number of clients to add, and `direction`: "down" adds the client with the lowest loss of
             the server, "up" the one with the highest.
     """
-    cohort, loss_sign = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
+    cohort, sign_of_loss_change = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
     updates, n_used = list[torch.Tensor](), list[float]()
     for client in clients.tolist():
         client_update = access.train(round, client)
@@ -46,15 +46,15 @@ def order_clients_greedily(access: SignalAccess, round: int, clients: Ids, optio
     remaining_positions = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     client_scores = np.full(len(clients), np.nan)
     client_scores[remaining_positions] = 0.0
-    update_sum, n_used_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
+    update_sum, total_n_used = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
     for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
         server_losses = []
         for i in remaining_positions:
-            trial_step = (update_sum + n_used[i] * updates[i]) / (n_used_sum + n_used[i])
-            server_losses.append(access.server_loss_after(trial_step))
-        signed_losses = loss_sign * np.where(np.isfinite(server_losses), server_losses, np.inf)
+            candidate_step = (update_sum + n_used[i] * updates[i]) / (total_n_used + n_used[i])
+            server_losses.append(access.server_loss_after(candidate_step))
+        signed_losses = sign_of_loss_change * np.where(np.isfinite(server_losses), server_losses, np.inf)
         i = remaining_positions.pop(int(np.argmin(signed_losses)))
-        update_sum, n_used_sum = update_sum + n_used[i] * updates[i], n_used_sum + n_used[i]
+        update_sum, total_n_used = update_sum + n_used[i] * updates[i], total_n_used + n_used[i]
         client_scores[i] = float(next_score)
     return client_scores
 

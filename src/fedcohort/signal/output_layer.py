@@ -25,8 +25,8 @@ def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.nd
         access: access to the network, for the size of its output layer.
         updates: updates of the clients that arrived, [arrived, P].
     """
-    weight, bias = [parameter for parameter in access.copy().parameters() if parameter.requires_grad][-2:]
-    return np.asarray(updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy())
+    output_weight, output_bias = [parameter for parameter in access.copy().parameters() if parameter.requires_grad][-2:]
+    return np.asarray(updates[:, -(output_weight.numel() + output_bias.numel()) :].double().cpu().numpy())
 
 
 def has_output_layer(facts: Facts) -> bool | None:

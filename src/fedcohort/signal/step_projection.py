@@ -35,7 +35,7 @@ def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[V
     """
     layer_sizes = [parameter.numel() for parameter in access.copy().parameters() if parameter.requires_grad]
 
-    def project_updates(weights: Values) -> Values:
+    def project_on_mean_step(weights: Values) -> Values:
         step_weights = torch.as_tensor(np.asarray(weights), dtype=torch.float64, device=updates.device)
         layer_projections = []
         for layer_updates in map(torch.Tensor.double, updates.split(layer_sizes, dim=1)):
@@ -47,7 +47,7 @@ def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[V
             return np.full(len(updates), np.nan)
         return np.asarray(torch.stack(layer_projections).mean(dim=0).cpu().numpy())
 
-    return project_updates
+    return project_on_mean_step
 
 
 signal = Derived(reveals="nothing beyond the updates", make=make_step_projection)

@@ -15,10 +15,10 @@ from fedcohort.signal.base import Derived
 if TYPE_CHECKING:
     from torch import Tensor
 
-COLUMNS_PER_SLICE = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
+PARAMETERS_PER_SLICE = 8192  # columns of U in a slice: fifty updates of it fit in a processor's cache
 
 
-def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
+def pairwise_inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
     """Return the inner products of all pairs of updates, float64 [arrived, arrived], computed slice by slice.
 
     The same updates give the same bits on the same number of threads.
@@ -28,10 +28,10 @@ def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarra
         updates: updates of the clients that arrived, [arrived, P].
     """
     gram_matrix = updates.new_zeros((len(updates), len(updates))).double()
-    for slice_start in range(0, updates.shape[1], COLUMNS_PER_SLICE):
-        update_slice = updates[:, slice_start : slice_start + COLUMNS_PER_SLICE].double()
+    for slice_start in range(0, updates.shape[1], PARAMETERS_PER_SLICE):
+        update_slice = updates[:, slice_start : slice_start + PARAMETERS_PER_SLICE].double()
         gram_matrix.addmm_(update_slice, update_slice.T)
     return np.asarray(gram_matrix.cpu().numpy())
 
 
-signal = Derived(reveals="nothing beyond the updates", make=inner_products, pairs=True)
+signal = Derived(reveals="nothing beyond the updates", make=pairwise_inner_products, pairs=True)

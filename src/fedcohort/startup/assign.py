@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import ClassCounts, natural_owners
+from fedcohort.data.shards import ClassCounts, owners_of_clients
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
@@ -94,10 +94,10 @@ def assign_samples(raw: Raw, options: SplitOptions) -> SampleAssignment:
     """
     seed = options.seed
     server_rows = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
     client_rows = _distribute_rows(raw, server_rows, options)
     holder_hash = _hash_sample_holders(client_rows, server_rows, len(raw.train_y))
-    owner_ids = None if raw.train_owner is None else natural_owners(raw.train_owner, client_rows)
+    owner_ids = None if raw.train_owner is None else owners_of_clients(raw.train_owner, client_rows)
     _shuffle_client_rows(client_rows, seed)
     noise_rates = options.label_noise.rates(Draws(seed, len(client_rows)))
     seen_labels = _flip_labels(options.label_noise, client_rows, raw.train_y, noise_rates, raw.n_classes, seed)

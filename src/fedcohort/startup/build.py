@@ -116,7 +116,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_hardware_notices(**processes.read_process_options(config)),
+        *processes.untested_hardware_notices(**processes.read_process_options(config)),
         *notices.list_evaluation_notices(config),
     ):
         log.warning("%s", notice)

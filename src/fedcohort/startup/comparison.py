@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.host.time_limit import limit_time
+from fedcohort.host.time_limit import limit_block_time
 from fedcohort.report.comparison import page
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
@@ -29,7 +29,7 @@ def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float 
     """
     q = question
     reading_errors = server.explain_errors(f"MLflow at {run_query.tracking_uri} can't be read")
-    with reading_errors, limit_time(wait_s, "reading the runs (wait_s)"):
+    with reading_errors, limit_block_time(wait_s, "reading the runs (wait_s)"):
         mlflow_client = runs.connect(run_query)
         run_query = runs.resolve_sweep(mlflow_client, run_query)
         tracked_runs = runs.read_runs(mlflow_client, run_query)
@@ -74,11 +74,11 @@ def publish_comparison(
         TrackingError: MLflow fails, or one of these two steps takes longer than `wait_s` seconds.
     """
     with server.explain_errors(f"MLflow at {run_query.tracking_uri} can't be written"):
-        with limit_time(wait_s, "finding the sweep (wait_s)"):
+        with limit_block_time(wait_s, "finding the sweep (wait_s)"):
             run_query = runs.resolve_sweep(runs.connect(run_query), run_query)
         report_title = page.format_title(comparison)
         server_place = server.locate_server(run_query.tracking_uri, run_query.experiment, Path("logs"))
-        with limit_time(wait_s, "sending the report (wait_s)"):
+        with limit_block_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
                 server_place,
                 name=f"report: {report_title}",

@@ -12,8 +12,8 @@ import torch
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
-from fedcohort.host.commands import program_command
-from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedRun, interrupts
+from fedcohort.host.commands import shell_command
+from fedcohort.host.interrupt import CLOSED_PIPE_CODE, STOPPED_BEFORE_TRAINING, RunPhase, StoppedBySignal, interrupts
 from fedcohort.host.processes import make_gpu_results_repeatable, read_process_options
 from fedcohort.lightning import trainer
 from fedcohort.lightning.loop import FederatedLoop
@@ -175,7 +175,7 @@ def _report_ending(run_path: Path, resume_command: str, option_by_module: Mappin
             log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)
         elif not rounds_done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise StoppedRun(interrupts.exit_code, run_path) if rounds_done else SystemExit(interrupts.exit_code)
+        raise StoppedBySignal(interrupts.exit_code, run_path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
 def _spell_resume_command(composition: Composition, sweep_id: str | None) -> str:
@@ -188,4 +188,4 @@ def _spell_resume_command(composition: Composition, sweep_id: str | None) -> str
     if sweep_id:
         return "the command of the sweep with resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]
-    return f"{program_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"
+    return f"{shell_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

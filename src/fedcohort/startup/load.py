@@ -40,7 +40,7 @@ def load_federation(composition: Composition, components_by_group: Mapping[str, 
 
     def read_dataset() -> Raw:
         raw = check_raw_data(components_by_group["dataset"].load(data_seed))
-        memory.return_freed_memory()
+        memory.return_memory_to_system()
         check_target_kind({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 

@@ -133,11 +133,11 @@ def _lock_run_folder(
         is_resuming: whether the run resumes in an earlier folder.
     """
     interrupts.raise_if_interrupted()
-    with interrupts.delay_signals(), disk.explain_disk_errors(logs_folder):
+    with interrupts.delay_signals(), disk.convert_disk_errors(logs_folder):
         run_folder = claim.claim_folder(logs_folder, name_start, run_request, is_resuming)
     try:
         interrupts.raise_if_interrupted()
-        with disk.explain_disk_errors(run_folder.path):
+        with disk.convert_disk_errors(run_folder.path):
             yield run_folder
     except BaseException as error:
         is_expected_error = isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.data.group_ranks import keep_first_rows, rank_within_group
+from fedcohort.data.group_ranks import first_rows_by_group, rank_within_group
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -38,7 +38,9 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     server_rows = np.flatnonzero(relative_rank <= np.partition(relative_rank, n_server_rows - 1)[n_server_rows - 1])
     server_rows = server_rows[np.argsort(relative_rank[server_rows], kind="stable")[:n_server_rows]]
     if raw.train_owner is not None:
-        server_rows = keep_first_rows(server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
+        server_rows = first_rows_by_group(
+            server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS
+        )
     server_rows = np.sort(server_rows[np.isfinite(relative_rank[server_rows])])
     if len(server_rows) == 0:
         small_client_advice = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""

@@ -24,7 +24,7 @@ import torch
 
 from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import ClassCounts, split_by_class, split_by_owner
+from fedcohort.data.shards import ClassCounts, split_by_class, split_test_rows_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import compute_checksum
@@ -62,12 +62,12 @@ def build_federation(raw: Raw, split_options: SplitOptions) -> Federation:
     has_client_names = raw.owner_names and assignment.owner_ids is not None
     unused_samples_texts = [*_describe_unused_samples(raw, assignment.n_unused_samples, test_owner_ids)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
     test_rows = _assign_test_rows(raw, test_owner_ids, len(train_rows), assignment.class_counts, seed)
     test_y = raw.test_y[test_rows.rows]
     train_x, val_x, server_x = _take_row_sets(raw, raw.train_x, (train_rows.rows, val_rows.rows, server_rows))
     train_y, val_y, server_y = _take_row_sets(raw, raw.train_y, (train_rows.rows, val_rows.rows, server_rows))
-    memory.return_freed_memory()
+    memory.return_memory_to_system()
     feature_noise = split_options.feature_noise
     client_inputs = [(train_x, train_rows), (val_x, val_rows)]
     input_disturbance = disturb_clients(feature_noise, client_inputs, seed) if feature_noise else None
@@ -144,7 +144,7 @@ def _assign_test_rows(raw: Raw, owner_ids: Ids | None, n_clients: int, class_cou
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owner_ids is None or raw.test_owner is None:
         return split_by_class(raw.test_class, class_counts, new_generator(seed, "test_shards"))
-    test_rows = split_by_owner(raw.test_owner, owner_ids)
+    test_rows = split_test_rows_by_owner(raw.test_owner, owner_ids)
     if not len(test_rows.rows):
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server to use the "

@@ -35,7 +35,7 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
     `results` are the study's stored results. Raises `OptionError` if the folder has a page that this command did not
     write, such as a user's own notes.
     """
-    disk.check_output_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
+    disk.reject_foreign_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
     verdict, speeds = judge_study(study, results), measure_speed_ups(study, results)
     fmt = number_formats.choose_format(study, study.metric)

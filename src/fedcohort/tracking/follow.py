@@ -25,7 +25,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.host import memory
 from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.host.lock import is_locked
-from fedcohort.host.time_limit import limit_time
+from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import metadata
 from fedcohort.record.folder import read_status
 from fedcohort.record.observer import RunInfo
@@ -101,7 +101,7 @@ class RunSender:
     def _try_action(self, send_action: Callable[[], object]) -> None:
         started_s = time.monotonic()
         try:
-            with limit_time(self.wait_s, "sending (logger.wait_s)"):
+            with limit_block_time(self.wait_s, "sending (logger.wait_s)"):
                 server.retry_after_conflicts(send_action)
             self._failures = 0
         except server.expected_errors() as error:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.errors import TrackingError
-from fedcohort.host.disk import replace_atomically
+from fedcohort.host.disk import write_file_atomically
 from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
@@ -229,7 +229,7 @@ def _make_database_tables(database: Path) -> None:
     """Create MLflow's tables in a temporary file and rename it to `database`, so that a kill leaves no partial file."""
     from mlflow import MlflowClient
 
-    with replace_atomically(database) as draft_path:
+    with write_file_atomically(database) as draft_path:
         MlflowClient(tracking_uri=f"{SQLITE_PREFIX}{draft_path}")  # its connections stay open and write no more
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host.commands import spell_fedcohort_command
-from fedcohort.host.time_limit import limit_time
+from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET_TAGS, SEPARATOR, SWEEPS
@@ -60,7 +60,7 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
         if tracked_run is None or tracked_run.run_id is None:
             continue
         try:
-            with limit_time(server.SWEEP_WAIT_S, "sending"):
+            with limit_block_time(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
             record_text = f"record that {info.name} belongs to this sweep, too ({server.root_cause(error)})"

@@ -60,7 +60,7 @@ def sum_over_samples(
         shard: samples of all clients.
         clients: ids of the n clients.
         sample_function: function (log_probs [B, C], labels [B]) -> [B, width].
-        n_values: number of values of a sample, the `n_values`.
+        n_values: number of values of a sample, one column each.
     """
     client_sums = np.zeros((len(clients), n_values))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
@@ -191,7 +191,7 @@ class SignalMeasurer:
         self.worker.g.zero_()
         for batch_start in range(0, len(y), GRADIENT_BATCH_SIZE):
             batch_rows = slice(batch_start, batch_start + GRADIENT_BATCH_SIZE)
-            loss = self.targets.summed_loss(self.worker.network(x[batch_rows]), y[batch_rows]) / len(y)
+            loss = self.targets.summed_sample_loss(self.worker.network(x[batch_rows]), y[batch_rows]) / len(y)
             torch.autograd.backward(loss)
         return self.worker.g.clone()
 

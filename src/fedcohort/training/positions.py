@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int64
 from torch import Tensor
 
-from fedcohort.data.targets import Positions, Targets
+from fedcohort.data.targets import PerPositionTargets, Targets
 from fedcohort.objective.base import Objective
 
 
@@ -22,7 +22,7 @@ class PerPositionObjective(Objective):
     """
 
     target_objective: Objective
-    targets: Positions
+    targets: PerPositionTargets
 
     @property
     def uses_reference(self) -> bool:
@@ -54,4 +54,4 @@ class PerPositionObjective(Objective):
 
 def adapt_objective(targets: Targets, objective: Objective) -> Objective:
     """Return `objective`, of single targets, as one of samples whose labels are `targets`."""
-    return PerPositionObjective(objective, targets) if isinstance(targets, Positions) else objective
+    return PerPositionObjective(objective, targets) if isinstance(targets, PerPositionTargets) else objective

@@ -16,7 +16,11 @@ from raw_dataset_files import write_celeba as raw_celeba
 
 def test_from_lists_to_clients(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path / "raw")
-    assert prepare_tables(celeba.plan_tables(source, None), tmp_path / "made") == {"train": 6, "valid": 5, "test": 5}
+    assert prepare_tables(celeba.plan_table_pieces(source, None), tmp_path / "made") == {
+        "train": 6,
+        "valid": 5,
+        "test": 5,
+    }
     table = pq.read_table(tmp_path / "made" / "valid.parquet")
     assert table.column_names == ["image", "celeb_id", "Smiling", "Male"]
     assert table["celeb_id"].to_pylist() == [8] * 5
@@ -41,7 +45,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, re
     with (source / file).open("a") as stream:
         stream.write(f"{line}\n")
     with pytest.raises(DataError, match=refusal):
-        celeba.plan_tables(source, None)
+        celeba.plan_table_pieces(source, None)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +69,7 @@ def test_a_list_that_contradicts_itself_is_rejected(
     source = raw_celeba(tmp_path)
     (source / file).write_text((source / file).read_text().replace(old, new, 1))
     with pytest.raises(DataError, match=refusal):
-        celeba.plan_tables(source, None)
+        celeba.plan_table_pieces(source, None)
 
 
 def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
@@ -74,15 +78,15 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
         with (source / f"{file}.txt").open("a") as stream:
             stream.write(f"../../secret.jpg{values}\n")
     with pytest.raises(DataError, match=r"../../secret.jpg leads out of the folder"):
-        celeba.plan_tables(source, None)
+        celeba.plan_table_pieces(source, None)
 
 
 def test_lists_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path)
     (source / "identity_CelebA.txt").write_bytes(b"000001.jpg \xff\n")
     with pytest.raises(DataError, match=r"^/.*identity_CelebA.txt is no UTF-8 text \(byte 0xff after line 0\)"):
-        celeba.plan_tables(source, None)
+        celeba.plan_table_pieces(source, None)
     (source / "identity_CelebA.txt").write_text("")
     (source / "list_attr_celeba.txt").write_text("")
     with pytest.raises(DataError, match=r"list_attr_celeba.txt names no image"):
-        celeba.plan_tables(source, None)
+        celeba.plan_table_pieces(source, None)

@@ -19,7 +19,7 @@ def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
             name = f"{part}/{'dog' if i % 2 else 'cat'}/{i}.png"
             pixels[name] = save_image(tmp_path / "raw" / name, i)
     (tmp_path / "raw" / "train" / "cat" / "readme.txt").write_text("no image")
-    assert prepare_tables(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {
+    assert prepare_tables(imagefolder.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {
         "train": 5,
         "valid": 2,
         "test": 3,
@@ -35,7 +35,7 @@ def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
 def test_without_parts_all_is_for_training(tmp_path: Path) -> None:
     for i in range(40):
         save_image(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
-    assert prepare_tables(imagefolder.plan_tables(tmp_path / "raw", 6), tmp_path / "made") == {"train": 40}
+    assert prepare_tables(imagefolder.plan_table_pieces(tmp_path / "raw", 6), tmp_path / "made") == {"train": 40}
     raw = make_folder_dataset(tmp_path / "made", features="image", test_share=0.2).load(0)
     assert raw.train_x.shape == (32, 3, 6, 6), "made smaller"
 
@@ -43,14 +43,14 @@ def test_without_parts_all_is_for_training(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     (tmp_path / "raw" / "train").mkdir(parents=True)
     with pytest.raises(DataError, match="raw/train has no folders of images"):
-        imagefolder.plan_tables(tmp_path / "raw", None)
+        imagefolder.plan_table_pieces(tmp_path / "raw", None)
     (tmp_path / "raw" / "train" / "eel").mkdir()
     (tmp_path / "raw" / "train" / "eel" / "0.tiff").write_bytes(b"")
     with pytest.raises(DataError, match=r"train/eel holds no images \(.bmp, .jpeg, .*\), but 0.tiff: convert"):
-        imagefolder.plan_tables(tmp_path / "raw", None)
+        imagefolder.plan_table_pieces(tmp_path / "raw", None)
     (tmp_path / "raw" / "train" / "eel" / "0.tiff").unlink()
     file = tmp_path / "raw" / "train" / "cat" / "0.png"
     save_image(file)
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(DataError, match=r"cat/0.png can't be read as an image"):
-        prepare_tables(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+        prepare_tables(imagefolder.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")

@@ -21,7 +21,7 @@ def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
     lists = (pixels / 255).tolist()
     raw_leaf(tmp_path / "raw", "train/a.json", f1=(lists[:4], [0, 1, 2, 3]), f0=(lists[4:8], [4, 5, 6, 61]))
     raw_leaf(tmp_path / "raw", "test/a.json", f1=(lists[8:10], [7, 8]), f0=(lists[10:], [9, 10]))
-    assert prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {"train": 8, "test": 4}
+    assert prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {"train": 8, "test": 4}
     raw = Femnist(str(tmp_path / "made"), "hub", None, "given", 1.0, 0, "uint8").load(0)
     np.testing.assert_array_equal(raw.train_x.reshape(8, 784), pixels[:8])
     np.testing.assert_array_equal(raw.test_x.reshape(4, 784), pixels[8:])
@@ -33,7 +33,7 @@ def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
 def test_texts_and_one_part(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", "b.json", mac=(["abc", "bcd"], ["d", "e"]))
     raw_leaf(tmp_path / "raw", "a.json", lear=(["xyz"], ["!"]), no_clients=([], []))
-    assert prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
+    assert prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
     table = pq.read_table(tmp_path / "made" / "train.parquet")
     assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}
 
@@ -44,9 +44,9 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
         raw_leaf(tmp_path / "raw", mac=(["abc"], [label]))
         os.utime(tmp_path / "raw" / "train" / "all_data_0.json", (0, ord(label)))
         if label == "d":
-            prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+            prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     with pytest.raises(DataError, match="prepared from another source"):
-        prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+        prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
 
 
 def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
@@ -54,15 +54,15 @@ def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match=r"train.parquet: client 'mac' has samples in two files of the source"):
-        prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_COLUMN)
+        prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_COLUMN)
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no JSON files: "):
-        leaf.plan_tables(tmp_path, None)
+        leaf.plan_table_pieces(tmp_path, None)
     raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match="size= resizes image files"):
-        leaf.plan_tables(tmp_path, 8)
+        leaf.plan_table_pieces(tmp_path, 8)
     file, good = tmp_path / "a.json", (tmp_path / "a.json").read_text()
     for text, refusal in (
         (good[:-3], "is not valid JSON, or was truncated"),
@@ -100,4 +100,4 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=refusal):
-            prepare_tables(leaf.plan_tables(tmp_path, None), tmp_path / "made" / str(abs(hash(text))))
+            prepare_tables(leaf.plan_table_pieces(tmp_path, None), tmp_path / "made" / str(abs(hash(text))))

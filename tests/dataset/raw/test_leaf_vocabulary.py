@@ -48,14 +48,14 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
 def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
     """dataset=reddit has a symbol for <UNK> already, and refuses a vocabulary that has it, too."""
     write_leaf_comments(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
-    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     assert "<UNK>" not in pq.read_table(tmp_path / "made" / "vocabulary.parquet")["word"].to_pylist()
 
 
 def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", mac=(["abc"], ["d"]))
-    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["prepared.json", "train.parquet"]
 
@@ -77,4 +77,6 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
     ):
         write_comments(inputs, messages)
         with pytest.raises(DataError, match=refusal):
-            prepare_tables(leaf.plan_tables(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages)))))
+            prepare_tables(
+                leaf.plan_table_pieces(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages))))
+            )

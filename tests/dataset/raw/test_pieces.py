@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.dataset.raw import pieces
-from fedcohort.dataset.raw.pieces import Piece, file_version, write_tables
+from fedcohort.dataset.raw.pieces import Piece, size_and_time, write_tables
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -67,7 +67,7 @@ def test_a_conversion_interrupted_while_joining_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Between the two parts, or within the first, of which half is there."""
-    source, real = Source(), pieces._join_piece_files
+    source, real = Source(), pieces._merge_piece_files
 
     def join(files: Sequence[Path], target: Path, unique: str) -> int:
         if when == "within":
@@ -76,7 +76,7 @@ def test_a_conversion_interrupted_while_joining_resumes(
             raise KeyboardInterrupt
         return real(files, target, unique)
 
-    monkeypatch.setattr(pieces, "_join_piece_files", join)
+    monkeypatch.setattr(pieces, "_merge_piece_files", join)
     with pytest.raises(KeyboardInterrupt):
         write_tables(source.pieces(), tmp_path, quiet)
     monkeypatch.undo()
@@ -96,10 +96,10 @@ def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
     """Of the same size, but later."""
     file = tmp_path / "file"
     file.write_text("1")
-    before = file_version(file)
+    before = size_and_time(file)
     file.write_text("2")
     os.utime(file, ns=(0, 1))
-    assert file_version(file) != before
+    assert size_and_time(file) != before
 
 
 @pytest.mark.parametrize("name", ["unfinished", "notes"])

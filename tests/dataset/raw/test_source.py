@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.dataset.files import check_data_folder
-from fedcohort.dataset.raw.source import check_raw_path, find_images, find_path, list_subfolders
+from fedcohort.dataset.raw.source import find_images, find_path, list_subfolders, require_path
 from fedcohort.errors import DataError
 
 
@@ -28,7 +28,7 @@ def test_images_by_name(source: Path) -> None:
 def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path) -> None:
     for name in ("../secret.png", str(tmp_path / "secret.png"), "cats/../../secret.png"):
         with pytest.raises(DataError, match="leads out of the folder"):
-            check_raw_path(source, name)
+            require_path(source, name)
     (source / "cats" / "c.png").symlink_to(tmp_path / "secret.png")
     with pytest.raises(DataError, match=r"cats/c.png leads out of the folder, to .*secret.png: replace the link"):
         find_images(source, source / "cats")
@@ -50,4 +50,4 @@ def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no dogs; it has cats"):
         find_path(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):
-        check_raw_path(source, "dogs")
+        require_path(source, "dogs")

@@ -19,7 +19,7 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
             for breed in ("corgi", "labrador"):
                 for i in range(2):
                     pixels.append(save_image(root / half / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
-    assert prepare_tables(spawrious.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
+    assert prepare_tables(spawrious.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
     dataset = Spawrious(
         str(tmp_path / "made"), None, None, "uint8", ["corgi", "labrador"], ["beach", "snow"], 8, 0.25
     ).load(0)
@@ -32,7 +32,7 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no images: expected files such as 0/beach/bulldog/\*.png"):
-        spawrious.plan_tables(tmp_path, None)
+        spawrious.plan_table_pieces(tmp_path, None)
     save_image(tmp_path / "0" / "moon" / "corgi" / "0.png")
     with pytest.raises(DataError, match=r"0/moon is an unknown folder: allowed are beach, desert"):
-        spawrious.plan_tables(tmp_path, None)
+        spawrious.plan_table_pieces(tmp_path, None)

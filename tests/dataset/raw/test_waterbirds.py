@@ -14,7 +14,11 @@ from raw_dataset_files import write_waterbirds as raw_waterbirds
 
 def test_from_the_list_to_groups(tmp_path: Path) -> None:
     source = raw_waterbirds(tmp_path / "raw")
-    assert prepare_tables(waterbirds.plan_tables(source, 16), tmp_path / "made") == {"train": 4, "valid": 4, "test": 4}
+    assert prepare_tables(waterbirds.plan_table_pieces(source, 16), tmp_path / "made") == {
+        "train": 4,
+        "valid": 4,
+        "test": 4,
+    }
     raw = Waterbirds(str(tmp_path / "made"), "hub", None, "auto", 14).load(0)
     assert raw.train_x.shape == (4, 3, 14, 14)
     assert raw.train_y.tolist() == [1, 0, 1, 0]
@@ -38,7 +42,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, before: str, after: str,
     file = source / "metadata.csv"
     file.write_text(file.read_text().replace(before, after, 1))
     with pytest.raises(DataError, match=refusal):
-        waterbirds.plan_tables(source, None)
+        waterbirds.plan_table_pieces(source, None)
 
 
 def test_a_list_in_another_encoding_is_named(tmp_path: Path) -> None:
@@ -46,4 +50,4 @@ def test_a_list_in_another_encoding_is_named(tmp_path: Path) -> None:
     file = source / "metadata.csv"
     file.write_bytes(file.read_bytes().replace(b"bird_0", b"b\xe4rd_0"))
     with pytest.raises(DataError, match=r"^/.*metadata.csv is no UTF-8 text \(byte 0xe4"):
-        waterbirds.plan_tables(source, None)
+        waterbirds.plan_table_pieces(source, None)

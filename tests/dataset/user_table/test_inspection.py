@@ -17,8 +17,8 @@ def decide(fixed_options: Any = None, n: Any = N, **columns: Any) -> tuple[Inspe
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = Inspection([Frame("t.csv", pa.table(table))], fixed_options or {}, cuts_test_part=True)
-    return look, {decision.decision_topic: decision for decision in look.decide_roles()}
+    look = Inspection([Frame("t.csv", pa.table(table))], fixed_options or {}, draws_test_set=True)
+    return look, {decision.decision_topic: decision for decision in look.propose_roles()}
 
 
 @pytest.mark.parametrize("name", ["user", "user_id", "userId", "User ID", "PATIENT", "device id"])

@@ -1,1 +1,1 @@
-"""Convert raw data, such as folders of images or JSON files, to tables; each module has a function `plan_tables`."""
+"""Convert raw data, such as image folders or JSON files, to tables; each module has a function `plan_table_pieces`."""

@@ -9,15 +9,15 @@ Columns: `image`, `celeb_id`, and the forty attributes as booleans. Parts: train
 from pathlib import Path
 
 from fedcohort.dataset.csv_file import check_encoding
-from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import check_file, find_path, log_left_out_files
+from fedcohort.dataset.raw.source import check_file, find_path, log_unused_files
 from fedcohort.errors import DataError
 
 PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
-def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from CelebA's image folder and lists.
 
     Args:
@@ -48,19 +48,19 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         if image not in identities or image not in part_by_image:
             list_name = "list_eval_partition.txt" if image in identities else "identity_CelebA.txt"
             raise DataError(f"{location_text}: {image} is missing in {list_name}: add it there, or remove this line")
-        part_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
-        if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
+        split_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
+        if split_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(
-                f"{image}: in list_eval_partition.txt the part must be 0, 1 or 2, got {part_code!r}, and in "
+                f"{image}: in list_eval_partition.txt the part must be 0, 1 or 2, got {split_code!r}, and in "
                 f"identity_CelebA.txt the identity a whole number, got {identity!r}: correct the line"
             )
         image_file = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
         column_values = (int(identity), *(attribute_flag == "1" for attribute_flag in attribute_flags))
-        rows.append(EncodedImage(PART_BY_CODE[part_code], image_file, column_values))
+        rows.append(EncodedImage(PART_BY_CODE[split_code], image_file, column_values))
     if n_rows != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
-    log_left_out_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - flags_by_image.keys()))
-    return plan_pieces(rows, ("celeb_id", *columns), raw_dir, image_size)
+    log_unused_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - flags_by_image.keys()))
+    return plan_chunks(rows, ("celeb_id", *columns), raw_dir, image_size)
 
 
 def _read_image_list(file: Path, n_header_lines: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:

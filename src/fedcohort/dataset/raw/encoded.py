@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.images import BadImage, ImageFormat, decode_image
-from fedcohort.dataset.raw.pieces import Piece, file_version
+from fedcohort.dataset.raw.pieces import Piece, size_and_time
 from fedcohort.errors import DataError
 
 ROWS_PER_PIECE = 1000  # rows of a piece
@@ -30,7 +30,7 @@ class EncodedImage:
     column_values: tuple[int | str | bool, ...]
 
 
-def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: Path, width: int | None) -> list[Piece]:
+def plan_chunks(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: Path, width: int | None) -> list[Piece]:
     """Return the pieces of the tables to write: the rows of each part, 1,000 at a time.
 
     Args:
@@ -47,7 +47,7 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: P
             digest = hashlib.blake2b(f"{width} {names}".encode(), digest_size=16)
             for piece_image in piece_images:
                 file = piece_image.file
-                digest.update(f"{file.relative_to(raw_dir)} {file_version(file)} {piece_image.column_values}".encode())
+                digest.update(f"{file.relative_to(raw_dir)} {size_and_time(file)} {piece_image.column_values}".encode())
             read_bytes = partial(_read_image_bytes, width=width)
             make_piece_table = partial(make_image_table, piece_images, tuple(names), raw_dir, read_bytes)
             table_pieces.append(Piece(split_name, digest.hexdigest(), make_piece_table))

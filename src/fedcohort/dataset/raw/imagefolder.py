@@ -7,15 +7,15 @@ too, which dataset=folder takes for the server's validation data (dataset.valid=
 
 from pathlib import Path
 
-from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_subfolders, log_left_out_files
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
 
 
-def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from a folder of images.
 
     Args:
@@ -27,7 +27,7 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
             the folder.
     """
     images = [image for part_images in list_images_by_part(raw_dir).values() for image in part_images]
-    return plan_pieces(images, ("label",), raw_dir, image_size)
+    return plan_chunks(images, ("label",), raw_dir, image_size)
 
 
 def has_class_folders(folder: Path) -> bool:
@@ -51,7 +51,7 @@ def list_images_by_part(raw_dir: Path) -> dict[str, list[EncodedImage]]:
     part_folders = [("train", raw_dir)]
     if (raw_dir / "train").is_dir():
         part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in subfolders if folder.name in PART_BY_FOLDER]
-        log_left_out_files(raw_dir, [folder.name for folder in subfolders if folder.name not in PART_BY_FOLDER])
+        log_unused_files(raw_dir, [folder.name for folder in subfolders if folder.name not in PART_BY_FOLDER])
     if len(dict(part_folders)) < len(part_folders):
         raise DataError(
             f"{raw_dir} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"

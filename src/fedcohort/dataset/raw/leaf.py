@@ -27,18 +27,18 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, file_version
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_subfolders, log_left_out_files
+from fedcohort.dataset.raw.pieces import Piece, size_and_time
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 UNIQUE_COLUMN = "client"  # all samples of a user in a part must be in one file
 REQUIRED_JSON_KEYS = ("user_data", "users", "num_samples")
-UNCOUNTED_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
+FILLER_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
-def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from LEAF's JSON, one piece for each file.
 
     Args:
@@ -52,12 +52,12 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _list_json_files(raw_dir, raw_dir)]
     if (raw_dir / "train").is_dir():
-        log_left_out_files(raw_dir, [file.name for _, file in files])
+        log_unused_files(raw_dir, [file.name for _, file in files])
         part_folders = [folder for folder in list_subfolders(raw_dir, raw_dir) if folder.name in ("train", "test")]
         files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(raw_dir, folder)]
     if not files:
         raise DataError(f"{raw_dir} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
-    return [Piece(part, f"{file.name} {file_version(file)}", partial(_make_table, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {size_and_time(file)}", partial(_make_leaf_table, file)) for part, file in files]
 
 
 def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
@@ -67,11 +67,11 @@ def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
     """
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != raw_dir:
-        log_left_out_files(folder, [name for name in file_names if not name.endswith(".json")])
+        log_unused_files(folder, [name for name in file_names if not name.endswith(".json")])
     return [check_file(raw_dir, (folder / name).relative_to(raw_dir)) for name in file_names if name.endswith(".json")]
 
 
-def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
+def _make_leaf_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     """Return the samples of a JSON file as a `pa.Table` with the columns client, x and y, user by user.
 
     Raises `DataError` for an invalid sample; the message names its user.
@@ -115,9 +115,9 @@ def _read_samples(file: Path) -> Iterator[tuple[str, Any, Any]]:
     )
     if not isinstance(data_by_user, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data; restore or remove it")
-    n_listings_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
-    n_listings_by_user.subtract(data_by_user.keys())
-    if invalid_users := [user for user, n in n_listings_by_user.items() if n or not user.strip()]:
+    n_entries_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
+    n_entries_by_user.subtract(data_by_user.keys())
+    if invalid_users := [user for user, n in n_entries_by_user.items() if n or not user.strip()]:
         raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
     if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
@@ -225,10 +225,10 @@ def write_vocabulary(out_folder: Path) -> None:
     token_counts: Counter[str] = Counter()
     for row_group in range(table.num_row_groups):
         token_counts.update(pc.list_flatten(table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist())
-    for token in UNCOUNTED_TOKENS:
+    for token in FILLER_TOKENS:
         del token_counts[token]
     ranked_tokens = sorted(token_counts.items(), key=lambda token_and_count: (-token_and_count[1], token_and_count[0]))
     vocabulary_rows = [{"word": word, "count": n} for word, n in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
-    with disk.replace_atomically(vocabulary_file) as draft_path:
+    with disk.write_file_atomically(vocabulary_file) as draft_path:
         parquet.write_table(pa.Table.from_pylist(vocabulary_rows, schema), draft_path)

@@ -31,7 +31,7 @@ class Piece:
 
     Attributes:
         part: part of the dataset that the rows belong to: "train", "test" or "valid".
-        source_version: names, sizes and times (`file_version`) of the source files. Pieces of equal versions have equal
+        source_version: names, sizes and times (`size_and_time`) of the source files. Equal versions have equal
             rows.
         make_table: function that returns the rows as a `pa.Table`.
     """
@@ -75,23 +75,23 @@ def write_tables(
         piece_file = work_folder / f"{piece.part}-{piece_number:06}.parquet"
         if not piece_file.exists():
             table = piece.make_table()
-            with disk.replace_atomically(piece_file) as draft_path:
+            with disk.write_file_atomically(piece_file) as draft_path:
                 parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
         files_by_part.setdefault(piece.part, []).append(piece_file)
         on_piece(piece.part, piece_number + 1, len(pieces))
     row_count_by_part = {
-        split_name: _join_piece_files(piece_files, work_folder / f"{split_name}.parquet", unique_column)
+        split_name: _merge_piece_files(piece_files, work_folder / f"{split_name}.parquet", unique_column)
         for split_name, piece_files in files_by_part.items()
     }
     for split_name in missing_part_names:
         os.replace(work_folder / f"{split_name}.parquet", out_folder / f"{split_name}.parquet")
-    with disk.replace_atomically(out_folder / PREPARED_RECORD_FILE) as draft_path:
+    with disk.write_file_atomically(out_folder / PREPARED_RECORD_FILE) as draft_path:
         draft_path.write_text(json.dumps({"plan": plan_digest, "rows": row_count_by_part}) + "\n")
     shutil.rmtree(work_folder)
     return row_count_by_part
 
 
-def file_version(file: Path) -> str:
+def size_and_time(file: Path) -> str:
     """Return the size in bytes and the modification time in nanoseconds of `file`, as text."""
     file_status = file.stat()
     return f"{file_status.st_size} {file_status.st_mtime_ns}"
@@ -142,7 +142,7 @@ def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folde
         )
 
 
-def _join_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
+def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
     """Write the rows of all pieces of one part into one file, and return their number.
 
     Args:
@@ -155,12 +155,12 @@ def _join_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_col
     """
     import pyarrow as pa
 
-    piece_file, n_rows, first_file_of_value = piece_files[0], 0, dict[str, Path]()
+    piece_file, n_rows, first_file_by_client = piece_files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(piece_files[0]).schema_arrow
         with (
-            disk.replace_atomically(joined_file) as draft_path,
-            parquet.open_writer(draft_path, schema, compression="zstd") as writer,
+            disk.write_file_atomically(joined_file) as draft_path,
+            parquet.open_parquet_writer(draft_path, schema, compression="zstd") as writer,
         ):
             for piece_file in piece_files:
                 parquet_file = parquet.open_file(piece_file, pre_buffer=False)
@@ -170,7 +170,7 @@ def _join_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_col
                 for row_group in range(parquet_file.num_row_groups):
                     row_group_table = parquet_file.read_row_group(row_group)
                     for value in row_group_table.column(unique_column).unique().to_pylist() if unique_column else ():
-                        if first_file_of_value.setdefault(value, piece_file) != piece_file:
+                        if first_file_by_client.setdefault(value, piece_file) != piece_file:
                             raise DataError(
                                 f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
                                 ": move them to one file, or change the value in one of them"

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from fedcohort.dataset.files import list_entries
+from fedcohort.dataset.files import list_contents
 from fedcohort.errors import DataError
 from fedcohort.host import disk
 
@@ -13,7 +13,7 @@ log = logging.getLogger("fedcohort")
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
-def check_raw_path(raw_dir: Path, name: str | Path) -> Path:
+def require_path(raw_dir: Path, name: str | Path) -> Path:
     """Return the path of the file or folder `name` in the folder `raw_dir`.
 
     Raises `DataError` if the path leads out of the folder, does not exist, can't be read, or is a pipe or a device.
@@ -40,7 +40,7 @@ def check_raw_path(raw_dir: Path, name: str | Path) -> Path:
 
 def check_file(raw_dir: Path, name: str | Path) -> Path:
     """Return the path of the file `name` in the folder `raw_dir`. Raises `DataError` for invalid paths and folders."""
-    path = check_raw_path(raw_dir, name)
+    path = require_path(raw_dir, name)
     if path.is_dir():
         raise DataError(f"{raw_dir}: {name} is a folder, but a file is expected: rename it")
     return path
@@ -50,8 +50,8 @@ def find_path(raw_dir: Path, *candidate_names: str) -> Path:
     """Return the path of the first of `candidate_names` that exists in `raw_dir`. Raises `DataError` if none exists."""
     existing_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_name is None:
-        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_entries(raw_dir)}: name another folder")
-    return check_raw_path(raw_dir, existing_name)
+        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_contents(raw_dir)}: name another folder")
+    return require_path(raw_dir, existing_name)
 
 
 def list_subfolders(raw_dir: Path, folder: Path) -> list[Path]:
@@ -59,7 +59,7 @@ def list_subfolders(raw_dir: Path, folder: Path) -> list[Path]:
 
     Raises `DataError` if one is a link that leads out of the folder `raw_dir`.
     """
-    return [check_raw_path(raw_dir, path.relative_to(raw_dir)) for path in _list_visible_paths(folder) if path.is_dir()]
+    return [require_path(raw_dir, path.relative_to(raw_dir)) for path in _list_visible_paths(folder) if path.is_dir()]
 
 
 def find_images(raw_dir: Path, folder: Path) -> list[Path]:
@@ -72,11 +72,11 @@ def find_images(raw_dir: Path, folder: Path) -> list[Path]:
     if paths and not image_paths:
         suffixes_text = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({suffixes_text}), but {paths[0].name}: convert or move its files")
-    log_left_out_files(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
+    log_unused_files(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
     return [check_file(raw_dir, path.relative_to(raw_dir)) for path in image_paths]
 
 
-def log_left_out_files(folder: Path, file_names: Sequence[str]) -> None:
+def log_unused_files(folder: Path, file_names: Sequence[str]) -> None:
     """Log the number of files or folders in `folder` that are left out, and the first of their names."""
     if file_names:
         log.warning("%s: %d files or folders are left out, the first is %r", folder, len(file_names), file_names[0])

@@ -7,15 +7,15 @@ Columns: `image`, `label` (the breed), `place`, `half` (0 or 1). The only part i
 from pathlib import Path
 
 from fedcohort.dataset.breeds import BREEDS, PLACES
-from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
+from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import find_images, list_subfolders, log_left_out_files
+from fedcohort.dataset.raw.source import find_images, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 
-HALF_FOLDERS = ("0", "1")
+HALF_NAMES = ("0", "1")
 
 
-def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the table to write from Spawrious.
 
     Args:
@@ -27,15 +27,15 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """
     root = raw_dir / "spawrious224" if (raw_dir / "spawrious224").is_dir() else raw_dir
     images, subfolders = list[EncodedImage](), list_subfolders(raw_dir, root)
-    log_left_out_files(root, [folder.name for folder in subfolders if folder.name not in HALF_FOLDERS])
-    for half_folder in (folder for folder in subfolders if folder.name in HALF_FOLDERS):
-        for place_folder in _list_allowed_subfolders(raw_dir, half_folder, PLACES):
+    log_unused_files(root, [folder.name for folder in subfolders if folder.name not in HALF_NAMES])
+    for split_half_folder in (folder for folder in subfolders if folder.name in HALF_NAMES):
+        for place_folder in _list_allowed_subfolders(raw_dir, split_half_folder, PLACES):
             for breed_folder in _list_allowed_subfolders(raw_dir, place_folder, BREEDS):
-                column_values = (breed_folder.name, place_folder.name, int(half_folder.name))
+                column_values = (breed_folder.name, place_folder.name, int(split_half_folder.name))
                 images += [EncodedImage("train", file, column_values) for file in find_images(raw_dir, breed_folder)]
     if not images:
-        raise DataError(f"{root} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
-    return plan_pieces(images, ("label", "place", "half"), raw_dir, image_size)
+        raise DataError(f"{root} has no images: expected files such as {HALF_NAMES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
+    return plan_chunks(images, ("label", "place", "half"), raw_dir, image_size)
 
 
 def _list_allowed_subfolders(raw_dir: Path, folder: Path, folder_names: tuple[str, ...]) -> list[Path]:

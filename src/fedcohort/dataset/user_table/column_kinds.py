@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import format_names
+from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -52,7 +52,7 @@ def find_column_kind(frame: Frame, name: str) -> str:
         return "number"
     type_checks = {"images": images.is_image_type, "empty": pa.types.is_null, "lists": arrow_columns.is_list_type}
     type_checks |= {"date": arrow_columns.is_date_type, "text": arrow_columns.is_text_type}
-    return next((column_kind for column_kind, is_kind in type_checks.items() if is_kind(column_type)), "other")
+    return next((column_kind for column_kind, is_of_kind in type_checks.items() if is_of_kind(column_type)), "other")
 
 
 def count_column_levels(frame: Frame, name: str) -> int:
@@ -79,7 +79,7 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     return []
 
 
-def column_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str], has_lists: bool) -> Iterator[str]:
+def input_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str], has_lists: bool) -> Iterator[str]:
     """Yield notices about columns that are no inputs, though they may contain information.
 
     Args:
@@ -101,7 +101,7 @@ def column_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str
         if "date" in kind_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         message_end = f": {' and '.join(remedies)}" if remedies else ""
-        dropped_columns_text = f"{len(dropped_columns)} columns are left out ({format_names(dropped_columns)})"
+        dropped_columns_text = f"{len(dropped_columns)} columns are left out ({join_names(dropped_columns)})"
         yield f"{frame.origin}: {dropped_columns_text} and only {len(inputs)} used as inputs{message_end}"
 
 
@@ -211,7 +211,7 @@ def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, 
         for time_column in time_candidates:
             cells = frame.column(time_column)
             time_values = arrow_columns.dates_to_days(cells) if arrow_columns.is_date_type(cells.type) else cells
-            time_changes = np.diff(arrow_columns.to_numbers(time_values))
+            time_changes = np.diff(arrow_columns.as_float64(time_values))
             times_increase = (time_changes[is_inside_block] > 0).all()
             if time_column != series_column and times_increase and (time_changes[~is_inside_block] < 0).mean() > 0.5:
                 return series_column, time_column

@@ -4,10 +4,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.dataset.files import check_data_folder, find_part_file, list_entries, read_table
+from fedcohort.dataset.files import check_data_folder, find_part_file, list_contents, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
-from fedcohort.dataset.messages import ProblemList
-from fedcohort.dataset.parquet import list_parquet
+from fedcohort.dataset.messages import ErrorList
+from fedcohort.dataset.parquet import parquet_files
 from fedcohort.dataset.raw import imagefolder
 from fedcohort.dataset.raw.encoded import make_image_table
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
@@ -38,7 +38,7 @@ def find_files_by_part(path: str) -> dict[str, Path]:
     files = {split_name: table for split_name in SPLIT_NAMES if (table := find_part_file(path, split_name)) is not None}
     if "train" in files:
         return files
-    if files.get("test") != folder / "test.parquet" and _holds_one_table(folder):
+    if files.get("test") != folder / "test.parquet" and _is_one_table_folder(folder):
         return {"train": folder}
     visible_files = [file for file in sorted(folder.iterdir()) if file.is_file() and file.name[0] not in "._"]
     tables = [file for file in visible_files if file.suffix.lower() in TABLE_SUFFIXES and file not in files.values()]
@@ -51,22 +51,22 @@ def find_files_by_part(path: str) -> dict[str, Path]:
         remedy = f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
     elif any(path_in_folder.suffix.lower() in IMAGE_SUFFIXES for path_in_folder in folder.iterdir()):
         remedy = "; put the images into one folder for each class, as <class>/*.png"
-    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_entries(folder)}{remedy}")
+    raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_contents(folder)}{remedy}")
 
 
-def _holds_one_table(folder: Path) -> bool:
+def _is_one_table_folder(folder: Path) -> bool:
     """Return whether the Parquet files in `folder` have the names that Spark, Dask and pyarrow give to one table."""
-    files = list_parquet(folder)
+    files = parquet_files(folder)
     top_level_files = [file for file in files if file.parent == folder]
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in top_level_files)
 
 
-def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str, problems: ProblemList) -> list[Frame]:
+def load_tables(path: str, draws_test_set: bool, reads_valid: bool, decimal: str, problems: ErrorList) -> list[Frame]:
     """Read the training table, and the test and validation tables if they exist.
 
     Args:
         path: value of the option `dataset.path`.
-        cuts_test_part: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
+        draws_test_set: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
         reads_valid: whether the validation table is read.
         decimal: decimal mark of CSV files.
         problems: list to which problems are added; the tables that can be read are returned in any case.
@@ -79,20 +79,20 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
     if image_frames and "train" not in image_frames:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
     has_test_part = "test" in (image_frames or files)
-    if has_test_part and cuts_test_part:
+    if has_test_part and draws_test_set:
         test_file = files.get("test", Path(path) / "test")
-        problems.append_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
-    elif not has_test_part and not cuts_test_part:
+        problems.add_data_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
+    elif not has_test_part and not draws_test_set:
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
         remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
-        problems.append_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
+        problems.add_data_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
     for split_name in SPLIT_NAMES:
-        is_part_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[split_name]
+        is_part_read = {"train": True, "test": not draws_test_set, "valid": reads_valid}[split_name]
         if is_part_read and split_name in (image_frames or files):
-            with problems.collect_errors():
+            with problems.collect_data_errors():
                 frames.append(image_frames[split_name] if image_frames else read_table(files[split_name], decimal))
     if frames and not image_frames:
         train_file, train_notes = files["train"], list(frames[0].notes)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import ProblemList
+from fedcohort.dataset.messages import ErrorList
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.column_kinds import (
     MAX_AUTO_LEVELS,
@@ -27,7 +27,7 @@ from fedcohort.dataset.user_table.column_kinds import (
 from fedcohort.errors import DataError
 
 AUTO_OPTION_VALUE = "auto"
-MAX_LEVELS = 1000  # of a category: a column of more is an id
+MAX_CATEGORIES = 1000  # of a category: a column of more is an id
 MAX_LISTED_COLUMNS = 12  # columns that a message names
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 
@@ -126,14 +126,14 @@ def find_category_levels(train_frame: Frame, input_columns: InputColumns) -> dic
         input_columns: the columns that are inputs, among them the categories.
 
     Raises:
-        DataError: a category has fewer than two levels or more than `MAX_LEVELS`, or holds neither texts nor numbers.
+        DataError: a category has fewer than two levels or above `MAX_CATEGORIES`, or holds neither texts nor numbers.
     """
     levels = {}
     for name in input_columns.categories:
         levels[name] = sorted(level for level in pc.unique(_read_categories(train_frame, name)).to_pylist() if level)
-        if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
+        if not 2 <= (n := len(levels[name])) <= MAX_CATEGORIES:
             message_start = f"dataset.categories: {train_frame.origin}: column {name!r} has {n:,} different values"
-            raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded: leave it out")
+            raise DataError(f"{message_start}, but only 2 to {MAX_CATEGORIES:,} can be encoded: leave it out")
     return levels
 
 
@@ -155,11 +155,11 @@ def encode_columns(
     Raises:
         DataError: columns have empty cells, without `allow_missing`; problems of several columns are raised together.
     """
-    column_problems, encoded_frames, encoding_notes = ProblemList(), [], []
+    column_problems, encoded_frames, encoding_notes = ErrorList(), [], []
     for frame in frames:
         derived_columns: dict[str, pa.ChunkedArray] = {}
         for name in (*input_columns.categories, *input_columns.dates):
-            with column_problems.collect_errors():
+            with column_problems.collect_data_errors():
                 cells = frame.column(name) if allow_missing else frame.read_filled_column(name)
                 if name in input_columns.dates:
                     derived_columns[name] = arrow_columns.dates_to_days(cells)
@@ -173,7 +173,7 @@ def encode_columns(
                     unknown_cells_text = f"{n_unknown_cells:,} cells of {name} in {file_name}"
                     encoding_notes.append(f"{unknown_cells_text} have values that no training row has")
         encoded_frames.append(replace(frame, derived_columns=derived_columns))
-    column_problems.raise_errors()
+    column_problems.raise_collected_errors()
     level_columns = [f"{name}={level}" for name in input_columns.categories for level in levels[name]]
     return encoded_frames, [*input_columns.numbers, *level_columns, *input_columns.dates], encoding_notes
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.messages import ProblemList
+from fedcohort.dataset.messages import ErrorList
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
@@ -80,9 +80,9 @@ def _read_unscaled_inputs(
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
-    input_arrays, table_problems = list[np.ndarray](), ProblemList()
+    input_arrays, table_problems = list[np.ndarray](), ErrorList()
     for frame in frames:
-        with table_problems.collect_errors():
+        with table_problems.collect_data_errors():
             if lists:
                 input_arrays.append(_read_list_columns(frame, lists, allow_missing))
                 continue
@@ -90,7 +90,7 @@ def _read_unscaled_inputs(
             if window > 1:
                 x = np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
             input_arrays.append(x)
-    table_problems.raise_errors()
+    table_problems.raise_collected_errors()
     return input_arrays
 
 
@@ -111,7 +111,7 @@ def _read_list_columns(frame: Frame, list_columns: Sequence[str], allow_missing:
     return channel_arrays[0] if len(channel_arrays) == 1 else np.stack(channel_arrays, axis=1)
 
 
-def fill_gaps(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+def fill_nans(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
     """Replace NaN by the feature's mean over the training rows; return the inputs and a note on the filled cells.
 
     Args:

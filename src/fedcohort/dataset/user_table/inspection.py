@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import format_names
+from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds
 from fedcohort.errors import DataError
@@ -24,7 +24,7 @@ SCALAR_KINDS = ("number", "boolean", "text", "date")  # kinds of columns with on
 MAX_CLASSES = 100  # most classes of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of simulated clients, where no column says who owns a row
 MIN_CLIENT_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
-MAX_WINDOW = 50  # rows
+MAX_WINDOW_ROWS = 50  # rows
 MAX_LISTED_NAMES = 4  # most classes, columns or values that a reason names
 
 
@@ -50,14 +50,14 @@ class Inspection:
     Attributes:
         frames: the tables, the training rows first.
         overrides: the values of the options that the user has typed, by option.
-        cuts_test_part: whether the test part is taken from the training rows, as there is no test table.
+        draws_test_set: whether the test part is taken from the training rows, as there is no test table.
         roles: role of each column that is no input ("label", "client", ...), by column; grows with each decision.
         window: rows of a sample, 1 unless rows are time steps of series.
     """
 
     frames: Sequence[Frame]
     overrides: Mapping[str, str]
-    cuts_test_part: bool
+    draws_test_set: bool
     roles: dict[str, str] = field(default_factory=dict)
     window: int = 1
 
@@ -79,10 +79,10 @@ class Inspection:
             notes += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
             notes.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}")
         elif column_kind == "number" and arrow_columns.is_text_type(cells.type):
-            notes.append(f"{int(np.isnan(arrow_columns.to_numbers(cells)).sum()) - n_empty:,} cells hold no number")
+            notes.append(f"{int(np.isnan(arrow_columns.as_float64(cells)).sum()) - n_empty:,} cells hold no number")
         return name, column_kind, "; ".join(notes)
 
-    def decide_roles(self) -> Iterator[Decision]:
+    def propose_roles(self) -> Iterator[Decision]:
         """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
 
         Raises `DataError` if no column can hold labels.
@@ -91,7 +91,7 @@ class Inspection:
         yield from self._propose_series_columns()
         yield from self._propose_row_id_columns()
         yield from self._propose_client_column()
-        if self.cuts_test_part:
+        if self.draws_test_set:
             has_series = "series" in self.roles.values()
             samples_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
             reason = f"there is no test table: a fifth of the {samples_text} taken for testing"
@@ -99,7 +99,7 @@ class Inspection:
 
     def _propose_label_column(self) -> Decision:
         label_column = self.overrides.get("dataset.label")
-        label_column, *more_labels = self._rank_label_columns() if label_column is None else [label_column]
+        label_column, *other_labels = self._rank_label_columns() if label_column is None else [label_column]
         self.roles[label_column] = "label"
         if label_column not in self.levels:
             return Decision("label", {}, f"dataset.label={label_column}, as typed")
@@ -107,8 +107,8 @@ class Inspection:
         for label_count in pc.value_counts(self.train.column(label_column)).to_pylist():
             label_counts[str(label_count["values"]).strip()] += label_count["counts"]
         frequent_labels_text = ", ".join(f"{label} ({n:,})" for label, n in label_counts.most_common(MAX_LISTED_NAMES))
-        more_text = f"; also possible: {', '.join(more_labels[:MAX_LISTED_NAMES])}" if more_labels else ""
-        reason = f"{self.levels[label_column]} classes: {frequent_labels_text}{more_text}"
+        other_labels_text = f"; also possible: {', '.join(other_labels[:MAX_LISTED_NAMES])}" if other_labels else ""
+        reason = f"{self.levels[label_column]} classes: {frequent_labels_text}{other_labels_text}"
         return Decision("label", self._propose_label_options(label_column), reason)
 
     def _rank_label_columns(self) -> list[str]:
@@ -121,7 +121,7 @@ class Inspection:
         if not (ranked_columns := list(dict.fromkeys([*likely_columns, *other_names]))):
             raise DataError(
                 f"{self.train.origin}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
-                f"values): name one with dataset.label=NAME; the columns are {format_names(self.train.names)}. "
+                f"values): name one with dataset.label=NAME; the columns are {join_names(self.train.names)}. "
                 "Numbers with fractions are no labels: models are classifiers"
             )
         return ranked_columns
@@ -151,7 +151,7 @@ class Inspection:
         series_column, time_column = series_and_time
         series_lengths = np.bincount(column_kinds.find_row_blocks(self.train, [series_column, label_column]))
         self.roles |= {series_column: "series", time_column: "time"}
-        self.window = int(min(MAX_WINDOW, max(2, np.median(series_lengths) // 2)))
+        self.window = int(min(MAX_WINDOW_ROWS, max(2, np.median(series_lengths) // 2)))
         series_options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
         series_lengths_text = _format_count_range(series_lengths.min(), series_lengths.max())
         reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {series_lengths_text} rows"
@@ -166,14 +166,14 @@ class Inspection:
         window = int(self.overrides.get("dataset.window") or self.window)
         n_samples = self.train.table.num_rows // window
         if client_column is None:
-            n = int(min(50, max(2, n_samples * (0.8 if self.cuts_test_part else 1) // ROWS_PER_CLIENT)))
+            n = int(min(50, max(2, n_samples * (0.8 if self.draws_test_set else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _propose_cohort_size(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
             yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[client_column] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(client_column)).field("counts").to_numpy())
-        client_train_sizes = client_sizes * (0.8 if self.cuts_test_part else 1) / window
+        client_train_sizes = client_sizes * (0.8 if self.draws_test_set else 1) / window
         n_small_clients, n = int((client_train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
         options = {"dataset.client": client_column}
         reason = f"{n:,} clients of {_format_count_range(client_sizes[0], client_sizes[-1])} rows"
@@ -201,8 +201,8 @@ class Inspection:
         row_id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
         for name, n in self.levels.items():
             is_integer_column = pa.types.is_integer(self.train.column(name).type)
-            is_id_name = _is_row_id_name(name) or _is_client_name(name)
-            if n == n_rows and is_integer_column and is_id_name and name not in self.roles:
+            is_identifier_name = _is_row_id_name(name) or _is_client_name(name)
+            if n == n_rows and is_integer_column and is_identifier_name and name not in self.roles:
                 row_id_columns.append(name)
         if row_id_columns:
             self.roles |= dict.fromkeys(row_id_columns, "left out")

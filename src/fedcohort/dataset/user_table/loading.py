@@ -10,9 +10,9 @@ from functools import partial
 import numpy as np
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.clients import Owners, read_owners
+from fedcohort.dataset.clients import Owners, read_natural_clients
 from fedcohort.dataset.labels import read_labels
-from fedcohort.dataset.messages import ProblemList, format_names
+from fedcohort.dataset.messages import ErrorList, join_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows
 from fedcohort.dataset.user_table.find import load_tables
@@ -27,7 +27,7 @@ CLIENT_REMEDY = "dataset.min_client_samples=10 leaves small clients out, or pool
 log = logging.getLogger("fedcohort")
 
 
-class TableLoader:
+class UserTableLoader:
     """Loader of a dataset from a user's files.
 
     Attributes:
@@ -40,7 +40,7 @@ class TableLoader:
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
         self.notes: list[str] = []
-        self.problems = ProblemList(f"fedcohort data {options.path} proposes options for these files")
+        self.problems = ErrorList(f"fedcohort data {options.path} proposes options for these files")
         self.window = options.window or 1
 
     def load(self) -> Raw:
@@ -49,17 +49,17 @@ class TableLoader:
         frames = self._read_tables()
         columns = self._choose_input_columns(frames)
         frames = self._select_complete_rows(frames, columns)
-        owners, frames = self._handle_small_clients(frames)
-        with self.problems.collect_errors():
+        owners, frames = self._pool_or_drop_small_clients(frames)
+        with self.problems.collect_data_errors():
             labels = read_labels(frames, options.label, options.n_classes)
             y = [part_labels[:: self.window] for part_labels in labels.labels_by_part]
             if options.test_share is not None:
                 frames, owners, y = self._split_test(frames, owners, y)
-        with self.problems.collect_errors():
+        with self.problems.collect_data_errors():
             levels = input_columns.find_category_levels(frames[0], columns)
             frames, features, notes = input_columns.encode_columns(frames, columns, levels, options.missing == "mean")
-            x, pixel_scale = inputs.read_inputs(options, frames, features, columns.lists, self._choose_divisor(columns))
-        self.problems.raise_errors()
+            x, pixel_scale = inputs.read_inputs(options, frames, features, columns.lists, self._input_divisor(columns))
+        self.problems.raise_collected_errors()
         self.notes += [*notes, *labels.notes]
         x, feature_moments = self._fill_and_standardise(frames[0], features, columns, x)
         self._log_notices(column_kinds.make_label_case_notices(labels.class_names, options.label))
@@ -100,7 +100,7 @@ class TableLoader:
         """
         options, feature_moments = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
-            x, filled_cells_note = inputs.fill_gaps(train_frame, feature_names or chosen_inputs.lists, x)
+            x, filled_cells_note = inputs.fill_nans(train_frame, feature_names or chosen_inputs.lists, x)
             self.notes.append(filled_cells_note)
         if options.standardises_inputs:
             feature_moments = inputs.standardise_inputs(x)
@@ -112,10 +112,10 @@ class TableLoader:
     def _read_tables(self) -> list[Frame]:
         """Read the tables, the training rows first, and note the files' format. Raises `DataError` without one."""
         options = self.options
-        cuts_test_part, reads_valid = options.test_share is not None, options.valid == "server"
-        frames = load_tables(options.path, cuts_test_part, reads_valid, options.decimal, self.problems)
+        draws_test_set, reads_valid = options.test_share is not None, options.valid == "server"
+        frames = load_tables(options.path, draws_test_set, reads_valid, options.decimal, self.problems)
         if not frames:
-            self.problems.raise_errors()
+            self.problems.raise_collected_errors()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
         columns |= dict.fromkeys(options.list_columns, "features")
         option_by_column = {name: f"dataset.{option_name}" for name, option_name in columns.items() if name is not None}
@@ -131,16 +131,16 @@ class TableLoader:
         for option_name in ("leave_out", "categories", "dates"):
             named_columns = getattr(options, option_name)
             for name in named_columns if not isinstance(named_columns, str) else ():
-                with self.problems.collect_errors():
+                with self.problems.collect_data_errors():
                     replace(table, option_by_column={name: f"dataset.{option_name}"}).require_column(name)
         for frame in frames:
             required_columns = [options.label, options.series, *options.list_columns]
             for name in filter(None, [*required_columns, options.client] if frame is table else required_columns):
                 if frame is table or name in table.names:  # otherwise the training table's problem says so
-                    with self.problems.collect_errors():
+                    with self.problems.collect_data_errors():
                         frame.require_column(name)
         chosen_inputs = InputColumns()
-        with self.problems.collect_errors():
+        with self.problems.collect_data_errors():
             non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
             has_images = table.names == ["image", "label"] and column_kinds.find_column_kind(table, "image") == "images"
             list_columns = ("image",) if options.features is None and has_images else options.list_columns
@@ -148,19 +148,19 @@ class TableLoader:
                 chosen_inputs = InputColumns(lists=tuple(list_columns))
             else:
                 chosen_inputs = input_columns.choose_input_columns(table, non_inputs, options.categories, options.dates)
-            self._log_notices(column_kinds.column_notices(table, chosen_inputs.names, non_inputs, bool(list_columns)))
+            self._log_notices(column_kinds.input_notices(table, chosen_inputs.names, non_inputs, bool(list_columns)))
             if self.window == 1:
                 self._log_notices(column_kinds.make_long_table_notices(table, options.label, non_inputs))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
             if options.label in table.names:
-                with self.problems.collect_errors():
+                with self.problems.collect_data_errors():
                     read_labels(frames, options.label, options.n_classes)
-            with self.problems.collect_errors():
-                read_owners(frames[:2], options.client)
+            with self.problems.collect_data_errors():
+                read_natural_clients(frames[:2], options.client)
             for frame in frames if options.missing == "error" else ():
-                with self.problems.collect_errors():
+                with self.problems.collect_data_errors():
                     frame.read_matrix(chosen_inputs.numbers)
-        self.problems.raise_errors()
+        self.problems.raise_collected_errors()
         return chosen_inputs
 
     def _select_complete_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
@@ -169,7 +169,7 @@ class TableLoader:
         row_filters: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant_columns = [name for name in (options.series, options.label, options.client) if name]
-            row_filters.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
+            row_filters.append(partial(rows.cut_series, window=options.window, constant_columns=constant_columns))
         if options.missing == "drop":
             scalars = [options.label, *filter(None, [options.client]), *columns.categories, *columns.dates]
             row_filters.append(partial(rows.drop_incomplete_rows, columns=scalars, inputs=columns, window=self.window))
@@ -179,7 +179,7 @@ class TableLoader:
             self.notes += [row_note for _, row_note in frames_and_notes]
         return frames
 
-    def _handle_small_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
+    def _pool_or_drop_small_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
         """Return the client of each sample, and the tables; small clients are pooled or left out.
 
         Small clients have fewer training samples than the option `min_client_samples`. If a test part is cut later,
@@ -189,8 +189,8 @@ class TableLoader:
             frames: the tables, the training rows first.
         """
         options, owners = self.options, Owners()
-        with self.problems.collect_errors():
-            owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
+        with self.problems.collect_data_errors():
+            owners = read_natural_clients(frames[: 1 if options.test_share else 2], options.client)
         if owners.train_clients is None:
             return owners, frames
         client_of_sample = owners.train_clients[:: self.window]
@@ -202,8 +202,8 @@ class TableLoader:
         if options.pool_small:
             owners, pool_note = rows.pool_small_clients(owners, client_of_sample, min_samples)
         else:
-            kept_rows, pool_note = rows.leave_out_small_clients(owners, client_of_sample, min_samples)
-            frames = [frames[0].take_rows(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
+            kept_rows, pool_note = rows.drop_small_clients(owners, client_of_sample, min_samples)
+            frames = [frames[0].select_rows_at(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
             owners = rows.renumber_clients(replace(owners, train_clients=client_of_sample[kept_rows]))
         cut_note = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
         self.notes += [pool_note + cut_note] if pool_note else []
@@ -220,14 +220,14 @@ class TableLoader:
         self.notes.append(f"{len(test_ids)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
         if (client_of_sample := owners.train_clients) is not None:
             owners = replace(owners, train_clients=client_of_sample[train_ids], test_clients=client_of_sample[test_ids])
-        train_part, test_part = (table.take_rows(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
+        train_part, test_part = (table.select_rows_at(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
         return [train_part, test_part, *frames[1:]], owners, [y[0][train_ids], y[0][test_ids], *y[1:]]
 
     def _rows_of_samples(self, sample_ids: Ids) -> Ids:
         """Return the rows of the training table that make up the samples at the positions `sample_ids`, int64."""
         return (sample_ids[:, None] * self.window + np.arange(self.window)).ravel()
 
-    def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
+    def _input_divisor(self, chosen_inputs: InputColumns) -> float:
         """Return the number that divides the inputs: 255 for a folder of images, unless the option `scale` is set."""
         options = self.options
         if chosen_inputs.lists and not options.list_columns and options.scale == 1 and not options.standardises_inputs:
@@ -242,8 +242,8 @@ class TableLoader:
         """
         unused_columns = [name for name in table.names if name not in {*chosen_inputs.names, self.options.label}]
         shape_text = " x ".join(str(axis_size) for axis_size in sample_shape)
-        unused_text = f" (left out: {format_names(unused_columns)})" if unused_columns else ""
-        return "; ".join([f"{shape_text}: {format_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
+        unused_text = f" (left out: {join_names(unused_columns)})" if unused_columns else ""
+        return "; ".join([f"{shape_text}: {join_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
 
     def _log_notices(self, notices: Iterable[str]) -> None:
         for notice in notices:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import ProblemList, format_names
+from fedcohort.dataset.messages import ErrorList, join_names
 from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, make_feature_scale_notices
 from fedcohort.dataset.user_table.find import find_files_by_part, load_tables
 from fedcohort.dataset.user_table.inspection import MAX_LISTED_NAMES, SCALAR_KINDS, Decision, Inspection
@@ -15,7 +15,7 @@ UNFILLABLE_ROLES = ("label", "client")  # roles of columns whose empty cells can
 
 
 @dataclass(frozen=True)
-class OptionProposal:
+class DatasetProposal:
     """What a user's files contain, and the options that are proposed for them.
 
     Attributes:
@@ -34,7 +34,7 @@ class OptionProposal:
         return {option: setting for decision in self.decisions for option, setting in decision.options.items()}
 
 
-def propose_options(path: str, user_options: Mapping[str, str]) -> OptionProposal:
+def propose_options(path: str, user_options: Mapping[str, str]) -> DatasetProposal:
     """Inspect a user's files, and propose the options to load them.
 
     Args:
@@ -44,20 +44,20 @@ def propose_options(path: str, user_options: Mapping[str, str]) -> OptionProposa
     Raises:
         DataError: no table can be read, or no column can hold labels.
     """
-    files, table_problems = find_files_by_part(path), ProblemList()
-    cuts_test_part = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
-    frames = load_tables(path, cuts_test_part, True, user_options.get("dataset.decimal", "auto"), table_problems)
-    table_problems.raise_errors()
-    inspection = Inspection(frames, user_options, cuts_test_part)
+    files, table_problems = find_files_by_part(path), ErrorList()
+    draws_test_set = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
+    frames = load_tables(path, draws_test_set, True, user_options.get("dataset.decimal", "auto"), table_problems)
+    table_problems.raise_collected_errors()
+    inspection = Inspection(frames, user_options, draws_test_set)
     table_texts = [", ".join([f"{frame.origin}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]
     decisions = [
         replace(decision, options={name: value for name, value in decision.options.items() if name not in user_options})
-        for decision in (*inspection.decide_roles(), *decide_inputs(inspection), *decide_missing_cells(inspection))
+        for decision in (*inspection.propose_roles(), *propose_inputs(inspection), *decide_missing_cells(inspection))
     ]
-    return OptionProposal(table_texts, [inspection.describe_column(name) for name in frames[0].names], decisions)
+    return DatasetProposal(table_texts, [inspection.describe_column(name) for name in frames[0].names], decisions)
 
 
-def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
+def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
     """Yield the decisions on the columns that are inputs, their encoding, and whether they are standardised.
 
     Args:
@@ -75,7 +75,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
         is_image_folder = bool(image_columns) and inspection.train.names == ["image", "label"]
         input_options: dict[str, object] = {} if is_image_folder else {"dataset.features": feature_columns}
         input_options |= {"dataset.scale": 255, "model": "cnn"} if image_columns else {}
-        columns_text = f"columns of {'images' if image_columns else 'lists'}: {format_names(feature_columns)}"
+        columns_text = f"columns of {'images' if image_columns else 'lists'}: {join_names(feature_columns)}"
         yield Decision("inputs", input_options, columns_text)
         return
     if categories := [column for column in columns_by_kind.get("text", []) if 2 <= n_levels[column] <= MAX_AUTO_LEVELS]:
@@ -104,7 +104,7 @@ def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
         for frame in (frame for frame in inspection.frames if column in frame.names):
             cells = frame.column(column)
             is_number = column_kind == "number" and column not in roles and arrow_columns.may_hold_numbers(cells)
-            is_empty = np.isnan(arrow_columns.to_numbers(cells)) if is_number else arrow_columns.find_empty_cells(cells)
+            is_empty = np.isnan(arrow_columns.as_float64(cells)) if is_number else arrow_columns.find_empty_cells(cells)
             missing_counts[column] = missing_counts.get(column, 0) + int(is_empty.sum())
     missing_counts = {column: n for column, n in missing_counts.items() if n}
     if not missing_counts:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.data.group_ranks import keep_first_rows, rank_within_group
+from fedcohort.data.group_ranks import first_rows_by_group, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
@@ -42,7 +42,7 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     if owners is not None:
         sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
     test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
-    test_rows = keep_first_rows(test_rows, strata, np.floor(test_share * strata_sizes).astype(np.int64) + 1)
+    test_rows = first_rows_by_group(test_rows, strata, np.floor(test_share * strata_sizes).astype(np.int64) + 1)
     test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
     if not len(test_rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
@@ -70,7 +70,7 @@ def drop_incomplete_rows(frame: Frame, columns: Sequence[str], inputs: InputColu
         is_incomplete |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
     for column_name in inputs.lists if not is_incomplete.all() else ():
         complete_rows = np.flatnonzero(~is_incomplete)
-        x = frame.take_rows(complete_rows).read_arrays(column_name, allow_missing=True)
+        x = frame.select_rows_at(complete_rows).read_arrays(column_name, allow_missing=True)
         is_incomplete[complete_rows] |= np.isnan(x).reshape(len(x), -1).any(1)
     is_incomplete = np.repeat(is_incomplete.reshape(-1, window).any(1), window)
     if is_incomplete.all():
@@ -78,11 +78,11 @@ def drop_incomplete_rows(frame: Frame, columns: Sequence[str], inputs: InputColu
     if not is_incomplete.any():
         return frame, ""
     share_text = f"{is_incomplete.sum()} of {len(is_incomplete)} rows"
-    drop_note = f"{share_text} of {Path(frame.origin).name} dropped, cells are missing"
-    return frame.take_rows(np.flatnonzero(~is_incomplete)), drop_note
+    dropped_rows_note = f"{share_text} of {Path(frame.origin).name} dropped, cells are missing"
+    return frame.select_rows_at(np.flatnonzero(~is_incomplete)), dropped_rows_note
 
 
-def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
+def cut_series(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
     """Cut a long table, one row per time step, into windows: samples of `window` rows each.
 
     A window holds consecutive rows of one series with one label and one client. Windows don't overlap. Rows at the end
@@ -110,10 +110,10 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     n_skipped_rows = len(block_of_row) - len(window_rows)
     window_note = f"{len(window_rows) // window:,} windows of {window} rows"
     window_note += f", {n_skipped_rows:,} rows left out" if n_skipped_rows else ""
-    return frame.take_rows(window_rows), window_note
+    return frame.select_rows_at(window_rows), window_note
 
 
-def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Ids, str]:
+def drop_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Ids, str]:
     """Return the positions of the training samples of clients with enough of them, and a note on the others.
 
     Args:
@@ -168,9 +168,9 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
     if client_sizes[client_pools[-1]].sum() < min_samples:
         client_pools[-2:] = [client_pools[-2] + client_pools[-1]]
     new_client_numbers, client_names = np.arange(len(owners.client_names)), list(owners.client_names)
-    for pool_members in client_pools:
-        new_client_numbers[pool_members] = pool_members[0]
-        client_names[pool_members[0]] += f" + {len(pool_members) - 1} more" if len(pool_members) > 1 else ""
+    for members_of_pool in client_pools:
+        new_client_numbers[members_of_pool] = members_of_pool[0]
+        client_names[members_of_pool[0]] += f" + {len(members_of_pool) - 1} more" if len(members_of_pool) > 1 else ""
     pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(client_pools):,}"
     test_clients = None if owners.test_clients is None else new_client_numbers[owners.test_clients]
     return renumber_clients(Owners(new_client_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note

@@ -32,7 +32,7 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
         folder: folder of the files.
         curves: whether to draw the figures with rounds or costs on the horizontal axis, too.
     """
-    disk.check_output_files(
+    disk.reject_foreign_files(
         folder, (PAGE_FILE, *RESULT_TABLE_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING
     )
     folder.mkdir(parents=True, exist_ok=True)

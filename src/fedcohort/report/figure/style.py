@@ -218,7 +218,7 @@ def save_figure(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("pn
 
     figure_files = [path.with_suffix(f".{file_format}") for file_format in file_formats]
     for figure_file in figure_files:
-        with disk.replace_atomically(figure_file) as draft_path:
+        with disk.write_file_atomically(figure_file) as draft_path:
             if figure_file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
                 agg_canvas: Any = FigureCanvasAgg(canvas)  # its methods have no types
