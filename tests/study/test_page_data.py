@@ -69,3 +69,16 @@ def test_budgets_are_horizons(tmp_path: Path) -> None:
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"
     summary = summarise_study(study, results, judge_study(study, results), {})
     assert summary["horizons"] == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]
+
+
+def test_a_study_without_oracles_says_so_once_and_names_its_tuning(tmp_path: Path) -> None:
+    study = write_study(tmp_path, **{**METHODS, "oracles": []})
+    results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8]} for cell in ("equal", "noisy")})
+    report.write_study_report(study, results)
+    page = (tmp_path / "README.md").read_text()
+    assert page.count("The study has no oracle, so that it does not measure headroom.") == 1
+    assert "headroom is unknown" not in page
+    assert "tuning.csv" not in page
+    (tmp_path / "tuning.csv").write_text("setting,lr,seed_900\n")
+    report.write_study_report(study, results)
+    assert "The learning rate was tuned before, on other seeds (tuning.csv" in (tmp_path / "README.md").read_text()
