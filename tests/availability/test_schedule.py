@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from case_loop import for_all
-from fedcohort.availability.schedule import ReadySchedule, ReadyTracker
+from fedcohort.availability.schedule import ReadyClientTracker, ReadySchedule
 from fedcohort.types import Ids, Values
 from ready_schedules import make_schedule
 
@@ -99,7 +99,7 @@ def test_the_tracker_finds_the_same_clients_as_the_schedule_and_checks_few(monke
         return next_change(self, client_ids, now_s)
 
     monkeypatch.setattr(ReadySchedule, "next_change", count)
-    tracker = ReadyTracker(schedule)
+    tracker = ReadyClientTracker(schedule)
     times = [
         *np.sort(np.concatenate([bounds.ravel(), 1e7 * 86400 + bounds[7]])),
         50000.0,

@@ -9,7 +9,7 @@ from scipy.stats import norm
 
 from case_loop import for_all
 from fedcohort.device.base import Workload
-from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, compute_bounded_moment
+from fedcohort.device.measured import MOMENT_PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, compute_bounded_moment
 from fedcohort.rng import Draws
 
 
@@ -38,7 +38,7 @@ def test_a_constant_is_its_own_mean() -> None:
 
 
 def test_each_client_has_its_own_mean() -> None:
-    deviation = np.random.default_rng(0).uniform(0, 1, 2 * PAIRS_PER_BLOCK + 7)
+    deviation = np.random.default_rng(0).uniform(0, 1, 2 * MOMENT_PAIRS_PER_BLOCK + 7)
     deviation[5] = deviation[-1]
     least = np.full(len(deviation), 0.1)
     means = compute_bounded_moment(deviation, least, 1)

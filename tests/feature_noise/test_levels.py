@@ -11,7 +11,7 @@ from fedcohort.rng import Draws
 
 def test_uniform_levels_have_the_moments_of_the_uniform_distribution() -> None:
     """Mean sigma / 2, variance sigma^2 / 12, whose own relative error is sqrt(0.8 / n)."""
-    drawn_levels = levels.DrawnLevels(3.0, "uniform", 0.4).levels(Draws(0, 20_000))
+    drawn_levels = levels.DrawnNoiseLevels(3.0, "uniform", 0.4).levels(Draws(0, 20_000))
     assert drawn_levels.mean() == pytest.approx(1.5, abs=4.5 * 3 / np.sqrt(12 * 20_000))
     assert drawn_levels.var() == pytest.approx(9 / 12, rel=4.5 * np.sqrt(0.8 / 20_000))
     assert 0 <= drawn_levels.min() < drawn_levels.max() < 3
@@ -20,7 +20,7 @@ def test_uniform_levels_have_the_moments_of_the_uniform_distribution() -> None:
 @pytest.mark.parametrize(("share", "clients", "noisy"), [(0.4, 50, 20), (0.0, 9, 0), (1.0, 9, 9), (0.5, 3, 2)])
 def test_exactly_a_share_of_the_clients_has_the_level(share: float, clients: int, noisy: int) -> None:
     for seed in range(5):
-        drawn_levels = levels.DrawnLevels(0.7, "bimodal", share).levels(Draws(seed, clients))
+        drawn_levels = levels.DrawnNoiseLevels(0.7, "bimodal", share).levels(Draws(seed, clients))
         assert sorted(drawn_levels) == [0.0] * (clients - noisy) + [0.7] * noisy
 
 
@@ -32,7 +32,7 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
     pairs = [
         int(
             (
-                (levels.DrawnLevels(1.0, "bimodal", 0.4).levels(Draws(s, 10)) > 0)
+                (levels.DrawnNoiseLevels(1.0, "bimodal", 0.4).levels(Draws(s, 10)) > 0)
                 & (Bimodal(0.4, 1, 0).rates(Draws(s, 10)) > 0)
             ).sum()
         )
@@ -43,4 +43,4 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
 
 def test_options_are_checked() -> None:
     with pytest.raises(OptionError, match=r"^law must be one of uniform, bimodal, got 'normal'$"):
-        levels.DrawnLevels(1.0, "normal", 0.4)
+        levels.DrawnNoiseLevels(1.0, "normal", 0.4)

@@ -55,17 +55,17 @@ class Alie(Colluding):
         return stats.mean - z * stats.std
 
 
-def alie_attack_factor(n_honest: int, n_attackers: int, form: str) -> float:
+def alie_attack_factor(n_honest: int, n_attackers: int, shift_form: str) -> float:
     """Return the number of standard deviations by which attackers shift their updates.
 
     Args:
         n_honest: number of honest updates.
         n_attackers: number of the attackers' updates.
-        form: normal quantile that is the number, "honest" or "all", as in `Alie`.
+        shift_form: normal quantile that is the number, "honest" or "all", as in `Alie`.
     """
     n = n_honest + n_attackers
     q = n // 2 + 1 - n_attackers
     if q <= 0:
         return NormalDist().inv_cdf(MAJORITY_QUANTILE)
-    shift_quantile = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
+    shift_quantile = (n_honest - q) / n_honest if shift_form == "honest" else (n - q) / n
     return NormalDist().inv_cdf(shift_quantile) if shift_quantile > 0.5 else 0.0

@@ -125,7 +125,7 @@ class ReadySchedule(ReadOnly):
         return completion_s
 
 
-class ReadyTracker:
+class ReadyClientTracker:
     """A tracker that finds the ready clients at increasing seconds, and checks only those that may have changed.
 
     Args:

@@ -202,14 +202,14 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
         lr: initial learning rate.
     """
     l2_coefficient = lam * len(unpack_layer_weights(initial_theta, X.shape[1])[1])
-    theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
+    theta, adam_first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
     for adam_step in range(1, n_adam_steps + 1):
         g = loss_gradient(theta, X, r) + l2_coefficient * (theta - initial_theta)
-        first_moment = ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g
+        adam_first_moment = ADAM_BETAS[0] * adam_first_moment + (1 - ADAM_BETAS[0]) * g
         second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
         adam_denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
         learning_rate = lr * (n_adam_steps - adam_step + 1) / n_adam_steps
-        theta = theta - learning_rate * first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
+        theta = theta - learning_rate * adam_first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
     return theta
 
 
@@ -220,7 +220,7 @@ def loss_gradient(theta: Values, X: ContextMatrix, r: Values) -> Values:
     """
     W_1, W_2 = unpack_layer_weights(theta, X.shape[1])
     preactivations = X @ W_1.T
-    activations = np.maximum(preactivations, 0.0)
-    scaled_reward_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
+    hidden_activations = np.maximum(preactivations, 0.0)
+    scaled_reward_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * hidden_activations @ W_2 - r)
     first_layer_gradient = (scaled_reward_errors[:, None] * ((preactivations > 0) * W_2)).T @ X
-    return np.concatenate([first_layer_gradient.ravel(), scaled_reward_errors @ activations])
+    return np.concatenate([first_layer_gradient.ravel(), scaled_reward_errors @ hidden_activations])

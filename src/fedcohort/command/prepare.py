@@ -54,7 +54,7 @@ def main(arguments: Sequence[str]) -> int:
     with disk.convert_disk_errors(destination):
         try:
             table_plan = format_module.plan_table_pieces(raw_folder, image_size)
-            unique_column = getattr(format_module, "UNIQUE_COLUMN", "")
+            unique_column = getattr(format_module, "UNIQUE_CLIENT_COLUMN", "")
             n_rows_by_split = write_tables(table_plan, destination, make_progress_printer(), unique_column)
             if hasattr(format_module, "write_vocabulary"):
                 format_module.write_vocabulary(destination)

@@ -18,10 +18,10 @@ ROWS_PER_HASH_STEP = 4096  # rows that are hashed in one step
 
 def compute_checksum(raw_data: Raw) -> str:
     """Return the checksum of the inputs, labels, owners and attributes in `raw_data`: 16 hexadecimal digits."""
-    hasher = hashlib.blake2b(digest_size=8)
+    blake2_hasher = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
     for x in (raw_data.train_x, raw_data.test_x, *valid_x):
-        hasher.update(f"{x.shape}{x.dtype.str}".encode())
+        blake2_hasher.update(f"{x.shape}{x.dtype.str}".encode())
         row_step = max(1, -(-x.nbytes // MAX_HASHED_BYTES))
         checksum_of_rows = 0
         for chunk_start in range(0, len(x), ROWS_PER_HASH_STEP * row_step):
@@ -29,7 +29,7 @@ def compute_checksum(raw_data: Raw) -> str:
                 np.ascontiguousarray(x[chunk_start : chunk_start + ROWS_PER_HASH_STEP * row_step : row_step]).data,
                 checksum_of_rows,
             )
-        hasher.update(checksum_of_rows.to_bytes(4, "little"))
+        blake2_hasher.update(checksum_of_rows.to_bytes(4, "little"))
     for id_array in (raw_data.train_y, raw_data.test_y, *[getattr(raw_data, field) for field in ID_FIELDS], *valid_y):
-        hasher.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
-    return hasher.hexdigest()
+        blake2_hasher.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
+    return blake2_hasher.hexdigest()

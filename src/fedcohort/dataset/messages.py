@@ -31,11 +31,11 @@ def join_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES) 
 
 def _continues_numbered_names(previous_name: str, next_name: str) -> bool:
     """Return whether `next_name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
-    previous_match = re.fullmatch(r"(.*?)(\d{1,9})", previous_name)
-    next_match = re.fullmatch(r"(.*?)(\d{1,9})", next_name)
-    if previous_match is None or next_match is None or previous_match[1] != next_match[1]:
+    previous_number_match = re.fullmatch(r"(.*?)(\d{1,9})", previous_name)
+    next_number_match = re.fullmatch(r"(.*?)(\d{1,9})", next_name)
+    if previous_number_match is None or next_number_match is None or previous_number_match[1] != next_number_match[1]:
         return False
-    return int(next_match[2]) == int(previous_match[2]) + 1
+    return int(next_number_match[2]) == int(previous_number_match[2]) + 1
 
 
 def note_count_difference(counted_thing: str, data_count: int, original_count: int) -> list[str]:

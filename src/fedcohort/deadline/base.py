@@ -197,8 +197,8 @@ def compute_outcome(
             complete, which are more if a client is not ready in between.
     """
     full_job_s = wall_time(timing.finish_s(units_asked))
-    late_units = _count_units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0
-    units_done = np.where(full_job_s <= close_s, units_asked, late_units).astype(np.int64)
+    late_client_units = _count_units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0
+    units_done = np.where(full_job_s <= close_s, units_asked, late_client_units).astype(np.int64)
     is_in_time = units_done > 0
     finish_s = wall_time(timing.finish_s(units_done))
     round_end_s = float(finish_s[is_in_time].max(initial=0.0)) if is_in_time.all() else float(close_s)
@@ -241,8 +241,8 @@ def _count_units_in_time(
     feasible_units = np.zeros(len(timing.unit_s), dtype=np.int64)
     infeasible_units = feasible_units + units_asked + 1
     while (infeasible_units - feasible_units > 1).any():
-        tried_units = (feasible_units + infeasible_units) // 2
-        is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
-        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1))
-        feasible_units = np.where(is_in_time, tried_units, feasible_units)
+        feasible_units_to_try = (feasible_units + infeasible_units) // 2
+        is_in_time = wall_time(timing.finish_s(feasible_units_to_try)) <= close_s + 1e-9 * timing.unit_s
+        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(feasible_units_to_try, feasible_units + 1))
+        feasible_units = np.where(is_in_time, feasible_units_to_try, feasible_units)
     return feasible_units

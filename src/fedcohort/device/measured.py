@@ -20,7 +20,7 @@ MIN_RELATIVE_SPEED = 0.1  # lower bound of a link's speed, as a share of its mea
 NORMAL_GRID = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
 NORMAL_GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
 DEVIATION_DECIMALS = 4  # of a relative deviation: a million different ones would take minutes to integrate
-PAIRS_PER_BLOCK = 1000  # deviations that are integrated together
+MOMENT_PAIRS_PER_BLOCK = 1000  # deviations that are integrated together
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,19 @@ class LinkSpeeds:
         """Return the links at the given `positions` in the arrays."""
         return LinkSpeeds(self.mean_speed[positions], self.speed_sd[positions], self.mean_time_factor[positions])
 
-    def expect(self, n_bytes: Values) -> Values:
-        """Return the mean seconds in which each link transfers `n_bytes` bytes, [clients]."""
-        return np.asarray(n_bytes / self.mean_speed * self.mean_time_factor)
+    def expect(self, n_sent_bytes: Values) -> Values:
+        """Return the mean seconds in which each link transfers `n_sent_bytes` bytes, [clients]."""
+        return np.asarray(n_sent_bytes / self.mean_speed * self.mean_time_factor)
 
-    def sample(self, n_bytes: Values, normal_draws: Values) -> Values:
+    def sample(self, n_sent_bytes: Values, normal_draws: Values) -> Values:
         """Return the seconds in which each link transfers its bytes in one round, [clients].
 
         Args:
-            n_bytes: bytes that each link transfers, [clients].
+            n_sent_bytes: bytes that each link transfers, [clients].
             normal_draws: standard normal draws, [clients].
         """
         drawn_speeds = np.maximum(MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd)
-        return np.asarray(n_bytes / drawn_speeds)
+        return np.asarray(n_sent_bytes / drawn_speeds)
 
 
 @dataclass(frozen=True)
@@ -107,8 +107,8 @@ class DeviceSpeeds:
         """Return the speeds of the clients at the given `positions` in the arrays."""
         mean_s, deviation_s = self.mean_s[positions], self.deviation_s[positions]
         min_s, expected_s = self.min_s[positions], self.expected_s[positions]
-        links = self.downlink.select_rows(positions), self.uplink.select_rows(positions)
-        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *links)
+        link_rows = self.downlink.select_rows(positions), self.uplink.select_rows(positions)
+        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *link_rows)
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of `work`, as means over rounds."""
@@ -145,11 +145,11 @@ def compute_bounded_moment(relative_sd: Values, lower_bound: Values, moment_orde
         moment_order: p, order of the moment.
     """
     sd_bound_pairs = relative_sd.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
-    distinct_pairs, pair_index = np.unique(sd_bound_pairs, return_inverse=True)
+    distinct_pairs, index_of_pair = np.unique(sd_bound_pairs, return_inverse=True)
     moment_by_pair = np.empty(len(distinct_pairs))
-    for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
-        pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]
-        bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
-        block_moments = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
-        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = block_moments
-    return np.asarray(moment_by_pair[pair_index])
+    for first_pair_number in range(0, len(distinct_pairs), MOMENT_PAIRS_PER_BLOCK):
+        pair_block = distinct_pairs[first_pair_number : first_pair_number + MOMENT_PAIRS_PER_BLOCK, None]
+        truncated_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
+        block_moments = (truncated_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
+        moment_by_pair[first_pair_number : first_pair_number + MOMENT_PAIRS_PER_BLOCK] = block_moments
+    return np.asarray(moment_by_pair[index_of_pair])

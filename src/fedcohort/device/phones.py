@@ -53,14 +53,16 @@ class BatchTime:
     phone_ms: tuple[tuple[float, float], ...]
 
 
-FEMNIST_TIME = BatchTime(10, ((1642.0, 99.5), (588.0, 23.9), (179.0, 2.3)))
-HAR_RATIO = 25305880 / 26414840  # of FEMNIST's milliseconds
+FEMNIST_BATCH_TIME = BatchTime(10, ((1642.0, 99.5), (588.0, 23.9), (179.0, 2.3)))
+HAR_TIME_RATIO = 25305880 / 26414840  # of FEMNIST's milliseconds
 BATCH_TIMES: Mapping[str, BatchTime] = {
-    "femnist": FEMNIST_TIME,
+    "femnist": FEMNIST_BATCH_TIME,
     "celeba": BatchTime(10, ((5392.0, 982.5), (1355.0, 54.6), (561.0, 20.3))),
     "reddit": BatchTime(10, ((2596.0, 335.5), (916.0, 20.6), (527.7, 49.0))),
     "shakespeare": BatchTime(100, ((28621.0, 1720.7), (13579.0, 104.6), (10681.0, 125.6))),
-    "har": BatchTime(10, tuple((HAR_RATIO * mean_ms, HAR_RATIO * sd_ms) for mean_ms, sd_ms in FEMNIST_TIME.phone_ms)),
+    "har": BatchTime(
+        10, tuple((HAR_TIME_RATIO * mean_ms, HAR_TIME_RATIO * sd_ms) for mean_ms, sd_ms in FEMNIST_BATCH_TIME.phone_ms)
+    ),
 }
 
 LINK_SPEEDS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up
@@ -142,5 +144,5 @@ class Phones(Device):
         sample_s_per_ms = self.scale / (1000 * batch_time.batch_size)  # seconds of a sample by a batch's milliseconds
         mean_s, deviation_s = (sample_s_per_ms * np.array(batch_time.phone_ms)[phone_class]).T
         min_s = np.full(len(clients), MIN_BATCH_MS * sample_s_per_ms)
-        links = DOWNLINKS.select_rows(link_of_client), UPLINKS.select_rows(link_of_client)
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links)
+        link_rows = DOWNLINKS.select_rows(link_of_client), UPLINKS.select_rows(link_of_client)
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *link_rows)

@@ -82,8 +82,8 @@ class ShiftedExponential(Device):
             work: work of each client.
             draws: random numbers of the round, for the latencies.
         """
-        X = draws.exponential("latency")[clients]
-        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * X)
+        exp_draws = draws.exponential("latency")[clients]
+        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * exp_draws)
 
     def _draw_client_lambdas(self, clients: Ids, draws: Draws) -> Values:
         if not self.persistent:

@@ -27,7 +27,7 @@ from fedcohort.errors import DataError
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
 
-UNIT_BYTES = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
+BYTES_PER_SPEED_UNIT = {"KiB/s": 1024.0, "kB/s": 1000.0, "kbit/s": 125.0, "bytes/s": 1.0}
 CLIENT_OPTION = "client"  # the option that names the column of names
 MEAN_OPTIONS = ("seconds", "down", "up")
 DEVIATION_OPTIONS = ("seconds_cv", "down_cv", "up_cv")
@@ -76,7 +76,7 @@ class Trace(Device):
             distinct_options = (CLIENT_OPTION, "seconds", link_direction, option_name)
             ranges.check_distinct_columns({option_name: getattr(self, option_name) for option_name in distinct_options})
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
-        ranges.choice("unit", self.unit, *UNIT_BYTES)
+        ranges.choice("unit", self.unit, *BYTES_PER_SPEED_UNIT)
         ranges.flag("draw", self.draw)
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
@@ -144,7 +144,7 @@ class Trace(Device):
         column_options = (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         column_by_option = {option: getattr(self, option) for option in column_options}
         device_table = trace_table.read_table("device", self.path, column_by_option)
-        row_order, row_counts, number_gap = trace_table.sort_by_name(device_table, self.client)
+        row_order, row_counts, gap_in_numbers = trace_table.sort_by_name(device_table, self.client)
         if (row_counts > 1).any():
             first_row, second_row = row_order[np.cumsum(row_counts)[row_counts.argmax()] - row_counts.max() :][:2]
             raise DataError(
@@ -157,10 +157,10 @@ class Trace(Device):
             if column_name is not None:
                 column_numbers = trace_table.read_numbers(device_table, column_name, *self._find_column_range(option))
                 values_by_option[option] = column_numbers[row_order]
-        links = []
+        link_rows = []
         for link_direction in ("down", "up"):
-            mean_speed = values_by_option[link_direction] * UNIT_BYTES[self.unit]
-            links.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
+            mean_speed = values_by_option[link_direction] * BYTES_PER_SPEED_UNIT[self.unit]
+            link_rows.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
         mean_s = values_by_option["seconds"] / (self.batch or 1)
         deviation_s, min_s = values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), number_gap
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *link_rows), gap_in_numbers

@@ -44,7 +44,7 @@ class FeatureNoise(Component, Protocol):
 
 
 @dataclass(frozen=True)
-class InputDisturbance:
+class InputNoise:
     """The noise that was added to the clients' inputs before a run.
 
     Attributes:
@@ -57,15 +57,15 @@ class InputDisturbance:
 
 
 def disturb_clients(
-    feature_noise: FeatureNoise, input_parts: Sequence[tuple[np.ndarray, Ragged]], seed: int
-) -> InputDisturbance | None:
+    feature_noise: FeatureNoise, inputs_of_parts: Sequence[tuple[np.ndarray, Ragged]], seed: int
+) -> InputNoise | None:
     """Disturb the clients' inputs in place, so that memory does not hold them twice.
 
     A client's disturbed inputs are a function of the seed, the client and its inputs.
 
     Args:
         feature_noise: the feature noise of the run.
-        input_parts: inputs [N, ...] with each client's rows: the training sets, then the validation sets.
+        inputs_of_parts: inputs [N, ...] with each client's rows: the training sets, then the validation sets.
         seed: the option `data_seed`.
 
     Returns:
@@ -74,11 +74,11 @@ def disturb_clients(
     Raises:
         IncompatibleConfig: the noise does not apply to these inputs.
     """
-    noise_levels = feature_noise.levels(Draws(seed, len(input_parts[0][1])))
+    noise_levels = feature_noise.levels(Draws(seed, len(inputs_of_parts[0][1])))
     noisy_client_ids, client_generator = np.flatnonzero(noise_levels > 0).tolist(), RekeyedGenerator()
     if not noisy_client_ids:
         return None
-    first_inputs, _ = input_parts[0]
+    first_inputs, _ = inputs_of_parts[0]
     if first_inputs.dtype.kind != "f":
         remedy = "set dataset.pixels=float32 if the dataset has this option, or " * (first_inputs.dtype == np.uint8)
         raise IncompatibleConfig(
@@ -89,8 +89,8 @@ def disturb_clients(
     clean_row_hashes = []
     for client_id in noisy_client_ids:
         rng = client_generator.rekey(seed, "feature_draw", client=client_id)
-        for part_inputs, client_rows in input_parts:
+        for part_inputs, client_rows in inputs_of_parts:
             client_slice = slice(client_rows.offsets[client_id], client_rows.offsets[client_id + 1])
             clean_row_hashes.append(hash_rows(part_inputs[client_slice]))
             part_inputs[client_slice] = feature_noise.disturb(part_inputs[client_slice], noise_levels[client_id], rng)
-    return InputDisturbance(noise_levels, np.concatenate(clean_row_hashes))
+    return InputNoise(noise_levels, np.concatenate(clean_row_hashes))

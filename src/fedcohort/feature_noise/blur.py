@@ -13,10 +13,10 @@ import numpy as np
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.feature_noise.base import FeatureNoise, InputArray
-from fedcohort.feature_noise.levels import DrawnLevels
+from fedcohort.feature_noise.levels import DrawnNoiseLevels
 
 
-class Blur(DrawnLevels, FeatureNoise):
+class Blur(DrawnNoiseLevels, FeatureNoise):
     """Gaussian blur of clients' images, a feature noise; the level is its standard deviation in pixels."""
 
     def check(self, shape: tuple[int, ...]) -> None:

@@ -14,10 +14,10 @@ client's strength does not depend on its id.
 import numpy as np
 
 from fedcohort.feature_noise.base import FeatureNoise, InputArray
-from fedcohort.feature_noise.levels import DrawnLevels
+from fedcohort.feature_noise.levels import DrawnNoiseLevels
 
 
-class Gaussian(DrawnLevels, FeatureNoise):
+class Gaussian(DrawnNoiseLevels, FeatureNoise):
     """Gaussian noise added to clients' inputs, a feature noise; the level is its standard deviation."""
 
     def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:

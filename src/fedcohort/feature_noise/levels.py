@@ -14,7 +14,7 @@ from fedcohort.rng import Draws
 
 
 @dataclass(frozen=True)
-class DrawnLevels:
+class DrawnNoiseLevels:
     """The options of feature noise whose level is drawn for each client.
 
     Attributes:

@@ -29,9 +29,9 @@ def log_to_terminal() -> logging.Handler:
     """Write log messages to the terminal, without times and levels, and return the log handler that writes them."""
     log.setLevel(logging.INFO)
     log.propagate = False
-    for log_handler in log.handlers:
-        if isinstance(log_handler, _TerminalHandler):
-            return log_handler
+    for added_log_handler in log.handlers:
+        if isinstance(added_log_handler, _TerminalHandler):
+            return added_log_handler
     terminal_handler = _TerminalHandler()
     log.addHandler(terminal_handler)
     return terminal_handler

@@ -42,9 +42,11 @@ def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
     integration_step = min(MAX_INTEGRATION_STEP, INTEGRATION_STEP_FACTOR / math.sqrt(m))
     log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), integration_step)
     relative_weights, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
-    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / MAX_CHUNK_SIZE))
+    integration_time_chunks = np.array_split(
+        np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / MAX_CHUNK_SIZE)
+    )
     log_integrands = np.concatenate(
-        [np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks]
+        [np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in integration_time_chunks]
     )
     return min(float(logsumexp(log_times - np.exp(log_times) + log_integrands) + math.log(integration_step)), 0.0)
 

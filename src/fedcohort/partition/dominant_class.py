@@ -98,15 +98,15 @@ class SplitPlan:
         remaining_samples = self.class_sizes - count_table.sum(0)
         needed_samples = self.count_other_samples(dominant_classes, dominant_share)
         for k in rng.permutation(skewed_clients):
-            other_count, c = self.client_sizes[k] - dominant_counts[k], dominant_classes[k]
+            n_other_samples, c = self.client_sizes[k] - dominant_counts[k], dominant_classes[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
-            lower_bounds = np.maximum(needed_samples + remaining_samples + other_count - remaining_samples.sum(), 0)
+            lower_bounds = np.maximum(needed_samples + remaining_samples + n_other_samples - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            class_draws = spread_evenly(other_count, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
+            class_draws = spread_evenly(n_other_samples, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
             count_table[k] += class_draws
             remaining_samples -= class_draws
-            needed_samples[c] -= other_count
+            needed_samples[c] -= n_other_samples
         return count_table
 
 

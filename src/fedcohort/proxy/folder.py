@@ -69,8 +69,8 @@ class Folder(Proxy):
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
         """Return the inputs from `table`, float32 [n, *shape of a sample], for a run whose inputs are not pixels."""
         column_names = self._input_columns(table, federation)
-        cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
-        inputs: np.ndarray = _reshape_to_samples(cell_values, column_names, table, federation).astype(np.float32)
+        table_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
+        inputs: np.ndarray = _reshape_to_samples(table_values, column_names, table, federation).astype(np.float32)
         inputs = inputs / np.float32(self.scale)
         if federation.feature_moments is not None:
             feature_mean, feature_deviation = federation.feature_moments
@@ -91,11 +91,11 @@ class Folder(Proxy):
             table = replace(table, option_by_column={column: "proxy.features"}, column_renames={column: column})
             return read_images([table], [column], ImageFormat((channels, height, width)))
         column_names = self._input_columns(table, federation)
-        cell_values = _reshape_to_samples(table.read_matrix(column_names), column_names, table, federation)
-        pixels, is_invalid_pixel = convert_to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
+        table_values = _reshape_to_samples(table.read_matrix(column_names), column_names, table, federation)
+        pixels, is_invalid_pixel = convert_to_pixels(table_values, 255 if table_values.max() > 1 else 1)
         if is_invalid_pixel.any():
             invalid_row, invalid_column = np.argwhere(is_invalid_pixel.reshape(len(is_invalid_pixel), -1))[0].tolist()
-            invalid_number = cell_values[invalid_row].flat[invalid_column]
+            invalid_number = table_values[invalid_row].flat[invalid_column]
             problem_text = f"holds {invalid_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}"
             raise table.cell_error(column_names[invalid_column], invalid_row, problem_text)
         return pixels

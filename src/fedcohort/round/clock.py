@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fedcohort.availability.base import Availability
-from fedcohort.availability.schedule import ReadyTracker
+from fedcohort.availability.schedule import ReadyClientTracker
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.process_ranks import rank_of_process
 from fedcohort.rng import Draws
@@ -44,7 +44,7 @@ class VirtualClock:
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
-        self.tracker = None if self.schedule is None else ReadyTracker(self.schedule)
+        self.tracker = None if self.schedule is None else ReadyClientTracker(self.schedule)
         self.all_client_ids = np.arange(draws.n_clients)
         self.all_client_ids.flags.writeable = False
         self.has_warned = False

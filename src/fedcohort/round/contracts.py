@@ -77,10 +77,10 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
     for field in ("uncapped", "plain", "zero_fill"):
         check_type(f"Selection.{field}", getattr(selection, field), bool)
     for field in ("scores", "reward"):
-        if (field_values := getattr(selection, field)) is not None:
-            check_array(f"Selection.{field}", field_values, array_shape, "if", allow_nan=True)
-    for field, field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.score_terms[{field!r}]", field_values, array_shape, "if", allow_nan=True)
+        if (selection_field_values := getattr(selection, field)) is not None:
+            check_array(f"Selection.{field}", selection_field_values, array_shape, "if", allow_nan=True)
+    for field, selection_field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.score_terms[{field!r}]", selection_field_values, array_shape, "if", allow_nan=True)
     if selection.probability is not None:
         check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_PROB_SUM, allow_nan=True)
     if selection.units is not None:
@@ -104,10 +104,10 @@ def check_weight_override(component: AnyComponent, result: Result, state: State,
 
 
 def check_selector_trace(component: AnyComponent, result: Result, state: State) -> Result:
-    for k, trace_value in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(trace_value, tuple) or len(trace_value) != 2:
-            raise contract_error(f"the result for {k!r}", "a pair (mean, standard deviation)", trace_value)
-        check_numbers_by_name("the result", {k: trace_value[0], f"{k}, deviation": trace_value[1]})
+    for k, traced_value in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(traced_value, tuple) or len(traced_value) != 2:
+            raise contract_error(f"the result for {k!r}", "a pair (mean, standard deviation)", traced_value)
+        check_numbers_by_name("the result", {k: traced_value[0], f"{k}, deviation": traced_value[1]})
     return result
 
 

@@ -7,7 +7,7 @@ from fedcohort.round.finish import ClosedRound
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.types import Ids, Values
 
-Metrics = dict[str, float]
+MetricValues = dict[str, float]
 
 
 def count_reported_numbers(components: Components, closed_round: ClosedRound) -> Ids:
@@ -38,7 +38,7 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
 
 def compute_privacy_metrics(
     components: Components, closed_round: ClosedRound | None, server_state: ServerState
-) -> Metrics:
+) -> MetricValues:
     """Return the largest epsilon of a client in the round and in the run so far, by metric name.
 
     The result is {} without noise, and before the first round. Epsilon is the parameter of differential privacy.

@@ -61,15 +61,15 @@ class RoundModels:
         It is a function because copies of a network share it, whereas a bound method would be copied with `self`.
         """
 
-        def count_passes(network: nn.Module, inputs: tuple[Tensor, ...], logits: Tensor) -> None:
-            n_samples = len(logits)
+        def count_passes(network: nn.Module, inputs: tuple[Tensor, ...], network_logits: Tensor) -> None:
+            n_samples = len(network_logits)
             self.passes += n_samples
 
             def count_backward_pass(gradients: tuple[Tensor | None, ...]) -> None:
                 self.passes += 2 * n_samples
 
-            if logits.grad_fn is not None:
-                logits.grad_fn.register_prehook(count_backward_pass)
+            if network_logits.grad_fn is not None:
+                network_logits.grad_fn.register_prehook(count_backward_pass)
 
         return count_passes
 

@@ -135,9 +135,9 @@ class LossThreshold(Samples[State]):
         report_values = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))
         reports = dict(zip(NOISY_REPORT_NAMES, report_values, strict=True))
         if self.noise:
-            noise_draws = request.rng("metadata").standard_normal(len(NOISY_REPORT_NAMES))
-            for report_name, noise_draw in zip(NOISY_REPORT_NAMES, noise_draws, strict=True):
-                reports[report_name] += self.noise * float(noise_draw)
+            loss_noises = request.rng("metadata").standard_normal(len(NOISY_REPORT_NAMES))
+            for report_name, loss_noise in zip(NOISY_REPORT_NAMES, loss_noises, strict=True):
+                reports[report_name] += self.noise * float(loss_noise)
             reports |= {report_name: max(0.0, reports[report_name]) for report_name in ("loss_count", "loss_squares")}
         if self.as_released:
             reports |= {"loss_sum": float(loss_list.sum()), "n_used": float(len(loss_list))}

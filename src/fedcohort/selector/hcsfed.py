@@ -110,7 +110,7 @@ class HcsFed(Selector[State]):
         ranges.integer("recluster", self.recluster, "[1, inf)", allow_null=True)
 
     @property
-    def queries_sketches(self) -> bool:
+    def asks_for_sketches(self) -> bool:
         """Return whether clients are queried for sketches; otherwise sketches are computed from their updates."""
         return self.variant == "paper"
 
@@ -133,10 +133,10 @@ class HcsFed(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        return frozenset({"compressed_gradient" if self.queries_sketches else "update"})
+        return frozenset({"compressed_gradient" if self.asks_for_sketches else "update"})
 
     def notices(self, selector_name: str) -> Sequence[str]:
-        return () if self.queries_sketches else (first_round_notice(selector_name),)
+        return () if self.asks_for_sketches else (first_round_notice(selector_name),)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -144,7 +144,7 @@ class HcsFed(Selector[State]):
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.is_queried[ctx.ready]]
-        if not self.queries_sketches or not len(unqueried_ids):
+        if not self.asks_for_sketches or not len(unqueried_ids):
             return ()
         query_options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_RNG_KEY}
         return (Probe("compressed_gradient", unqueried_ids, query_options),)
@@ -155,7 +155,7 @@ class HcsFed(Selector[State]):
         if "compressed_gradient" in probes:
             sketch_answers = find_answers(probes, "compressed_gradient")
             state = store_gradient_sketches(state, sketch_answers.clients, sketch_answers.values)
-        if not self.queries_sketches and ctx.round == 0:
+        if not self.asks_for_sketches and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.needs_clustering:
             state = replace(state, stratum_of_client=self._cluster_clients(state, ctx), needs_clustering=False)
@@ -166,7 +166,7 @@ class HcsFed(Selector[State]):
         if self.advises and len(outcome.clients) and (state.stratum_of_client != NO_STRATUM).any():
             agg_override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
         unqueried_ids = np.flatnonzero(~state.is_queried[outcome.clients])
-        if self.queries_sketches or not len(unqueried_ids):
+        if self.asks_for_sketches or not len(unqueried_ids):
             return agg_override, state
         sketches = []
         for update in outcome.signals["update"][unqueried_ids]:
@@ -200,7 +200,7 @@ class HcsFed(Selector[State]):
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available_ids[stratum_of_client[available_ids] == h]
-            draw_weights = X_norms if self.queries_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
+            draw_weights = X_norms if self.asks_for_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
             clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
             if stratum_draws[h]:
                 probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
@@ -212,7 +212,7 @@ class HcsFed(Selector[State]):
 
     def _count_unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
         """Return how many of m draws are among `unclustered_ids`, the available clients without a stratum."""
-        if self.queries_sketches or not len(unclustered_ids):
+        if self.asks_for_sketches or not len(unclustered_ids):
             return 0
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
@@ -221,7 +221,7 @@ class HcsFed(Selector[State]):
         is_clustered = state.stratum_of_client != NO_STRATUM
         clustered_strata = state.stratum_of_client[is_clustered]
         stratum_sizes = np.bincount(clustered_strata, minlength=H)
-        if not self.queries_sketches:
+        if not self.asks_for_sketches:
             return strata.equal_stratum_allocation(stratum_sizes, n_available, m)
         S = strata.deviations_of_strata(state.X[is_clustered], clustered_strata, H)
         return strata.round_draws_to_capacity(strata.neyman_allocation(stratum_sizes, S, m), n_available, m)

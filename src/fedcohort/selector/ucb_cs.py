@@ -134,17 +134,17 @@ class UcbCs(Selector[State]):
             )
         return None, State(discounted_sums, latest_loss_stds, sigma, mean_terms, width_terms, has_invalid_loss)
 
-    def _update_ucb_term(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _update_ucb_term(self, old_ucb_terms: Values, new_ucb_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
 
-        Selected clients get `new_index_terms`; the terms of the others are multiplied by the option `discount`.
+        Selected clients get `new_ucb_terms`; the terms of the others are multiplied by the option `discount`.
 
         Args:
-            old_index_terms: the term before the round, [n_clients]; infinite values stay.
-            new_index_terms: the term that Eq. 4 gives after the round, [n_clients].
+            old_ucb_terms: the term before the round, [n_clients]; infinite values stay.
+            new_ucb_terms: the term that Eq. 4 gives after the round, [n_clients].
             pulled_ids: ids of the clients that were selected in the round, [m].
         """
-        next_index_terms = old_index_terms.copy()
-        next_index_terms[np.isfinite(old_index_terms)] *= self.discount
-        next_index_terms[pulled_ids] = new_index_terms[pulled_ids]
+        next_index_terms = old_ucb_terms.copy()
+        next_index_terms[np.isfinite(old_ucb_terms)] *= self.discount
+        next_index_terms[pulled_ids] = new_ucb_terms[pulled_ids]
         return next_index_terms

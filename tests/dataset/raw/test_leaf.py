@@ -54,7 +54,7 @@ def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match=r"train.parquet: client 'mac' has samples in two files of the source"):
-        prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_COLUMN)
+        prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_CLIENT_COLUMN)
 
 
 def test_what_is_wrong_is_named(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-UNIQUE_COLUMN = "client"  # all samples of a user in a part must be in one file
+UNIQUE_CLIENT_COLUMN = "client"  # all samples of a user in a part must be in one file
 REQUIRED_JSON_KEYS = ("user_data", "users", "num_samples")
 FILLER_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 

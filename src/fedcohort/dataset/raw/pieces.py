@@ -160,7 +160,7 @@ def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_co
         schema = parquet.open_file(piece_files[0]).schema_arrow
         with (
             disk.write_file_atomically(joined_file) as draft_path,
-            parquet.open_parquet_writer(draft_path, schema, compression="zstd") as writer,
+            parquet.open_parquet_writer(draft_path, schema, compression="zstd") as parquet_writer,
         ):
             for piece_file in piece_files:
                 parquet_file = parquet.open_file(piece_file, pre_buffer=False)
@@ -175,7 +175,7 @@ def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_co
                                 f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
                                 ": move them to one file, or change the value in one of them"
                             )
-                    writer.write_table(row_group_table)
+                    parquet_writer.write_table(row_group_table)
                     n_rows += row_group_table.num_rows
     except (pa.ArrowException, EOFError) as error:
         message_start = f"{piece_file} is damaged ({str(error).splitlines()[0]})"

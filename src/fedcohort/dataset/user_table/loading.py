@@ -176,7 +176,7 @@ class UserTableLoader:
         for row_filter in row_filters:
             frames_and_notes = [row_filter(frame) for frame in frames]
             frames = [frame for frame, _ in frames_and_notes]
-            self.notes += [row_note for _, row_note in frames_and_notes]
+            self.notes += [row_selection_note for _, row_selection_note in frames_and_notes]
         return frames
 
     def _pool_or_drop_small_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
