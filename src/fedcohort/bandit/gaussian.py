@@ -205,8 +205,8 @@ def fit_gaussian_process(
     kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
     fitted_tensors = [features, kernel_scale] if kernel.fits_scale else [features]
     _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_adam_steps)
-    fitted_X, fitted_f = features.detach().numpy().copy(), float(kernel_scale.detach())
-    return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
+    fitted_X, fitted_scale = features.detach().numpy().copy(), float(kernel_scale.detach())
+    return (fitted_X, fitted_scale) if np.isfinite(fitted_X).all() and math.isfinite(fitted_scale) else (X, f)
 
 
 def _minimise_with_adam(fitted_tensors: list[Tensor], compute_loss: Callable[[], Tensor], n_adam_steps: int) -> None:

@@ -157,8 +157,8 @@ def check_raw_data(raw_data: Raw) -> Raw:
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_all_samples_equal(raw_data.train_x):
         problem_text = f"all {len(raw_data.train_x)} training samples are the same"
         raise DataError(f"dataset={raw_data.name}: {problem_text}: there is nothing to learn, check the data")
-    valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
-    return replace(raw_data, **arrays_by_field, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
+    validation_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
+    return replace(raw_data, **arrays_by_field, valid=validation_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
 
 def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here

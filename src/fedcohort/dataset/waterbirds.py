@@ -76,6 +76,6 @@ class Waterbirds(ImageTables):
         if len(frames) == 2:
             return raw_data
         x, y = table_spec.read_images([frames[2]]), table_spec.read_labels(frames[2])
-        valid_part = (table_spec.pixel_scale.convert(x) if raw_data.scale is None else x, y)
+        validation_part = (table_spec.pixel_scale.convert(x) if raw_data.scale is None else x, y)
         inputs_text = f"{raw_data.inputs}; {len(y):,} validation images are the server's"
-        return replace(raw_data, valid=valid_part, inputs=inputs_text)
+        return replace(raw_data, valid=validation_part, inputs=inputs_text)

@@ -101,13 +101,13 @@ class CostModel:
         """
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
-        is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
+        is_training, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         sample_rows = [
             predict_chosen_samples(self.components.samples, k, int(n[k]), draws) if is_trained else None
-            for k, is_trained in zip(clients.tolist(), is_trainer.tolist(), strict=True)
+            for k, is_trained in zip(clients.tolist(), is_training.tolist(), strict=True)
         ]
         n_sample_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
-        return np.asarray(3 * is_trainer * n_sample_uses)
+        return np.asarray(3 * is_training * n_sample_uses)
 
     def count_forward_passes(self, clients: Ids, job_rates: JobCosts, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.

@@ -21,8 +21,8 @@ def split_metric_name(metric_name: str) -> tuple[str, str] | None:
 
     None if `metric_name` is another metric.
     """
-    score_part, _, fact = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
-    return (score_part, fact) if metric_name.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_part else None
+    score_name, _, fact = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
+    return (score_name, fact) if metric_name.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_name else None
 
 
 class ScoreCorrelation:
@@ -57,10 +57,10 @@ class ScoreCorrelation:
         The part is `score`, one of its terms, or `reward`. A correlation that is not defined is left out.
         """
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
-        scores_by_part = {score_part: v for score_part, v in score_columns.items() if v is not None}
+        scores_by_name = {score_name: v for score_name, v in score_columns.items() if v is not None}
         correlations = {
-            f"{METRIC_PREFIX}{score_part}_{fact}": rank_correlation(v, c)
-            for score_part, v in scores_by_part.items()
+            f"{METRIC_PREFIX}{score_name}_{fact}": rank_correlation(v, c)
+            for score_name, v in scores_by_name.items()
             for fact, c in self.facts.items()
         }
         return {k: rho for k, rho in correlations.items() if np.isfinite(rho)}

@@ -89,8 +89,8 @@ class _RowFile:
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
         self.n_floats = file_bytes // (4 * COPIES_PER_CLIENT * n_clients) if n_floats is None else n_floats
-        if file_bytes != (required_bytes := 4 * COPIES_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
-            os.ftruncate(self.file.fileno(), required_bytes)
+        if file_bytes != (expected_bytes := 4 * COPIES_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
+            os.ftruncate(self.file.fileno(), expected_bytes)
 
     def read_row(self, client: int, slot: int) -> bytes:
         return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (COPIES_PER_CLIENT * client + slot))

@@ -121,10 +121,10 @@ def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[
     c, largest_weights = np.arange(m), w[weight_order[:m]]
     weight_sums = np.cumsum(w[weight_order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
     shared_probability = m - c - (n - c) * sigma
-    n_capped = int(np.argmax(sigma + shared_probability * largest_weights / weight_sums <= 1 + 1e-12))
+    n_at_cap = int(np.argmax(sigma + shared_probability * largest_weights / weight_sums <= 1 + 1e-12))
     is_probability_capped = np.zeros(n, bool)
-    is_probability_capped[weight_order[:n_capped]] = True
-    p = np.where(is_probability_capped, 1.0, sigma + shared_probability[n_capped] * w / weight_sums[n_capped])
+    is_probability_capped[weight_order[:n_at_cap]] = True
+    p = np.where(is_probability_capped, 1.0, sigma + shared_probability[n_at_cap] * w / weight_sums[n_at_cap])
     return np.minimum(p, 1.0), is_probability_capped
 
 

@@ -206,7 +206,7 @@ class Flash(Selector[State]):
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         coefficient_moments = zip(self.used_features, *self.reward_bandit.coefficients(state.posterior), strict=False)
-        return {n: (float(mean_coefficient), float(sd)) for n, mean_coefficient, sd in coefficient_moments}
+        return {n: (float(mean_coefficient), float(coef_sd)) for n, mean_coefficient, coef_sd in coefficient_moments}
 
     def _store_loss_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state with the losses in `probes`, the answers by signal, and with new rewards and contexts."""
