@@ -3,7 +3,12 @@
 import functools
 import importlib.metadata
 import os
+from collections.abc import Mapping
+from typing import Any
 
+import fedcohort.lightning  # noqa: F401 - before any other import of Lightning, which would load torch's compiler
+
+# isort: split
 import hydra.utils  # noqa: F401
 import jaxtyping
 import omegaconf  # noqa: F401
@@ -13,7 +18,6 @@ import typer  # noqa: F401
 from lightning.fabric.utilities import registry
 
 import cached_hydra
-import fedcohort.lightning  # noqa: F401 - and Lightning, without the compiler of torch
 import typecheck
 
 jaxtyping.jaxtyped = typecheck.shape_checks  # type: ignore[assignment]
@@ -24,3 +28,19 @@ os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk 
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
 registry.entry_points = importlib.metadata.entry_points  # type: ignore[attr-defined]
+
+from fedcohort.record import provenance, sources  # noqa: E402 - with the import hook
+from fedcohort.roles import flatten_config  # noqa: E402
+
+
+@functools.cache
+def _digest_targets(target_options: frozenset[tuple[str, Any]]) -> str:
+    return sources.digest_sources(dict(target_options))
+
+
+def digest_sources(config: Mapping[str, Any]) -> str:
+    """Return the digest of the source files of a run, computed once for all runs of the same classes."""
+    return _digest_targets(frozenset(item for item in flatten_config(config) if item[0].endswith(sources.TARGET_KEY)))
+
+
+vars(provenance)["digest_sources"] = digest_sources

@@ -19,6 +19,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
+from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.partition.base import SamplePool
 from fedcohort.rng import Draws
 from fedcohort.round.contracts import CHECKS_BY_GROUP
@@ -42,6 +43,7 @@ INTERVALS: Any = ReadySchedule(
 ADVICE: Any = AggregationOverride()
 CHOICE: Any = Selection(np.array([0, 2]))
 THREE = np.ones(3)
+SGD = uncompiled_optimizer(torch.optim.SGD)
 
 
 @dataclass(frozen=True)
@@ -168,7 +170,7 @@ CASES: Mapping[tuple[str, str], Case] = {
     ("availability", "ready"): Case((DRAWS,), TWO > 0, {"a bool array": TWO}),
     ("availability", "schedule"): Case((DRAWS,), INTERVALS, schedules()),
     ("client", "lr_at"): Case((0,), 0.1, {"above 0": 0.0, "finite": float("inf")}),
-    ("client", "optimizer"): Case((VECTOR, 0.1), torch.optim.SGD([nn.Parameter(VECTOR)], lr=0.1), {"Optimizer": 0.1}),
+    ("client", "optimizer"): Case((VECTOR, 0.1), SGD([nn.Parameter(VECTOR)], lr=0.1), {"Optimizer": 0.1}),
     ("attack", "attacker_ids"): Case((2, None), IDS, {"in \\[0, 1\\]": np.array([2])}),
     ("attack", "falsify"): Case(("loss", TWO), NAN, {"array \\[2\\]": THREE}),
     ("attack", "send"): Case((VECTOR, None, None), VECTOR, {"a tensor \\[4\\]": torch.zeros(5)}),
