@@ -1,20 +1,18 @@
 """The demo: a user's selector compared with random selection and the best method, and commands that can be pasted."""
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fedcohort.command import demo
 from fedcohort.errors import OptionError
-from fedcohort.study.definition_file import load_study
-from fedcohort.study.judge import judge_settings
-from fedcohort.study.results import load_results
 from run_harness import collecting_overrides, compose_overrides
+from whole import claims
 
 SETTING = list(demo.SETTING_OPTIONS)
-STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
+STUDY, SETTING_NAME = "regimes_digits", "bimodal70"
 SMALL = ("clients=12", "cohort=4", "rounds=6", "model=logreg", "logger=none", "callback.figures=null")
 
 
@@ -76,11 +74,12 @@ def test_the_demo_rejects_another_folder_for_its_logs(argument: str) -> None:
 
 def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     """The demo has a setting of the study, its best method there, and the config's description of the noise."""
-    study = load_study(STUDY)
-    assert set(demo.SETTING_OPTIONS) == set(study.settings["bimodal70"].overrides)
-    study = replace(study, settings={"bimodal70": study.settings["bimodal70"]})
-    methods = judge_settings(study, load_results(study)).settings["bimodal70"].find_better_methods()
-    assert methods[0].method == demo.BEST_SELECTOR
+    assert set(demo.SETTING_OPTIONS) == set(claims.read_study(STUDY)["settings"][SETTING_NAME]["overrides"])
+    methods = [name for name in claims.list_methods(STUDY) if name in claims.read_runs(STUDY, SETTING_NAME)]
+    differences = [list(claims.paired_differences(STUDY, SETTING_NAME, name).values()) for name in methods]
+    best = int(np.argmax([claims.average(values) for values in differences]))
+    assert methods[best] == demo.BEST_SELECTOR
+    assert claims.adjust_by_holm([claims.t_test_p(values) for values in differences])[best] < claims.ALPHA
     composed = compose_overrides(*collecting_overrides(tmp_path, *demo.SETTING_OPTIONS, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     noisy_clients = f"{round(noise['share'] * clients)} of {clients} clients"

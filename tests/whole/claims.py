@@ -202,6 +202,7 @@ def list_published_methods(name: str, cell: str) -> list[str]:
     return [row for row in candidates if set(runs_by_method["random"]) <= set(runs_by_method[row])]
 
 
+@cache
 def compare_over_settings(name: str) -> tuple[int, int, int, list[tuple[str, str]]]:
     """Return the numbers of settings, seeds and methods of a study, and the methods that are better over the settings.
 

@@ -54,8 +54,10 @@ def list_imported_modules(tree: ast.AST) -> set[str]:
             }
         elif isinstance(syntax_node, ast.Import):
             modules_found |= {alias.name for alias in syntax_node.names}
-        elif isinstance(syntax_node, ast.Constant) and isinstance(syntax_node.value, str):
-            modules_found |= {name for name in modules() if f"{name}." in f"{syntax_node.value}."}
+        elif isinstance(syntax_node, ast.Constant) and isinstance(text := syntax_node.value, str):
+            if "fedcohort." not in text:  # which is fast
+                continue
+            modules_found |= {name for name in modules() if f"{name}." in f"{text}."}
     return modules_found & set(modules())
 
 
