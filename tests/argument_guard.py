@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -16,16 +16,35 @@ from fedcohort.training.local import LocalTrainer
 MUST_CHANGE = {("correct", 0)}  # a hook changes the gradient in place
 
 
+@functools.cache
+def _find_reader(kind: type) -> Callable[[Any], Iterable[Any]] | None:
+    """Return a function that lists what a value of this class contains; None for a class of plain values."""
+    if issubclass(kind, Mapping):
+        return lambda value: value.values()
+    if issubclass(kind, tuple | list):
+        return iter
+    return (lambda value: vars(value).values()) if dataclasses.is_dataclass(kind) else None
+
+
 def tensors(value: object) -> Iterator[torch.Tensor]:
     """Yield the tensors in a value: in records, mappings and sequences as well."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif isinstance(value, Mapping):
-        yield from (tensor for item in value.values() for tensor in tensors(item))
-    elif isinstance(value, tuple | list):
-        yield from (tensor for item in value for tensor in tensors(item))
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from (tensor for item in vars(value).values() for tensor in tensors(item))
+    elif read := _find_reader(type(value)):  # type: ignore[arg-type]
+        for item in read(value):
+            yield from tensors(item)
+
+
+def _same_values(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(a, b) or torch.equal(a.nan_to_num(), b.nan_to_num())
+
+
+@functools.cache
+def _list_methods(kind: type) -> list[str]:
+    """Return the public methods of a component's class that work on a run's data."""
+    return [
+        name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name)) and name != "build"
+    ]
 
 
 def check_unchanged(method: Callable[..., Any], name: str) -> Callable[..., Any]:
@@ -36,7 +55,7 @@ def check_unchanged(method: Callable[..., Any], name: str) -> Callable[..., Any]
         handed = [t for i, arg in enumerate(args) if (name, i) not in MUST_CHANGE for t in tensors(arg)]
         before = [tensor.detach().clone() for tensor in handed]
         result = method(*args, **named)
-        are_equal = [torch.equal(a.detach().nan_to_num(), b.nan_to_num()) for a, b in zip(handed, before, strict=True)]
+        are_equal = [_same_values(a.detach(), b) for a, b in zip(handed, before, strict=True)]
         assert all(are_equal), f"{method.__qualname__} changes a tensor that it was handed"
         return result
 
@@ -59,9 +78,8 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def guard_and_watch(part: Any, group: str, option: str, contract: type) -> Any:
         part = add_result_checks(part, group, option, contract)
-        for name in dir(type(part)):
-            if not name.startswith("_") and callable(method := getattr(part, name)) and name != "build":
-                object.__setattr__(part, name, check_unchanged(method, name))
+        for name in _list_methods(type(part)):  # type: ignore[arg-type]
+            object.__setattr__(part, name, check_unchanged(getattr(part, name), name))
         return part
 
     def begin(self: LocalTrainer, task: Any, broadcast: Mapping[str, torch.Tensor]) -> list[Any]:

@@ -29,7 +29,7 @@ SMALL = (
     "callback=none",
     "logger=none",
 )
-EACH_ROUND, LAST_ROUND = "checkpoint.every_s=0", "checkpoint.every_s=3600"  # rounds with a checkpoint
+EACH_ROUND, LAST_ROUND = "checkpoint.every_s=0", "checkpoint.every=1000"  # rounds with a checkpoint
 small_checkpoints = EACH_ROUND  # conftest.py sets it for each module
 
 

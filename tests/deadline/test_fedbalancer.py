@@ -17,7 +17,7 @@ from run_harness import run_training
 E = 5
 ZEROS = np.zeros(3)
 SAMPLES_AND_DEADLINE = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
-SELDOM = ("eval.every=100", "eval.clients_every=0", "checkpoint.every_s=3600")
+SELDOM = ("eval.every=100", "eval.clients_every=0", "checkpoint.every=1000")
 
 
 def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:

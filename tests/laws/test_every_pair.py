@@ -33,7 +33,7 @@ TINY = (
         "eval.clients_every=0",
         "split.limit=120",
     ),
-    *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every_s=3600"),
+    *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every=1000"),
 )
 LIGHT = {  # reduced work for two rounds
     "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),

@@ -10,7 +10,7 @@ from run_harness import FinishedRun, run_training
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
-    *("model=mlp", "model.hidden=[8]", "proxy=noise", "checkpoint.every_s=3600"),
+    *("model=mlp", "model.hidden=[8]", "proxy=noise", "checkpoint.every=1000"),
 )
 NEUTRAL = (
     "deadline=fixed deadline.k=1e6",

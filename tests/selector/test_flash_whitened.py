@@ -62,7 +62,7 @@ def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) ->
     """40 % of the clients have 90 % of wrong labels: .36 of a random cohort's labels are wrong."""
     overrides = (
         *("clients=30", "cohort=6", "rounds=18", "model=mlp", "heterogeneity=noise_bimodal"),
-        *("eval.every=18", "eval.clients_every=0", "checkpoint.every_s=3600"),
+        *("eval.every=18", "eval.clients_every=0", "checkpoint.every=1000"),
     )
 
     def noise(selector: str, seed: int) -> float:
