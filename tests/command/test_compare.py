@@ -131,14 +131,13 @@ def test_the_later_of_two_values_of_a_round_counts(logs: Logs) -> None:
 def test_a_target_adds_tables(logs: Logs) -> None:
     """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
     fill(logs)
-    text, files = compare_runs(make_options(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
+    options = make_options(logs, sweep="s", baseline="a", curves="false")
+    text, files = compare_runs(replace(options, target="0.3", crossing="first"))
     assert "## Cost until test/acc is 30 %" in text
     assert "| a | 2 of 2 seeds | 21 s |" in text
     assert "| b | 2 of 2 seeds | 14 s | 1.50 |" in text
     assert {"target.md", "target.tex", "target.csv"} <= {file.name for file in files}
-    text, files = compare_runs(
-        make_options(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false")
-    )
+    text, files = compare_runs(replace(options, target="best_of:a", axis="bytes"))
     assert "## Cost until test/acc is 20 to 21 %" in text
     with pytest.raises(OptionError, match="axis=client_flops has no value for run"):
         compare_runs(make_options(logs, sweep="s", target="0.3", axis="client_flops"))
@@ -223,8 +222,8 @@ def test_a_pipe_gets_markdown_and_a_terminal_gets_tables(
     logs: Logs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(logs)
-    text, (page, *figures) = compare_runs(make_options(logs, sweep="s", baseline="a"))
-    arguments = ["sweep=s", "baseline=a", f"tracking_uri={logs.uri}", f"out={logs.path / 'out'}"]
+    text, (page, *figures) = compare_runs(make_options(logs, sweep="s", baseline="a", curves="false"))
+    arguments = ["sweep=s", "baseline=a", "curves=false", f"tracking_uri={logs.uri}", f"out={logs.path / 'out'}"]
     assert main(arguments) == 0
     assert capsys.readouterr().out == "\n".join([str(page), "", text, *map(str, figures), ""])
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
