@@ -18,10 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[1]
-IMPORTED = ["hydra", "lightning.pytorch", "matplotlib.figure", "pandas", "torch"]  # libraries only, never fedcohort
 SERVER = multiprocessing.get_context("forkserver")
-SERVER.set_forkserver_preload(IMPORTED)
+SERVER.set_forkserver_preload(["preloaded_libraries"])
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,9 @@ class Command:
         self._process = SERVER.Process(
             target=_command, args=(overrides, home, names, {**os.environ, "PYTHONPATH": path})
         )
-        self._process.start()
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setenv("PYTHONPATH", path)  # the fork server, which the first command starts, has no other path
+            self._process.start()
         self.stdout, self.stderr = [Path(name).open() for name in names]  # noqa: SIM115  until `finish`
 
     def wait_for(self, text: str) -> None:
@@ -75,6 +78,7 @@ def run_command(*overrides: str, home: Path = ROOT) -> FinishedCommand:
 
 def _command(overrides: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
     """Run the command in the child process and exit with its code."""
+    assert "lightning.pytorch" in sys.modules, "the fork server could not import preloaded_libraries.py"
     for name, descriptor in zip(names, (1, 2), strict=True):
         os.dup2(os.open(name, os.O_WRONLY), descriptor)
     sys.stdout, sys.stderr = (_writer(descriptor) for descriptor in (1, 2))
