@@ -14,7 +14,10 @@ from fedcohort.record.run_log import find_signal_columns, read_run_log
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import run_training
 
-LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6")
+LOGGED = (
+    *("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6"),
+    *("split.limit=360", "eval.every=6", "eval.clients_every=0", "checkpoint.every=1000"),
+)
 AWAY = ("availability=bernoulli", "availability.p=0.6")
 
 
