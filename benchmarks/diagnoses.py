@@ -18,7 +18,7 @@ import pandas as pd
 
 from fedcohort.api.run import run_overrides
 from fedcohort.diagnosis.excess_loss import LOW_QUANTILE
-from fedcohort.results.diagnosis import Diagnosis, diagnose_run
+from fedcohort.results.diagnosis import RunDiagnosis, diagnose_run
 from fedcohort.study import definition_file
 
 SCRIPT = Path(__file__).resolve()
@@ -37,7 +37,7 @@ def area_under_curve(rates: np.ndarray, is_noisy: np.ndarray) -> float:
     return float((differences > 0).mean() + (differences == 0).mean() / 2)
 
 
-def describe(diagnosis: Diagnosis) -> dict[str, object]:
+def describe(diagnosis: RunDiagnosis) -> dict[str, object]:
     """Return the columns of one run."""
     truth = diagnosis.info.noise_rate
     row: dict[str, object] = {"case": diagnosis.noise_case, "advice": diagnosis.advice}

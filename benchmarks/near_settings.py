@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort.api.run import run_overrides
 from fedcohort.diagnosis.label_noise import rounds_between_probes
 from fedcohort.results.diagnosis import diagnose_run
-from fedcohort.results.near_settings import DESCRIPTORS, describe_federation
+from fedcohort.results.near_settings import DESCRIPTOR_NAMES, describe_federation
 from fedcohort.startup.compose import compose_run
 from fedcohort.study import definition_file
 from fedcohort.types import Values
@@ -36,7 +36,7 @@ FEDERATION_OPTIONS = (
     *("clients", "cohort", "split", "model", "dataset", "partition", "label_noise", "feature_noise"),
     *("device", "deadline", "availability"),
 )
-COLUMNS = ("study", "setting", "kinds", "seed", *DESCRIPTORS)
+COLUMNS = ("study", "setting", "kinds", "seed", *DESCRIPTOR_NAMES)
 
 
 def list_kinds(choices: Mapping[str, str], has_clock: bool) -> str:

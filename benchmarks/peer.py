@@ -25,7 +25,7 @@ from fedcohort.host.processes import make_gpu_results_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.strategy import make_strategy
+from fedcohort.lightning.strategy import make_lightning_strategy
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.rng import NO_CLIENT, NO_ROUND, RekeyedGenerator
 from fedcohort.round.components import Components
@@ -167,7 +167,7 @@ def run(
     choose_memory_layout(settings, network, federation)
     trainer = pl.Trainer(
         accelerator=accelerator,
-        strategy=make_strategy(accelerator, processes, 1),
+        strategy=make_lightning_strategy(accelerator, processes, 1),
         devices=processes,
         max_epochs=rounds,
         num_sanity_val_steps=-1,

@@ -18,7 +18,7 @@ from fedcohort.rng import new_generator
 
 MAX_LOGGED_CLIENTS = 10_000  # a larger population has the weights of a sample in its log
 LOGGED_SAMPLE_SIZE = 1_000
-NO_IDS: Ids = np.empty(0, np.int64)
+EMPTY_IDS: Ids = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class DrawLog:
 
     draws: Sequence[Draw] = ()
     has_other_randomness: bool = False
-    logged_ids: Ids = field(default_factory=lambda: NO_IDS)
+    logged_ids: Ids = field(default_factory=lambda: EMPTY_IDS)
 
     def append_log(self, later_log: "DrawLog") -> "DrawLog":
         """Return a log of these draws followed by those of `later_log`, which depend on them."""
@@ -72,7 +72,7 @@ class DrawLog:
         return DrawLog((*self.draws, *later_draws), has_other_randomness, logged_ids)
 
 
-NO_DRAWS = DrawLog()
+EMPTY_DRAW_LOG = DrawLog()
 
 
 def list_logged_clients(seed: int, n_clients: int) -> Ids:

@@ -91,7 +91,7 @@ def test_ctrl_c_returns_the_jobs_so_far(tmp_path: Path) -> None:
     assert [job.how for job in result.jobs] == ["stopped"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     (folder,) = (tmp_path / "sweeps").iterdir()
-    assert len((sweep_folder.read_plan(folder) or sweep_folder.Plan()).jobs) == 2
+    assert len((sweep_folder.read_plan(folder) or sweep_folder.SweepPlan()).jobs) == 2
     assert run(tmp_path / "other").status == "finished"
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config_options import ROOT
-from fedcohort.command.new import KIND_GROUPS, main, make_files
+from fedcohort.command.new import KIND_GROUPS, main, make_component_files
 from fedcohort.errors import OptionError
 
 
@@ -87,13 +87,13 @@ def test_names_that_are_no_module_names_are_rejected(name: str) -> None:
     with pytest.raises(
         OptionError, match=r"its name must be (a lower-case Python name|letters, digits and underscores)"
     ):
-        make_files("selector", name)
+        make_component_files("selector", name)
 
 
 def test_unknown_kinds_are_rejected() -> None:
     with pytest.raises(
         OptionError, match="what is new must be one of selector, aggregator, signal, dataset, model, got 'x'"
     ):
-        make_files("x", "mine")
+        make_component_files("x", "mine")
     with pytest.raises(OptionError, match="type fedcohort new KIND NAME"):
         main(["selector"])

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from config_options import CONFIGS
-from fedcohort.command.profile import measure_run
+from fedcohort.command.profile import profile_run
 from fedcohort.errors import OptionError
 from fedcohort.host.stopwatch import STAGE_NAMES, Stopwatch
 from run_harness import SMALL
@@ -26,7 +26,7 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_is_split_into_stages(processes: int) -> None:
     overrides = [override for override in SMALL if not override.startswith(("callback", "logger"))]
-    times = measure_run(
+    times = profile_run(
         [*overrides, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
     )
     assert times["rounds"] == 2 + processes
@@ -37,4 +37,4 @@ def test_a_run_is_split_into_stages(processes: int) -> None:
 
 def test_a_run_of_one_round_is_rejected() -> None:
     with pytest.raises(OptionError, match="rounds must be an integer in"):
-        measure_run(["rounds=1"], Path(CONFIGS))
+        profile_run(["rounds=1"], Path(CONFIGS))

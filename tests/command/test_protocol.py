@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import LaunchOptions
 from study.small_study import write_study
 
-FILE = "logs/protocol/powd_quick/protocol.json"
+JSON_FILE = "logs/protocol/powd_quick/protocol.json"
 
 
 @for_all(
@@ -69,20 +69,20 @@ def test_a_method_is_run_reported_verified_and_compared(
     assert "tiny: missing runs: 0 of powd, 0 of random at equal bytes, 0 of random\n" in capsys.readouterr().out
 
     assert protocol.main(["report", "selector=powd"]) == 0
-    assert capsys.readouterr().out == f"logs/protocol/powd_quick/README.md\n{FILE}\n"
-    runs = {(run["cell"], run["selector"]): run for run in json.loads(Path(FILE).read_text())["runs"]}
+    assert capsys.readouterr().out == f"logs/protocol/powd_quick/README.md\n{JSON_FILE}\n"
+    runs = {(run["cell"], run["selector"]): run for run in json.loads(Path(JSON_FILE).read_text())["runs"]}
     reference, method = runs["equal", "same_bytes:powd"], runs["equal", "powd"]
     assert f"until.bytes={method['bytes']!r}" in reference["overrides"]
     assert reference["rounds"] > method["rounds"]
 
-    assert protocol.main(["verify", FILE]) == 0
+    assert protocol.main(["verify", JSON_FILE]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert sorted(line for line in lines if line.endswith("equal to the bit")) == [
         f"tiny {cell} {name} seed 3: equal to the bit" for cell in ("equal", "uneven") for name in ("powd", "random")
     ]
-    assert protocol.main(["leaderboard", FILE]) == 0
+    assert protocol.main(["leaderboard", JSON_FILE]) == 0
     (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("| powd | "))
-    assert row.endswith(f"| {FILE} |")
+    assert row.endswith(f"| {JSON_FILE} |")
 
     check_tampered_files(capsys)
     check_pages_of_the_study(capsys)
@@ -90,7 +90,7 @@ def test_a_method_is_run_reported_verified_and_compared(
 
 def check_tampered_files(capsys: pytest.CaptureFixture[str]) -> None:
     """A changed result is found in each setting, with its cause; a missing selector is named with its files."""
-    text = Path(FILE).read_text()
+    text = Path(JSON_FILE).read_text()
     content = json.loads(text)
     for run in content["runs"]:
         if run["selector"] == "powd":

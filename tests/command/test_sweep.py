@@ -12,7 +12,7 @@ from fedcohort.command import sweep
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import Plan, SweepJob
+from fedcohort.record.sweep_folder import SweepJob, SweepPlan
 from jobs.test_status import trained_run
 
 JOBS = [["selector=random", "seed=0", "cohort=4"], ["selector=random", "seed=1", "cohort=4"]]
@@ -26,7 +26,7 @@ def print_sweep(tmp_path: Path, command_name: str, capsys: pytest.CaptureFixture
 def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "sweeps" / "s"
     refused = [(["selector=random", "seed=-1", "cohort=4"], "seed must be")]
-    sweep_folder.save_plan(folder, Plan([*JOBS, *([job] for job in "abc")], refused))
+    sweep_folder.save_plan(folder, SweepPlan([*JOBS, *([job] for job in "abc")], refused))
     assert print_sweep(tmp_path, "status", capsys) == ["sweep s: 5 left, 1 left out (rejected); no process works on it"]
     SweepJob(folder, 0, tuple(JOBS[0]), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     SweepJob(folder, 1, tuple(JOBS[1])).write_record("failed", reason="why")
@@ -51,7 +51,7 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
     ]:
         with pytest.raises(OptionError, match=reason):
             sweep.main(arguments)
-    sweep_folder.save_plan(tmp_path / "sweeps" / "a", Plan(host="another"))
+    sweep_folder.save_plan(tmp_path / "sweeps" / "a", SweepPlan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
     lock = try_to_lock(tmp_path / "sweeps" / "a" / sweep_folder.SWEEP_LOCK_FILE)
@@ -65,7 +65,7 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
-    sweep_folder.save_plan(folder, Plan(JOBS, launcher="hydra_plugins.fedcohort.Slurm"))
+    sweep_folder.save_plan(folder, SweepPlan(JOBS, launcher="hydra_plugins.fedcohort.Slurm"))
     for name in ("12", "12_0", "12_1", "9_0"):
         (folder / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "queue").write_text("12_1\n7\n")

@@ -20,22 +20,22 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
     client = server.connect(where)
     experiment = server.find_or_create_experiment(client, where)
     everything = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
-    assert ui.find_page(where, "last") == ui.find_page(where, "null") == everything
+    assert ui.find_sweep_page(where, "last") == ui.find_sweep_page(where, "null") == everything
     for sweep in ("b", "a"):
         view.save_sweep_view(client, experiment, sweep, ["selector"])
-    assert ui.find_page(where, "b").endswith("viewStateShareKey=sweep-b")
-    assert ui.find_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
+    assert ui.find_sweep_page(where, "b").endswith("viewStateShareKey=sweep-b")
+    assert ui.find_sweep_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
     with pytest.raises(OptionError, match=r"sweep must be one of b, a \(`fedcohort compare sweep=c report=true`"):
-        ui.find_page(where, "c")
+        ui.find_sweep_page(where, "c")
     with pytest.raises(OptionError, match=r"got 'lat'; did you mean last\?"):
-        ui.find_page(where, "lat")
+        ui.find_sweep_page(where, "lat")
 
 
 def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        ui.find_page(server.locate_server(None, EXPERIMENT, tmp_path), "null")
+        ui.find_sweep_page(server.locate_server(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be one of .*, got '{EXPERIMENT}"):
-        ui.find_page(logs.place(), "null")
+        ui.find_sweep_page(logs.place(), "null")
     with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):
         ui.main(["tracking_uri=http://127.0.0.1:9"])
     for arguments, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):

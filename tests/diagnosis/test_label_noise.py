@@ -10,7 +10,7 @@ from fedcohort.diagnosis.label_noise import (
     choose_pool,
     covers_all_classes,
     estimate_noise,
-    split_in_two,
+    split_into_two_groups,
 )
 
 
@@ -32,7 +32,7 @@ def estimate(excess: list[float], is_noisier: list[int]) -> NoiseEstimate:
 def test_groups_have_the_largest_variance_between_them(
     values: list[float], upper: list[int], difference: float
 ) -> None:
-    is_upper, gap = split_in_two(np.array(values))
+    is_upper, gap = split_into_two_groups(np.array(values))
     assert is_upper.tolist() == [bool(x) for x in upper]
     assert gap == pytest.approx(difference)
 

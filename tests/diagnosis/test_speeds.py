@@ -5,7 +5,7 @@ import pytest
 
 from fedcohort.diagnosis.speeds import (
     JobDurations,
-    Speeds,
+    SpeedEstimate,
     choose_fast_clients,
     estimate_speeds,
     predict_slowest_seconds,
@@ -76,14 +76,14 @@ def test_slow_clients_stay_where_they_hold_a_class(cover: float, n_fast: int) ->
     22.5, and have 20.
     """
     counts = np.repeat(10.0 * np.eye(2), 3, axis=0)
-    speeds = Speeds(0.9, 0.8, 1.0, np.repeat([0.0, np.log(10.0)], 3), 0.0)
+    speeds = SpeedEstimate(0.9, 0.8, 1.0, np.repeat([0.0, np.log(10.0)], 3), 0.0)
     is_fast, gain = choose_fast_clients(speeds, counts, np.ones(6, dtype=bool), 2, cover, 1.25)
     assert is_fast.sum() == n_fast
     assert (gain > 1.25) == (cover < 0.9)
 
 
 def test_a_small_gain_is_not_worth_a_client() -> None:
-    speeds = Speeds(0.9, 0.8, 1.0, np.repeat([0.0, 0.1], 3), 0.0)
+    speeds = SpeedEstimate(0.9, 0.8, 1.0, np.repeat([0.0, 0.1], 3), 0.0)
     is_fast, gain = choose_fast_clients(speeds, np.ones((6, 2)), np.ones(6, dtype=bool), 2, 0.5, 1.25)
     assert is_fast.all()
     assert gain == 1.0

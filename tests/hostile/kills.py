@@ -30,7 +30,7 @@ QUIET = ("callback.figures=null", "callback.progress=null")
 POINTS: dict[str, tuple[Any, str]] = {
     "claiming the folder": (claim, "claim_folder"),
     "noting the start": (provenance, "append_start_record"),
-    "beginning the fit": (fit, "_record_start"),
+    "beginning the fit": (fit, "_record_run_start"),
     "training a client": (LocalTrainer, "begin_client_hooks"),
     "committing a journal line": (journal, "commit_step"),
     "writing the client table": (client_table, "write_rows"),

@@ -15,7 +15,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.jobs import grid, sweep
 from fedcohort.jobs.grid import Grid
 from fedcohort.jobs.sweep import Sweep, split_into_jobs
-from fedcohort.record.sweep_folder import Plan, read_plan
+from fedcohort.record.sweep_folder import SweepPlan, read_plan
 
 COMMON = ("clients=12", "model=logreg")
 
@@ -90,7 +90,7 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched_jobs: list
     make_sweeper(tmp_path, *overrides).sweep([])
     assert [job[:2] for job in launched_jobs] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
     plan = read_plan(sweep.CURRENT_SWEEP.folder or tmp_path)
-    assert isinstance(plan, Plan)
+    assert isinstance(plan, SweepPlan)
     assert plan.jobs == launched_jobs
     assert [(overrides[:2], why) for overrides, why in plan.refused] == [
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12: lower cohort")

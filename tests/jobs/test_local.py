@@ -13,7 +13,7 @@ import pytest
 
 from config_options import ROOT
 from fedcohort.jobs import local
-from fedcohort.jobs.local import describe_exit, find_worker_log_path, run_in_workers, run_local
+from fedcohort.jobs.local import describe_exit_code, find_worker_log_path, run_in_workers, run_local
 from fedcohort.record import sweep_folder
 from sweep_jobs import make_toy_jobs
 
@@ -104,8 +104,8 @@ def test_a_killed_command_leaves_no_worker(tmp_path: Path) -> None:
 
 
 def test_exit_codes_are_described() -> None:
-    assert describe_exit(128 + signal.SIGTERM) == "its process was ended by SIGTERM"
-    assert describe_exit(9) == "its process was ended with exit code 9"
+    assert describe_exit_code(128 + signal.SIGTERM) == "its process was ended by SIGTERM"
+    assert describe_exit_code(9) == "its process was ended with exit code 9"
 
 
 def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:

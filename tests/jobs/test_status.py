@@ -12,7 +12,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import status
 from fedcohort.jobs.status import SweepStatus, describe_next_job, read_sweep_status
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
+from fedcohort.record.sweep_folder import JobRecord, SweepJob, SweepPlan
 
 
 def trained_run(folder: Path, done: int, *validation: float) -> Path:
@@ -37,7 +37,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
         3: JobRecord(("seed=3",), "running", None, "", 95.0),
         4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
     }
-    plan = Plan([[f"seed={n}"] for n in range(8)])
+    plan = SweepPlan([[f"seed={n}"] for n in range(8)])
     standing = SweepStatus(plan, records, is_live=True)
     assert standing.n_waiting_jobs == 3
     assert standing.count_jobs("done", "skipped") == 3
@@ -51,7 +51,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
 
 
 def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
-    plan = Plan([(f"seed={n}",) for n in range(18)])
+    plan = SweepPlan([(f"seed={n}",) for n in range(18)])
     assert describe_next_job(tmp_path, plan, 0) == "job 1 of 18"
     SweepJob(tmp_path, 0, ("seed=0",), began=time.time() - 2400.0 / 17).write_record("done")
     assert describe_next_job(tmp_path, plan, 1) == "job 2 of 18, about 40 min left"
@@ -65,14 +65,14 @@ def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -
         n: JobRecord((name,), states.get(name, "done"), trained_run(tmp_path / name, 50, *values))
         for n, (name, values) in enumerate(source.items())
     }
-    best = SweepStatus(Plan(), records, is_live=True).find_best_job()
+    best = SweepStatus(SweepPlan(), records, is_live=True).find_best_job()
     assert best is not None
     assert (best[0], best[1].words) == (0.6, ("high",))
-    assert SweepStatus(Plan(), {4: records[4]}, is_live=True).find_best_job() is None
+    assert SweepStatus(SweepPlan(), {4: records[4]}, is_live=True).find_best_job() is None
 
 
 def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> None:
-    plan = Plan([["seed=0"], ["seed=1"]], [])
+    plan = SweepPlan([["seed=0"], ["seed=1"]], [])
     sweep_folder.save_plan(tmp_path, plan)
     assert sweep_folder.read_plan(tmp_path) == plan
     run = trained_run(tmp_path / "run", 10)
@@ -98,7 +98,7 @@ def test_the_line_has_counts_and_the_best_job(
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     monkeypatch.setattr(logging.getLogger("fedcohort"), "info", lambda text, *values: lines.append(text % values))
     sweep = tmp_path / "s"
-    sweep_folder.save_plan(sweep, Plan([["seed=0"], ["seed=1"]]))
+    sweep_folder.save_plan(sweep, SweepPlan([["seed=0"], ["seed=1"]]))
     SweepJob(sweep, 0, ("seed=0",), trained_run(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     with status.show_live_line(sweep):
         time.sleep(0.3)

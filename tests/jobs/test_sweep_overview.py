@@ -20,7 +20,7 @@ from fedcohort.jobs.job import JobContext
 from fedcohort.jobs.launch import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import Plan, SweepJob
+from fedcohort.record.sweep_folder import SweepJob, SweepPlan
 from fedcohort.tracking import identity, server, sweeps
 from record.example_run import make_run_info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
@@ -131,7 +131,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
     place, client = server.locate_server(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
-    sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
+    sweep = Sweep(logs.path / "sweeps" / "new", SweepPlan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
         overrides = (f"selector={selector}", "seed=0")
         folder = trained_run(logs.path / "runs" / selector, *overrides, place=place, sweep_id=tag)
@@ -206,12 +206,12 @@ def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: 
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     assert Sweep().finish_sweep() == 0
-    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).finish_sweep() == 0, "the error was reported before"
+    assert Sweep(tmp_path / "no job ran", SweepPlan([["seed=0"]])).finish_sweep() == 0, "the error was reported before"
     assert captured_log.messages == []
 
 
 def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    sweep = Sweep(tmp_path / "s", Plan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
+    sweep = Sweep(tmp_path / "s", SweepPlan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")
     sweep.stop_sweep(143)
@@ -224,7 +224,7 @@ def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, captured_log: pyt
 def test_on_slurm_the_jobs_outlive_the_sweep(
     tmp_path: Path, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.x.SlurmLauncher"))
+    sweep = Sweep(tmp_path / "s", SweepPlan(launcher="hydra_plugins.x.SlurmLauncher"))
     for name in ("12", "12_0", "12_1", "%j"):
         (tmp_path / "s" / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "squeue").write_text("#!/bin/sh\nprintf '12_1\\n7\\n'\n")
@@ -245,7 +245,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, captured_log: pytest.LogCaptureFixture
 ) -> None:
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
-    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits_for_jobs=False)
+    sweep = Sweep(tmp_path / "s", SweepPlan(launcher="hydra_plugins.fedcohort.Slurm"), waits_for_jobs=False)
     job(sweep, 0, "running", "seed=0")
     monkeypatch.setattr(cluster, "list_array_ids", lambda folder: ["17"])
     assert sweep.finish_sweep() == 0

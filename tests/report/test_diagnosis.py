@@ -10,11 +10,11 @@ import pytest
 from excess_loss_example import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
-from fedcohort.diagnosis.speeds import Speeds
+from fedcohort.diagnosis.speeds import SpeedEstimate
 from fedcohort.report import diagnosis as diagnosis_page
 from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, list_diagnosis_facts, write_diagnosis_page
-from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
-from fedcohort.results.near_settings import DESCRIPTORS, StudySetting, describe_federation
+from fedcohort.results.diagnosis import ClassSkew, ProbeResult, RunDiagnosis
+from fedcohort.results.near_settings import DESCRIPTOR_NAMES, StudySetting, describe_federation
 from record.example_run import make_run_info
 
 NOISE = estimate_noise(LOSSES)
@@ -25,10 +25,10 @@ def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> ProbeResult:
 
 
 @pytest.fixture
-def diagnosis(tmp_path: Path) -> Diagnosis:
+def diagnosis(tmp_path: Path) -> RunDiagnosis:
     counts = LOSSES.class_counts
     skew = ClassSkew(counts, effective_classes(counts), 1.9, 2.0)
-    return Diagnosis(
+    return RunDiagnosis(
         make_run_info(tmp_path, clients=6, noise_rate=np.zeros(6)),
         25,
         [look(13, 0.6), look(25, 0.62)],
@@ -41,7 +41,7 @@ def diagnosis(tmp_path: Path) -> Diagnosis:
     )
 
 
-def test_persistent_noise(diagnosis: Diagnosis) -> None:
+def test_persistent_noise(diagnosis: RunDiagnosis) -> None:
     text = describe_diagnosis(diagnosis)
     assert "it leaves out clients with more wrong labels." in text
     assert "At 2 of 6 clients the share of wrong labels is about 0.68" in text
@@ -65,7 +65,7 @@ def test_persistent_noise(diagnosis: Diagnosis) -> None:
         ((1.3,), "Too early", "Not known yet"),
     ],
 )
-def test_other_cases(diagnosis: Diagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
+def test_other_cases(diagnosis: RunDiagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
     looks = [look(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
     text = describe_diagnosis(replace(diagnosis, probe_results=looks))
     assert sentence in text
@@ -73,17 +73,17 @@ def test_other_cases(diagnosis: Diagnosis, gaps: tuple[float, ...], sentence: st
     assert "\n\n\n\n" not in text
 
 
-def test_uneven_cohorts_and_persistent_speeds(diagnosis: Diagnosis) -> None:
+def test_uneven_cohorts_and_persistent_speeds(diagnosis: RunDiagnosis) -> None:
     quiet = replace(diagnosis, probe_results=[look(13, 0.05)])
     uneven = replace(quiet, skew=replace(quiet.skew, n_cohort_classes=1.2))  # type: ignore[type-var]
     assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe_diagnosis(uneven)
-    speeds = Speeds(0.8, 0.6, 0.9, np.zeros(6), 0.1)
+    speeds = SpeedEstimate(0.8, 0.6, 0.9, np.zeros(6), 0.1)
     text = describe_diagnosis(replace(quiet, speeds=speeds, speed_gain=1.7))
     assert "`selector=auto selector.speed=true`" in text
     assert "80.0 % [60.0 %, 90.0 %] of the variance of speeds persists" in text
 
 
-def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
+def test_the_files_of_a_run(diagnosis: RunDiagnosis, tmp_path: Path) -> None:
     page = write_diagnosis_page(tmp_path, diagnosis)
     html = page.read_text()
     assert "<table" in html
@@ -95,26 +95,26 @@ def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
     assert numbers["advice"] == "noise"
 
 
-def test_simulated_rates_are_shown_but_not_used(diagnosis: Diagnosis) -> None:
+def test_simulated_rates_are_shown_but_not_used(diagnosis: RunDiagnosis) -> None:
     rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
     with_truth = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
     assert "simulated rate (not used)" in describe_diagnosis(with_truth)
     assert describe_diagnosis(diagnosis).splitlines()[:12] == describe_diagnosis(with_truth).splitlines()[:12]
 
 
-def make_near_settings(diagnosis: Diagnosis, *gaps: float) -> list[StudySetting]:
+def make_near_settings(diagnosis: RunDiagnosis, *gaps: float) -> list[StudySetting]:
     """Return settings of different studies that differ from `diagnosis` by these gaps of label noise only."""
     facts = {"dataset": "digits", "horizon": "240 rounds", "seeds": "5", "random": "93.9"}
     facts |= {"selectors": "7", "best": "oort", "best_points": "+1.0 [0.5, 1.5]", "auto_points": ""}
     facts |= {"worst": "powd", "worst_points": "-9.0 [-9.5, -8.5]"}
-    descriptors, first = describe_federation(diagnosis), np.eye(len(DESCRIPTORS))[0]
+    descriptors, first = describe_federation(diagnosis), np.eye(len(DESCRIPTOR_NAMES))[0]
     return [
         StudySetting({**facts, "label": f"gap {gap}", "study": f"study_{gap}"}, descriptors + gap * first)
         for gap in gaps
     ]
 
 
-def test_near_settings_and_what_happened_there(diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_near_settings_and_what_happened_there(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nearest distances of 0.1, 0 and 5 are 0.1, 0.1 and 4.9 of the deviation, with the quantile 0.1 + 0.5 x 4.8."""
     monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 0.1, 0.0, 5.0))
     first, second = (line for line in describe_diagnosis(diagnosis).splitlines() if "`studies/" in line)
@@ -130,7 +130,7 @@ def test_near_settings_and_what_happened_there(diagnosis: Diagnosis, monkeypatch
     assert near["descriptors"]["noise_gap"] == 0.62
 
 
-def test_no_setting_is_near(diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_setting_is_near(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps of 8, 8.1 and 8.3 have a deviation of 0.125, so that the first is at 64.1."""
     monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 8.0, 8.1, 8.3))
     text = describe_diagnosis(diagnosis)
@@ -138,7 +138,7 @@ def test_no_setting_is_near(diagnosis: Diagnosis, monkeypatch: pytest.MonkeyPatc
     assert "README.md" not in text
 
 
-def test_unknown_descriptors_are_named(diagnosis: Diagnosis) -> None:
+def test_unknown_descriptors_are_named(diagnosis: RunDiagnosis) -> None:
     without_noise = describe_diagnosis(replace(diagnosis, probe_results=[]))
     assert "`noise_gap`, `mean_noise_rate`" in without_noise
     only_availability = replace(diagnosis, probe_results=[], skew=None)

@@ -243,7 +243,7 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn_figures
     writer.start(facts)
     for step in range(3):
         writer.observe(dataclasses.replace(make_report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn_figures["belief.png"] = not_none(selector_state.draw_state(facts, read_history(facts.folder)))
+    drawn_figures["belief.png"] = not_none(selector_state.draw_selector_state(facts, read_history(facts.folder)))
     assert "(first 24 of 50)" in read_figure_text(drawn_figures["belief.png"])
     assert len(drawn_figures["belief.png"].axes) == 24
 

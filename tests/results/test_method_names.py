@@ -5,7 +5,7 @@ from pathlib import Path
 import pandas as pd
 
 from case_loop import for_all
-from fedcohort.results.method_names import GROUPS, METHOD_NAMES, describe_method, name_method
+from fedcohort.results.method_names import METHOD_GROUPS, METHOD_NAMES, describe_method, name_method
 
 ROOT = Path(__file__).parents[2]
 
@@ -38,5 +38,5 @@ def test_every_method_of_the_repository_has_a_published_name() -> None:
     assert {option for option, name in names.items() if option == name} <= {"random"}
     assert all("_" not in name and len(name) <= 30 for name in names.values())
     assert len(set(names.values())) == len(names)
-    assert {group for _, group in METHOD_NAMES.values()} <= set(GROUPS)
+    assert {group for _, group in METHOD_NAMES.values()} <= set(METHOD_GROUPS)
     assert METHOD_NAMES.keys() <= options

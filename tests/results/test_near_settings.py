@@ -9,10 +9,10 @@ import pytest
 from excess_loss_example import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import estimate_noise
-from fedcohort.diagnosis.speeds import Speeds
-from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
+from fedcohort.diagnosis.speeds import SpeedEstimate
+from fedcohort.results.diagnosis import ClassSkew, ProbeResult, RunDiagnosis
 from fedcohort.results.near_settings import (
-    DESCRIPTORS,
+    DESCRIPTOR_NAMES,
     StudySetting,
     describe_federation,
     find_near_settings,
@@ -27,7 +27,7 @@ CORNERS = np.array([[0.0, 0], [2, 0], [0, 4], [2, 4]])  # standard deviations 1 
 def make_settings(*positions: float) -> list[StudySetting]:
     """Return settings of different studies that differ in the first descriptor only."""
     return [
-        StudySetting({"study": str(position)}, np.array([position, *np.zeros(len(DESCRIPTORS) - 1)]))
+        StudySetting({"study": str(position)}, np.array([position, *np.zeros(len(DESCRIPTOR_NAMES) - 1)]))
         for position in positions
     ]
 
@@ -53,7 +53,7 @@ def test_the_nearest_settings_come_first() -> None:
     deviation = np.std([0, 1, 3, 7, 100])
     np.testing.assert_allclose([distance * deviation for distance, _ in near], [0.4, 1.6, 2.6])
     assert usual * deviation == pytest.approx(4)
-    assert find_near_settings(np.full(len(DESCRIPTORS), np.nan), settings)[0] == []
+    assert find_near_settings(np.full(len(DESCRIPTOR_NAMES), np.nan), settings)[0] == []
 
 
 def test_descriptors_of_a_diagnosis(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_descriptors_of_a_diagnosis(tmp_path: Path) -> None:
     info = make_run_info(tmp_path, clients=6, noise_rate=np.zeros(6))
     skew = ClassSkew(counts, effective_classes(counts), 1.5, 2.0)
     probe = ProbeResult(13, np.arange(6), LOSSES, replace(noise, gap=0.6))
-    speeds = Speeds(0.8, 0.6, 0.9, np.zeros(6), 0.1)
-    diagnosis = Diagnosis(info, 25, [probe], skew, speeds, 1.0, np.full(6, 0.5), 0.0, 6)
+    speeds = SpeedEstimate(0.8, 0.6, 0.9, np.zeros(6), 0.1)
+    diagnosis = RunDiagnosis(info, 25, [probe], skew, speeds, 1.0, np.full(6, 0.5), 0.0, 6)
     expected = [
         0.6,
         noise.fit.noise_rate.mean(),
@@ -77,13 +77,13 @@ def test_descriptors_of_a_diagnosis(tmp_path: Path) -> None:
     np.testing.assert_allclose(describe_federation(diagnosis), expected)
     clock = replace(info, config={**info.config, "until": {"virtual_s": 60.0}})
     np.testing.assert_allclose(describe_federation(replace(diagnosis, info=clock))[5:], [1, 0.8, 0.5])
-    unknown = describe_federation(Diagnosis(clock, 25, [], None, None, 1.0, np.ones(6), 0.0, 0))
+    unknown = describe_federation(RunDiagnosis(clock, 25, [], None, None, 1.0, np.ones(6), 0.0, 0))
     np.testing.assert_array_equal(unknown, [*[np.nan] * 5, 1, np.nan, 1])
 
 
 def test_the_packaged_settings_have_all_descriptors() -> None:
     table = np.stack([setting.descriptors for setting in load_settings()])
-    assert table.shape[1] == len(DESCRIPTORS)
+    assert table.shape[1] == len(DESCRIPTOR_NAMES)
     assert np.isfinite(table).all()
     assert (table.std(0) > 0).all()
 

@@ -16,10 +16,10 @@ from fedcohort.results.verdict import (
     TOO_FEW_SEEDS,
     WORSE,
     Rules,
-    equivalence_p,
     judge_difference,
     name_verdict,
     sign_of_verdict,
+    tost_p_value,
 )
 from results.statistics_cases import close_to, load_case
 
@@ -28,7 +28,7 @@ RULES = Rules()
 
 def test_the_verdict_of_a_case_by_hand() -> None:
     inputs, expected = load_case(8)
-    p = equivalence_p(inputs["d"], inputs["margin"])
+    p = tost_p_value(inputs["d"], inputs["margin"])
     assert p == close_to(expected["p"])
     assert (p < 0.05) is expected["equivalent"]
 

@@ -8,7 +8,7 @@ from hydra.errors import MissingConfigException
 from case_loop import for_all
 from config_options import CONFIGS
 from fedcohort.errors import OptionError
-from fedcohort.startup.command_line import check_arguments, check_sweep_arguments, run_with_one_line_errors
+from fedcohort.startup.command_line import check_sweep_arguments, check_typed_arguments, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain_error
 
 SELECTORS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -32,7 +32,7 @@ SELECTORS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 def test_arguments_that_hydra_reads_as_paths_are_rejected(override: str, line: str) -> None:
     """`../agg/fedavg` was loaded as the selector."""
     with pytest.raises(OptionError) as caught:
-        check_arguments(["seed=1", override], CONFIGS)
+        check_typed_arguments(["seed=1", override], CONFIGS)
     assert line in str(caught.value)
 
 
@@ -51,12 +51,12 @@ def test_arguments_that_hydra_reads_as_paths_are_rejected(override: str, line: s
 )
 def test_other_option_syntax_is_rejected_with_the_right_one(arguments: list[str], line: str) -> None:
     with pytest.raises(OptionError) as caught:
-        check_arguments(arguments, CONFIGS)
+        check_typed_arguments(arguments, CONFIGS)
     assert str(caught.value) == line
 
 
 def test_unknown_arguments_are_passed_to_hydra() -> None:
-    check_arguments(
+    check_typed_arguments(
         ["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS
     )
 
@@ -65,9 +65,9 @@ def test_unknown_arguments_are_passed_to_hydra() -> None:
 def test_a_package_without_cfg_is_rejected(arguments: list[str]) -> None:
     """Hydra ignores the flag, and trains."""
     with pytest.raises(OptionError, match="--package has an effect only together with --cfg: leave it out"):
-        check_arguments(arguments, CONFIGS)
-    check_arguments(["--cfg=job", *arguments], CONFIGS)
-    check_arguments(["-c", "job", *arguments], CONFIGS)
+        check_typed_arguments(arguments, CONFIGS)
+    check_typed_arguments(["--cfg=job", *arguments], CONFIGS)
+    check_typed_arguments(["-c", "job", *arguments], CONFIGS)
 
 
 def test_a_flag_of_hydra_without_a_value() -> None:

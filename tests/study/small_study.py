@@ -16,7 +16,7 @@ from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
-from fedcohort.study.tasks import RunOutcome, Task, run_tasks
+from fedcohort.study.tasks import RunOutcome, RunTask, run_tasks
 
 SMALL_STUDY: dict[str, Any] = {
     "title": "A tiny study",
@@ -74,7 +74,7 @@ def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[fl
     return results
 
 
-def run_task(task: Task) -> RunOutcome:
+def run_task(task: RunTask) -> RunOutcome:
     """Run one task in this process."""
     ((_, outcome),) = run_tasks([task], LaunchOptions())
     return outcome

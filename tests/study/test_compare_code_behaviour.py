@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.record.history import History
 from fedcohort.results.run import Evaluations
-from fedcohort.study.compare_code import name_differences
+from fedcohort.study.compare_code import describe_run_differences
 from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS, compute_run_fingerprint
 from study.small_study import make_curve
 
@@ -52,10 +52,13 @@ def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
     assert (
-        name_differences((compute_run_fingerprint(history()), curve()), (compute_run_fingerprint(rounded), near)) == ""
+        describe_run_differences(
+            (compute_run_fingerprint(history()), curve()), (compute_run_fingerprint(rounded), near)
+        )
+        == ""
     )
     shorter = curve().cut_at_horizon(N_COMPARED_ROUNDS, float("nan"))
-    assert name_differences(("", curve()), (compute_run_fingerprint(history()), shorter)) == ""
+    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), shorter)) == ""
 
 
 @pytest.mark.parametrize(
@@ -69,7 +72,7 @@ def test_rounding_errors_are_no_difference() -> None:
     ],
 )
 def test_differences_are_named(now: Evaluations, expected: str) -> None:
-    assert name_differences(("", curve()), (compute_run_fingerprint(history()), now)) == expected
+    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), now)) == expected
 
 
 def test_different_cohorts_and_losses_are_reported() -> None:
@@ -77,7 +80,7 @@ def test_different_cohorts_and_losses_are_reported() -> None:
     cohorts = compute_run_fingerprint(history([[], *([0] for _ in STEPS[1:])]))
     losses = compute_run_fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
     diverged = compute_run_fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
-    assert name_differences((then, curve()), (cohorts, curve())) == "cohorts"
-    assert name_differences((then, curve()), (losses, curve())) == LOSS_METRIC
-    assert name_differences((then, curve()), (diverged, curve())) == LOSS_METRIC
-    assert name_differences((diverged, curve()), (diverged, curve())) == ""
+    assert describe_run_differences((then, curve()), (cohorts, curve())) == "cohorts"
+    assert describe_run_differences((then, curve()), (losses, curve())) == LOSS_METRIC
+    assert describe_run_differences((then, curve()), (diverged, curve())) == LOSS_METRIC
+    assert describe_run_differences((diverged, curve()), (diverged, curve())) == ""

@@ -9,7 +9,7 @@ from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.record.history import read_history
 from fedcohort.study.definition import list_conditions
-from fedcohort.study.results import Results, mark_oracles
+from fedcohort.study.results import Results, mark_oracle_methods
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.study.user_methods import add_user_methods
@@ -53,7 +53,7 @@ def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -
     )
     extended = add_user_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
     assert extended.find_role("oracle_clean") == "method"
-    results = mark_oracles(extended, run_study(extended, tmp_path / "logs"))
+    results = mark_oracle_methods(extended, run_study(extended, tmp_path / "logs"))
     assert [results.find_role(row) for row in ("random", "oracle_clean", "ucb_cs")] == [
         "baseline",
         "oracle",

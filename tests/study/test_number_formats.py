@@ -1,7 +1,7 @@
 import math
 
 from fedcohort.results.difference import Mean
-from fedcohort.study.number_formats import Format, format_range
+from fedcohort.study.number_formats import Format, format_integer_range
 
 
 def test_numbers_have_sign_unit_and_interval() -> None:
@@ -12,4 +12,8 @@ def test_numbers_have_sign_unit_and_interval() -> None:
     assert show.format_diff(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
     assert show.format_diff(Mean(math.nan, math.nan, 0, math.nan)) == "–"
     assert (show.format_difference_size(0.01), show.format_difference_size(0.025)) == ("1 point", "2.5 points")
-    assert (format_range([3, 5, 4]), format_range([5, 5]), format_range([])) == ("3 to 5", "5", "no")
+    assert (format_integer_range([3, 5, 4]), format_integer_range([5, 5]), format_integer_range([])) == (
+        "3 to 5",
+        "5",
+        "no",
+    )

@@ -11,7 +11,7 @@ import yaml
 
 from config_options import CONFIGS, ROOT
 from fedcohort.errors import OptionError
-from fedcohort.study.protocol import load_level
+from fedcohort.study.protocol import load_protocol_level
 from fedcohort.study.protocol_file import format_protocol, read_protocol
 from fedcohort.study.protocol_page import format_page, make_leaderboard
 from fedcohort.study.runner import StudyRunner
@@ -34,7 +34,7 @@ def write_file(
     """Write the file of a method with these results by setting; the reference has 3 points more than the baseline."""
     study = write_study(folder / "studies" / "tiny", settings=SETTINGS, seeds=[0, 1, 2])
     (folder / "studies" / "protocol.yaml").write_text(yaml.safe_dump(LEVELS))
-    (part,) = load_level(study.folder.parent, level, selector, CONFIGS)
+    (part,) = load_protocol_level(study.folder.parent, level, selector, CONFIGS)
     values_by_method = {
         cell: {"random": BASELINE, selector: values, f"same_bytes:{selector}": [value + 0.03 for value in BASELINE]}
         for cell, values in results.items()
@@ -180,12 +180,14 @@ def test_a_wrong_level_is_rejected(node: object, message: str, tmp_path: Path) -
     write_study(tmp_path / "tiny", settings=SETTINGS)
     (tmp_path / "protocol.yaml").write_text(yaml.safe_dump({"quick": node}))
     with pytest.raises(OptionError, match=rf"protocol.yaml: .*{message}"):
-        load_level(tmp_path, "quick", "powd")
+        load_protocol_level(tmp_path, "quick", "powd")
 
 
 def test_the_levels_of_the_repository_are_valid() -> None:
     """docs/protocol.md gives these numbers."""
-    parts = {level: load_level(ROOT / "studies", level, "flash", CONFIGS) for level in ("quick", "standard", "full")}
+    parts = {
+        level: load_protocol_level(ROOT / "studies", level, "flash", CONFIGS) for level in ("quick", "standard", "full")
+    }
     (quick,), (standard,) = parts["quick"], parts["standard"]
     assert (len(quick.settings), len(quick.seeds)) == (4, 3)
     assert set(quick.seeds) < set(standard.seeds)

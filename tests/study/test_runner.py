@@ -21,7 +21,7 @@ from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import COMPOSITION_NOTE, StudyRunner
-from fedcohort.study.tasks import RunOutcome, Task, identify_run_config
+from fedcohort.study.tasks import RunOutcome, RunTask, identify_run_config
 from image_tables import encode_image, random_images
 from image_tables import write_image_table as save
 from study.small_study import run_study, run_task, write_study
@@ -78,7 +78,7 @@ def test_the_path_of_the_data_is_not_part_of_a_runs_identity(tmp_path: Path, mon
     assert identity("dataset.path=here") not in (original, identity("dataset.path=there"))
     (tmp_path / "logs").mkdir()
     monkeypatch.setenv("DATA", str(tmp_path / "nowhere"))
-    task = Task((*words, "dataset.path=${oc.env:DATA,null}"), 0, CONFIGS, tmp_path / "logs", "test/acc", False)
+    task = RunTask((*words, "dataset.path=${oc.env:DATA,null}"), 0, CONFIGS, tmp_path / "logs", "test/acc", False)
     assert run_task(task).reason.endswith("(here by the environment: DATA=folder fedcohort study run ...)")
 
 
@@ -210,10 +210,10 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     run_study(study, tmp_path / "logs")
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
-    lines, played = list[str](), list[Task]()
+    lines, played = list[str](), list[RunTask]()
 
     def repeat(stop: int = 99) -> Results:
-        def counted(task: Task) -> RunOutcome:
+        def counted(task: RunTask) -> RunOutcome:
             played.append(task)
             if len(played) > stop:
                 raise KeyboardInterrupt
@@ -265,7 +265,7 @@ def test_results_of_earlier_jobs_are_collected(tmp_path: Path, monkeypatch: pyte
     work = StudyRunner(study, load_results(study), CONFIGS, logs, False, lines.append)
     sweep = logs / "sweeps" / "a"
     jobs = [work.make_task(place, 0).job_overrides for place in places]
-    sweep_folder.save_plan(sweep, sweep_folder.Plan(jobs))
+    sweep_folder.save_plan(sweep, sweep_folder.SweepPlan(jobs))
     (sweep / ".submitit" / "12_0").mkdir(parents=True)
     JobContext(sweep, CONFIGS).run(0, jobs[0])
     (tmp_path / "squeue").write_text("#!/bin/sh\necho 12_1\n")

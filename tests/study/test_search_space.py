@@ -57,4 +57,4 @@ def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, An
     study = write_study(tmp_path, tune={**TUNING, "space": {"ucb_cs": space}})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=message):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(["ucb_cs"])
+        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(["ucb_cs"])

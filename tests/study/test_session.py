@@ -13,7 +13,7 @@ from fedcohort.record import history, metadata
 from fedcohort.study import runner
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
-from fedcohort.study.tasks import Task, check_conditions, measure_earlier_seconds
+from fedcohort.study.tasks import RunTask, check_conditions, sum_earlier_wall_seconds
 from study.small_study import run_task, write_study
 
 ONE_SETTING = {"equal": {"overrides": ["heterogeneity=iid"]}}
@@ -26,7 +26,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
         "+callback.halt._target_=host.test_slurm.Halt",
         "+callback.halt.after=1",
     )
-    outcome = run_task(Task(overrides, 0, CONFIGS, tmp_path / "logs", study.metric, False))
+    outcome = run_task(RunTask(overrides, 0, CONFIGS, tmp_path / "logs", study.metric, False))
     (log,) = (tmp_path / "logs" / "runs").glob("*/run.log")
     assert outcome.reason.startswith("RuntimeError: the node died (")
     assert re.search(rf"/host/test_slurm\.py:\d+\); log: {log}$", outcome.reason)
@@ -90,7 +90,7 @@ def test_a_method_that_fits_only_one_setting_is_accepted(tmp_path: Path) -> None
 def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     """Of a run that had finished before, as its folder was kept, the last process has done next to nothing."""
     study = write_study(tmp_path, settings=ONE_SETTING, seeds=[0])
-    task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
+    task = RunTask(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = run_task(task).result_columns["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
     trained = history.wall_s(metadata.read_start_times(folder), history.read_history(folder).times)
@@ -98,5 +98,5 @@ def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     repeat = run_task(task).result_columns["wall_s"]
     assert repeat >= trained
     now_ms = time.time_ns() // 1_000_000
-    assert measure_earlier_seconds(folder, now_ms) == trained
-    assert measure_earlier_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0
+    assert sum_earlier_wall_seconds(folder, now_ms) == trained
+    assert sum_earlier_wall_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0

@@ -15,7 +15,7 @@ from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_verdict_rules
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE, FAILED
-from fedcohort.study.tasks import RunOutcome, Task
+from fedcohort.study.tasks import RunOutcome, RunTask
 from study.small_study import SMALL_STUDY, TUNING, make_curve, make_results, write_study
 from study.tuning_harness import DEFAULT_OVERRIDES, QuadraticRunner, forbid, replace_runner, rise_late, tune_methods
 
@@ -123,7 +123,7 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
+            tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
         assert lines == complete[:stop]
         assert file.read_bytes() == written
     assert tune_methods(tmp_path) == complete
@@ -166,7 +166,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     study = write_study(tmp_path, tune=TUNING)
     assert study.search_space is not None
     with pytest.raises(KeyboardInterrupt):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
+        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
     remaining = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
     assert remaining["value"] < 0.95
@@ -217,7 +217,7 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
     study = write_study(tmp_path, tune={**TUNING, "space": spaces})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(
+        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).tune_methods(
             ["ucb_cs", "round_robin"]
         )
 
@@ -230,7 +230,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
     study = write_study(tmp_path, tune={**TUNING, "trials": 20, "space": {"ucb_cs": space}})
     assert study.search_space is not None
-    search = tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", lines.append)
+    search = tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", lines.append)
     search.tune_methods(["ucb_cs"])
     assert [line.split("]")[0] for line in lines] == [f"ucb_cs [{n}/6" for n in range(1, 7)]
     assert len({line.split(":")[0].split("] ")[1] for line in lines}) == 6
@@ -240,7 +240,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     assert tuned.overrides[0] in ("selector.discount=0.3", "selector.discount=0.1")
     monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     repeat = list[str]()
-    tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).tune_methods(["ucb_cs"])
+    tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", repeat.append).tune_methods(["ucb_cs"])
     assert repeat == lines
 
 
@@ -256,14 +256,16 @@ def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     values = {}
     for horizon in (None, 3, None):
-        played_tasks: list[Task] = []
+        played_tasks: list[RunTask] = []
         monkeypatch.setattr(
             tune, "run_tasks", replace_runner(lambda task, to=played_tasks: (to.append(task), rise_late(task))[1])
         )
         changes = {"common": [*SMALL_STUDY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
         study = write_study(tmp_path, tune={**TUNING, "trials": 1}, **changes)
         assert study.search_space is not None
-        tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).tune_methods(["ucb_cs"])
+        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).tune_methods(
+            ["ucb_cs"]
+        )
         assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"
         values[horizon] = load_study(tmp_path).tunings["ucb_cs_tuned"].value
     assert values == {None: pytest.approx(0.9), 3: pytest.approx(0.3)}

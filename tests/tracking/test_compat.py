@@ -17,8 +17,8 @@ def test_a_locked_database_is_recognised_by_its_message(tmp_path: Path) -> None:
         second.execute("begin exclusive")
     first.close()
     second.close()
-    assert compat.is_conflict(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
-    assert not compat.is_conflict(ValueError("no such table"))
+    assert compat.is_lock_conflict(caught.value), f"SQLite {sqlite3.sqlite_version} says it otherwise: {caught.value}"
+    assert not compat.is_lock_conflict(ValueError("no such table"))
 
 
 def test_infinite_values_are_read_back(tmp_path: Path) -> None:

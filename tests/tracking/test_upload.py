@@ -78,7 +78,7 @@ def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
 
 
 KILLS: list[tuple[Any, str, int, str]] = [
-    (identity, "_write_entry", 1, "before"),  # nothing is known yet
+    (identity, "_write_tracked_run", 1, "before"),  # nothing is known yet
     (identity, "_create_run", 1, "before"),
     (identity, "_create_run", 1, "after"),  # the run exists, the folder doesn't know it
     (identity, "update_mlflow_run", 1, "before"),

@@ -15,11 +15,11 @@ import numpy as np
 import pandas as pd
 
 from fedcohort import units
-from fedcohort.results.headroom import cross_fit
+from fedcohort.results.headroom import cross_fit_best_method
 from fedcohort.results.method_names import PUBLISHED_GROUP, describe_method
 from fedcohort.results.near_settings import (
-    DESCRIPTORS,
-    N_NEAREST,
+    DESCRIPTOR_NAMES,
+    N_NEAREST_SETTINGS,
     TABLE_FILE,
     find_near_settings,
     load_settings,
@@ -44,7 +44,7 @@ EXCLUSIONS = {  # what is left out with a setting, and the columns by which it i
 def read_measured() -> pd.DataFrame:
     """Return the mean descriptors of each setting over the measured seeds, where all are known, in the file's order."""
     table = pd.read_csv(MEASURED).dropna()
-    return table.groupby(["study", "setting", "kinds"], sort=False)[list(DESCRIPTORS)].mean().reset_index()
+    return table.groupby(["study", "setting", "kinds"], sort=False)[list(DESCRIPTOR_NAMES)].mean().reset_index()
 
 
 def list_selectors(study: str, cell: str) -> list[str]:
@@ -95,7 +95,7 @@ def write_table() -> str:
     """Return the text of near_settings.csv."""
     rows = [
         {**list_facts(row["study"], row["setting"]), "kinds": row["kinds"]}
-        | {name: f"{row[name]:.4f}" for name in DESCRIPTORS}
+        | {name: f"{row[name]:.4f}" for name in DESCRIPTOR_NAMES}
         for _, row in read_measured().iterrows()
     ]
     file = io.StringIO()
@@ -108,7 +108,7 @@ def write_table() -> str:
 def estimate_best_gain(study: str, cell: str) -> float:
     """Return the gain of the best published selector in points, cross-fitted over the seeds if there are five."""
     rows = [list(claims.paired_differences(study, cell, row).values()) for row in list_selectors(study, cell)]
-    winner = cross_fit(np.array(rows))
+    winner = cross_fit_best_method(np.array(rows))
     return winner.cross_fitted_difference.mean if winner.cross_fitted_difference else max(map(claims.average, rows))
 
 
@@ -129,16 +129,16 @@ def leave_out(exclusion: str) -> pd.DataFrame:
     """
     table = read_measured()
     enough = np.array([estimate_best_gain(row["study"], row["setting"]) <= ENOUGH for _, row in table.iterrows()])
-    descriptors = table[list(DESCRIPTORS)].to_numpy()
+    descriptors = table[list(DESCRIPTOR_NAMES)].to_numpy()
     rows = []
     for position, (_, row) in enumerate(table.iterrows()):
         candidates = np.flatnonzero((table[EXCLUSIONS[exclusion]] != row[EXCLUSIONS[exclusion]]).any(axis=1))
         distances = measure_distances(descriptors[position], descriptors[candidates])
-        nearest = candidates[np.argsort(distances, kind="stable")[:N_NEAREST]]
+        nearest = candidates[np.argsort(distances, kind="stable")[:N_NEAREST_SETTINGS]]
         gain = choose_by_nearest(table.iloc[nearest], average_gains(row["study"], row["setting"]))
         rows.append((row["study"], gain, enough[nearest].sum(), enough[candidates].mean(), enough[position]))
     checks = pd.DataFrame(rows, columns=["study", "gain", "n_near", "constant", "enough"])
-    return checks.assign(predicted=(checks["n_near"] + 1) / (N_NEAREST + 2))  # Laplace's rule of succession
+    return checks.assign(predicted=(checks["n_near"] + 1) / (N_NEAREST_SETTINGS + 2))  # Laplace's rule of succession
 
 
 def measure_brier_score(exclusion: str, column: str) -> float:
@@ -162,7 +162,7 @@ def format_check_rows() -> list[str]:
         n_gains, n_losses = (table["gain"] > 0).sum(), (table["gain"] < -ENOUGH).sum()
         numbers = f"{table['gain'].mean():+.1f} | {n_gains} of {len(table)} | {n_losses} | {table['gain'].min():+.1f}"
         gain_rows.append(f"| {exclusion} | {numbers} |")
-        groups = [table.loc[table["n_near"] == n_near, "enough"] for n_near in range(N_NEAREST + 1)]
+        groups = [table.loc[table["n_near"] == n_near, "enough"] for n_near in range(N_NEAREST_SETTINGS + 1)]
         cells = [f"{group.sum()} of {len(group)}" if len(group) else "–" for group in groups]
         scores = [f"{measure_brier_score(exclusion, column):.2f}" for column in ("predicted", "constant")]
         probability_rows.append(f"| without {exclusion} | {' | '.join([*scores, *cells])} |")
@@ -172,7 +172,7 @@ def format_check_rows() -> list[str]:
 def format_paragraphs() -> list[str]:
     """Return the generated paragraphs of docs/diagnose.md, on one line each."""
     table, checks = read_measured(), leave_out("the setting")
-    _, usual_distance = find_near_settings(np.full(len(DESCRIPTORS), np.nan), load_settings())
+    _, usual_distance = find_near_settings(np.full(len(DESCRIPTOR_NAMES), np.nan), load_settings())
     errors = [measure_calibration_error(exclusion) for exclusion in EXCLUSIONS]
     enough_counts = [
         f"{rows.sum()} of {len(rows)} settings of {study!s}"

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 
-from fedcohort.results.headroom import cross_fit
+from fedcohort.results.headroom import cross_fit_best_method
 from fedcohort.results.method_names import name_method
 from whole import claims
 from whole.claims import ROOT, average, format_interval
@@ -97,7 +97,7 @@ def setting_row(cell: str) -> str:
     auto, and the published method with the largest loss. The difference of the best method is cross-fitted: each seed
     in turn is left out, and the method is chosen on the others.
     """
-    winner = cross_fit(np.array([differences(cell, method) for method in PUBLISHED]))
+    winner = cross_fit_best_method(np.array([differences(cell, method) for method in PUBLISHED]))
     assert winner.cross_fitted_difference is not None, "the table needs five seeds"
     best = PUBLISHED[winner.best_row]
     worst = min(PUBLISHED, key=lambda method: average(differences(cell, method)))

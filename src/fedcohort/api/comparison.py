@@ -16,7 +16,7 @@ from fedcohort.results.compare_cost import COST_AXES
 from fedcohort.results.matching.question import Answer, Question
 from fedcohort.results.metric import BETTER_CHOICES
 from fedcohort.results.run import RESULT_KINDS
-from fedcohort.results.target import CROSSINGS, parse_target
+from fedcohort.results.target import CROSSING_RULES, parse_target
 from fedcohort.startup import comparison
 from fedcohort.startup.options import check_writable_folder, make_unknown_option_error
 from fedcohort.tracking.runs import RunQuery
@@ -78,7 +78,7 @@ class Options:
             ranges.text(option_name, getattr(self, option_name))
         for option_name in ("cols", "baseline", "sweep", "filter", "target"):
             ranges.text(option_name, getattr(self, option_name), allow_null=True)
-        choices = {"better": BETTER_CHOICES, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": COST_AXES}
+        choices = {"better": BETTER_CHOICES, "result": RESULT_KINDS, "crossing": CROSSING_RULES, "axis": COST_AXES}
         for option_name, valid_choices in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
             ranges.choice(option_name, getattr(self, option_name), *valid_choices)
         if self.cols == self.rows:
@@ -165,14 +165,13 @@ def compare(
     if isinstance(runs, SweepResult):
         compared_axes, fixed_options = runs.choose_axes()
         settings = make_options({**compared_axes, **option_texts})
-        source_text = f"sweep {runs.folder.name}"
-        run_folders = runs.folders
+        source_text, run_folders = f"sweep {runs.folder.name}", runs.folders
     else:
         settings, fixed_options, source_text = make_options(option_texts), {}, "the listed folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         run_folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
     question = replace(settings.question, source_text=source_text)
-    return Comparison(comparison.compare_folders(run_folders, question, fixed_options))
+    return Comparison(comparison.compare_run_folders(run_folders, question, fixed_options))
 
 
 def make_options(option_texts: Mapping[str, str | None]) -> Options:

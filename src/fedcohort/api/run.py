@@ -152,8 +152,7 @@ def find_config_folder() -> Path:
 
     Raises `OptionError` if none of them has one.
     """
-    searched_folders = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
-    for parent_folder in searched_folders:
+    for parent_folder in [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]:
         if (parent_folder / "configs" / "train.yaml").is_file() and (parent_folder / "configs" / "selector").is_dir():
             return parent_folder / "configs"
     raise OptionError(

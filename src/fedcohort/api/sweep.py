@@ -55,8 +55,7 @@ class SweepResult:
         """One row per job: the options that vary, state, last test accuracy, cost, folder, reason of a failure."""
         import pandas as pd
 
-        finished_folders = set(self.folders)
-        job_rows = []
+        finished_folders, job_rows = set(self.folders), []
         for job_record in self.jobs:
             varying_texts = list_varying_overrides([r.words for r in self.jobs], job_record.words).split()
             job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job_record.how}

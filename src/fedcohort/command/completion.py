@@ -12,7 +12,7 @@ from pathlib import Path
 
 import typer
 
-SHELLS = ("bash", "zsh", "fish", "powershell")
+SHELL_NAMES = ("bash", "zsh", "fish", "powershell")
 # they take those of train.py
 COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "evaluate-policy", "profile", "data", "demo", "protocol")
 
@@ -27,22 +27,22 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
         typed_start: the part of the last argument that was typed.
     """
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
-    groups = sorted(p.name for p in configs.glob("*") if p.is_dir())
+    group_names = sorted(p.name for p in configs.glob("*") if p.is_dir())
     if command_name == "protocol":
-        groups = ["selector"]
+        group_names = ["selector"]
     if command_name == "new" and not earlier_arguments:
         from fedcohort.command.new import KIND_GROUPS  # noqa: PLC0415
 
         return [k for k in KIND_GROUPS if k.startswith(typed_start)]
     if command_name == "methods":
-        return [group for group in groups if group.startswith(typed_start)]
+        return [group for group in group_names if group.startswith(typed_start)]
     if command_name not in COMMANDS_WITH_RUN_OPTIONS:
         return []
     group, equals_sign, typed_choice = typed_start.partition("=")
     last_arguments = earlier_arguments[-2:] if earlier_arguments[-1:] == ["="] else earlier_arguments[-1:]
-    if not equals_sign and last_arguments and last_arguments[0] in groups:
+    if not equals_sign and last_arguments and last_arguments[0] in group_names:
         return [c for c in _list_group_choices(configs, last_arguments[0]) if c.startswith(typed_start)]
-    matching_groups = [g for g in groups if (g == group if equals_sign else g.startswith(group))]
+    matching_groups = [g for g in group_names if (g == group if equals_sign else g.startswith(group))]
     if len(matching_groups) > 1:
         return [f"{g}=" for g in matching_groups]
     matching_choices = [(g, c) for g in matching_groups for c in _list_group_choices(configs, g)]
@@ -62,8 +62,8 @@ def main(arguments: Sequence[str]) -> int:
     from fedcohort.errors import OptionError  # noqa: PLC0415
 
     if len(arguments) != 1:
-        raise OptionError(f"type fedcohort completion SHELL, where SHELL is one of {', '.join(SHELLS)}")
-    ranges.choice("the shell", arguments[0], *SHELLS)
+        raise OptionError(f"type fedcohort completion SHELL, where SHELL is one of {', '.join(SHELL_NAMES)}")
+    ranges.choice("the shell", arguments[0], *SHELL_NAMES)
     shell_script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=arguments[0])
     sys.stdout.write(f"{shell_script}\n")
     return 0

@@ -39,7 +39,7 @@ from fedcohort.report.render import render
 from fedcohort.startup import check, command_line, components, compose, hydra_errors, options
 from fedcohort.startup.load import DATA_GROUPS, find_data_seed, load_federation
 from fedcohort.startup.overrides import spell_override_value
-from fedcohort.startup.run_info import describe_data
+from fedcohort.startup.run_info import describe_federation_data
 
 if TYPE_CHECKING:
     from fedcohort.dataset.user_table.propose import DatasetProposal
@@ -48,8 +48,8 @@ OUT_KEY = "out="
 LABEL_WIDTH = 12  # of the labels at the left
 MAX_SHOWN_CLIENTS = 20  # in the table
 MAX_NAMED_CLASSES = 3  # of a client that are named
-SHOWN_GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
-SHOWN_FACTS = ("clients", "classes", "labels", "label skew", "label noise", "imbalance", "hub", "inputs")
+START_TABLE_GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
+PRINTED_FACTS = ("clients", "classes", "labels", "label skew", "label noise", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
 
@@ -74,20 +74,20 @@ def main(arguments: Sequence[str]) -> int:
     configs = Path.cwd() / "configs"
     if not is_data_path(arguments[0]):
         check_dataset_name(arguments[0], configs)
-        _show_data([f"dataset={arguments[0]}", *typed_choices], out_folder, arguments[0], configs)
+        _show_federation([f"dataset={arguments[0]}", *typed_choices], out_folder, arguments[0], configs)
         return 0
-    command_line.check_arguments(typed_choices, configs)
+    command_line.check_typed_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
     column_name_width = min(30, max(len(n) for n, _, _ in proposal.column_descriptions)) + 2
     proposal_text = render("proposal.txt.j2", proposal=proposal, width=column_name_width, spell=spell_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
-    _show_data(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
+    _show_federation(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
     sys.stdout.write(f"\nRun it with\n{spell_training_command(typed_options)}\n")
     return 0
 
 
-def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_name: str, configs: Path) -> None:
+def _show_federation(typed_options: Sequence[str], out_folder: str | None, picture_name: str, configs: Path) -> None:
     """Load the data, print their description, and write a picture or a page of them.
 
     Args:
@@ -96,7 +96,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_nam
         picture_name: name of the picture without its suffix.
         configs: folder of the config groups.
     """
-    command_line.check_arguments(typed_options, configs)
+    command_line.check_typed_arguments(typed_options, configs)
     composition = compose.compose_run([typed_options[0], "cohort=1", *typed_options[1:]], configs)
     federation, info = describe_split(composition, typed_options)
     info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed_options))
@@ -119,7 +119,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_nam
     with disk.convert_disk_errors(page_folder):
         if out_folder is not None:
             client_rows, page_path = list_client_rows(federation, scenario.MAX_TABLE_CLIENTS), page_folder / "README.md"
-            scenario.write_page(page_folder, federation, info, labelled_facts, client_rows, configs)
+            scenario.write_scenario_page(page_folder, federation, info, labelled_facts, client_rows, configs)
         else:
             page_folder.mkdir(parents=True, exist_ok=True)
             page_path = page_folder / f"{picture_name}.png"
@@ -143,7 +143,7 @@ def describe_split(composition: compose.Composition, typed_options: Sequence[str
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed_options),
-        choices={group: c for group, c in composition.choices.items() if group in SHOWN_GROUPS},
+        choices={group: c for group, c in composition.choices.items() if group in START_TABLE_GROUPS},
         config=composition.config,
         config_hash="",
         seed=find_data_seed(composition.config),
@@ -155,7 +155,7 @@ def describe_split(composition: compose.Composition, typed_options: Sequence[str
         n_params=0,
         rounds=0,
         start=0,
-        **describe_data(federation),
+        **describe_federation_data(federation),
     )
 
 
@@ -180,7 +180,7 @@ def list_data_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str
         yield "per class", _format_spread(np.bincount(test_labels, minlength=n_classes), "test samples")
     else:
         yield "target", f"one of {federation.n_classes:,}, at each position of a sample"
-    for fact_label in SHOWN_FACTS:
+    for fact_label in PRINTED_FACTS:
         if fact_label in run_facts:
             yield fact_label, run_facts[fact_label]
 

@@ -61,13 +61,15 @@ def make_demo_table(comparison: Comparison, table_title: str) -> "Table":
     cost_names = [COST_NAMES[c] for c in SHOWN_COSTS]
     demo_table = Table("selector", "test accuracy", f"against {BASELINE}", *cost_names, title=table_title)
     for result_row in comparison.table.to_dict("records"):
-        difference = "" if math.isnan(result_row["difference"]) else f"{100 * result_row['difference']:+.1f} points"
+        difference_text = (
+            "" if math.isnan(result_row["difference"]) else f"{100 * result_row['difference']:+.1f} points"
+        )
         cost_texts = [
             COST_FORMATS[c](result_row[c])
             + ("" if math.isnan(result_row[f"{c}_times"]) else f" ({result_row[f'{c}_times']:.1f} ×)")
             for c in SHOWN_COSTS
         ]
-        demo_table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference, *cost_texts)
+        demo_table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference_text, *cost_texts)
     return demo_table
 
 

@@ -88,11 +88,11 @@ def _make_table_row(path: Path, group: str) -> str:
     base_paths = [yaml_path for n in default_choices if (yaml_path := path.with_name(f"{n}.yaml")).is_file()]
     base_path = next((yaml_path for yaml_path in base_paths if "_target_" in _read_options(yaml_path, group)), None)
     if base_path is None:
-        return f"| `{path.stem}` | {read_comment(path)} | |"
+        return f"| `{path.stem}` | {read_yaml_comment(path)} | |"
     signals_read = _list_signals_read({**_read_options(base_path, group), **options}, group, path.stem)
     reads_equal_signals = signals_read == _list_signals_read(_read_options(base_path, group), group, base_path.stem)
     signals_text = f"as `{base_path.stem}`" if reads_equal_signals else _format_signals(signals_read)
-    return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_format_secure_cell(signals_read, group)}"
+    return f"| `{path.stem}` | {read_yaml_comment(path)} | {signals_text} |{_format_secure_cell(signals_read, group)}"
 
 
 def _format_secure_cell(signal_names: Sequence[str], group: str) -> str:
@@ -130,7 +130,7 @@ def _format_signals(signal_names: Sequence[str]) -> str:
     return ", ".join(signal_texts) or "nothing"
 
 
-def read_comment(yaml_path: Path) -> str:
+def read_yaml_comment(yaml_path: Path) -> str:
     """Return the first paragraph of the comment at the top of the yaml `yaml_path`; a bare # ends it."""
     yaml_text = re.sub(r"^# @package .*\n", "", yaml_path.read_text())
     comment_lines = itertools.takewhile(lambda comment_line: comment_line.startswith("# "), yaml_text.splitlines())

@@ -22,7 +22,7 @@ from fedcohort.host.commands import shell_command
 KIND_GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
 
 
-def make_files(new_kind: str, new_name: str) -> dict[Path, str]:
+def make_component_files(new_kind: str, new_name: str) -> dict[Path, str]:
     """Return the text of each new file by its path.
 
     Args:
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 2:
         raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KIND_GROUPS)}")
     new_kind, new_name = arguments
-    text_by_path = make_files(new_kind, new_name)
+    text_by_path = make_component_files(new_kind, new_name)
     if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
         raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
     if missing_folder := next((path.parent for path in text_by_path if not path.parent.is_dir()), None):

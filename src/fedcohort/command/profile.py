@@ -45,7 +45,7 @@ class StageTimer(Observer):
         self._path.write_text(json.dumps(measured_times))
 
 
-def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
+def profile_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
     """Return the measurements of `StageTimer` for a run with the overrides `arguments`; the run's folder is removed.
 
     `configs` is the folder of the config groups. Raises `OptionError` if `rounds` is below 2: one is not measured.
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     from rich.table import Table
 
     messages.log_to_terminal()
-    measured_times = measure_run(arguments, Path.cwd() / "configs")
+    measured_times = profile_run(arguments, Path.cwd() / "configs")
     n_rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
     seconds_by_stage = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
     table = Table("stage", "ms a round", "share", title=f"{n_rounds} rounds, {1000 * wall_s / n_rounds:.1f} ms each")

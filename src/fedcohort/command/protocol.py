@@ -33,11 +33,11 @@ from fedcohort.study import progress, protocol, protocol_check, protocol_file, r
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import StudyRunner
 
-OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs", "launcher")}
-OPTIONS |= {"report": ("selector", "level"), "verify": ("n_jobs",), "leaderboard": ()}
-USAGE = {"verify": "FILE, one protocol.json", "leaderboard": "FILE..., one protocol.json or more"}
+VERB_OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs", "launcher")}
+VERB_OPTIONS |= {"report": ("selector", "level"), "verify": ("n_jobs",), "leaderboard": ()}
+USAGE_BY_VERB = {"verify": "FILE, one protocol.json", "leaderboard": "FILE..., one protocol.json or more"}
 STUDIES, LOGS = Path("studies"), Path("logs")
-PAGE, FILE, PAGE_MARK = "README.md", "protocol.json", " protocol\n"
+PAGE, JSON_FILE, PAGE_MARK = "README.md", "protocol.json", " protocol\n"
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str], LaunchOptions]:
@@ -46,16 +46,16 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str
     Raises `OptionError` for an unknown verb or option in `arguments`, and for a missing or needless file.
     """
     verb, *typed_arguments = arguments or [""]
-    if verb not in OPTIONS:
-        raise OptionError(f"type fedcohort protocol VERB, where VERB is one of {', '.join(OPTIONS)}")
+    if verb not in VERB_OPTIONS:
+        raise OptionError(f"type fedcohort protocol VERB, where VERB is one of {', '.join(VERB_OPTIONS)}")
     files = [argument for argument in typed_arguments if "=" not in argument or argument.endswith(".json")]
     launcher_prefix = "hydra.launcher." if verb == "run" else ()
     launcher_options = [argument for argument in typed_arguments if argument.startswith(launcher_prefix)]
     typed_options = [argument for argument in typed_arguments if argument not in (*files, *launcher_options)]
-    options = {"level": "quick", "n_jobs": "1", "launcher": "local"} | read_options(typed_options, OPTIONS[verb])
+    options = {"level": "quick", "n_jobs": "1", "launcher": "local"} | read_options(typed_options, VERB_OPTIONS[verb])
     if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files)):
-        raise OptionError(f"type fedcohort protocol {verb} {USAGE.get(verb, 'selector=NAME level=quick')}")
-    if "selector" in OPTIONS[verb]:
+        raise OptionError(f"type fedcohort protocol {verb} {USAGE_BY_VERB.get(verb, 'selector=NAME level=quick')}")
+    if "selector" in VERB_OPTIONS[verb]:
         ranges.identifier("selector", options.get("selector"))
     launch = LaunchOptions(options["launcher"], read_job_count(options["n_jobs"]), options=launcher_options)
     return verb, [Path(file) for file in files], options, launch
@@ -67,85 +67,84 @@ def main(arguments: Sequence[str]) -> int:
     Raises `FedcohortError` if `arguments`, a file or the studies are invalid.
     """
     verb, paths, options, launch = parse_arguments(arguments)
-    configs, level = Path.cwd() / "configs", options["level"]
+    configs, protocol_level = Path.cwd() / "configs", options["level"]
     files = [protocol_file.read_protocol(path, STUDIES) for path in paths]
     if verb == "verify":
         logs = (LOGS / "protocol" / "verify").absolute()
         with session.lock_study(logs, print_line):
-            return 0 if protocol_check.verify_runs(files[0], configs, logs, print_line, launch) else 1
+            return 0 if protocol_check.verify_protocol_runs(files[0], configs, logs, print_line, launch) else 1
     if verb == "leaderboard":
         from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 
         print_markdown(f"{protocol_page.make_leaderboard(files).markdown()}\n")
         return 0
-    parts = protocol.load_level(STUDIES, level, options["selector"], configs)
+    protocol_parts = protocol.load_protocol_level(STUDIES, protocol_level, options["selector"], configs)
     if verb == "report":
-        return _report_parts(parts, level, configs)
-    for part in parts:
+        return _write_protocol_page(protocol_parts, protocol_level, configs)
+    for part in protocol_parts:
         _print_forecast(part, _make_runner(part, configs, launch))
     n_undone_runs = 0
-    for part in parts:
-        with session.lock_study(_find_logs(part), print_line):
+    for part in protocol_parts:
+        with session.lock_study(_find_logs_folder(part), print_line):
             runner = _make_runner(part, configs, launch)  # under the lock, so that no other process writes the results
             runner.run_conditions(part.list_conditions(), part.seeds)
             n_undone_runs += len(_list_undone_runs(part, runner.find_progress(part.list_conditions(), part.seeds)))
-    report_command = f"fedcohort protocol report selector={options['selector']} level={level}"
+    report_command = f"fedcohort protocol report selector={options['selector']} level={protocol_level}"
     print_line(f"{n_undone_runs} runs are not done" if n_undone_runs else f"all runs are done: {report_command}")
     return 1 if n_undone_runs else 0
 
 
-def _print_forecast(part: protocol.Part, runner: StudyRunner) -> None:
+def _print_forecast(part: protocol.ProtocolPart, runner: StudyRunner) -> None:
     """Print how many of the protocol's runs in one study, `part`, are missing, and the time that they take."""
     with session.print_warnings_once():
-        states = runner.find_progress(part.list_conditions(), part.seeds).states
-    run_keys = [key for key, state in states.items() if state in progress.UNFINISHED]
+        state_by_run = runner.find_progress(part.list_conditions(), part.seeds).states
+    run_keys = [key for key, state in state_by_run.items() if state in progress.UNFINISHED]
     n_method, n_reference, n_baseline = (sum(key[1] == method for key in run_keys) for method in part.methods)
     time_left = progress.estimate_time_left(runner.results)
     seconds = time_left.estimate_seconds([key[:2] for key in run_keys]) / runner.launch.n_jobs
     time_text = f"about {units.rough_seconds(seconds)}" if seconds else "time not known before the first run"
-    base = part.study.baseline
-    count_text = f"{n_method} of {part.selector}, {n_reference} of {base} at equal bytes, {n_baseline} of {base}"
-    print_line(f"{part.study.name}: missing runs: {count_text}{f'; {time_text}' if run_keys else ''}")
+    baseline = part.study.baseline
+    summary = f"{n_method} of {part.selector}, {n_reference} of {baseline} at equal bytes, {n_baseline} of {baseline}"
+    print_line(f"{part.study.name}: missing runs: {summary}{f'; {time_text}' if run_keys else ''}")
 
 
-def _report_parts(parts: Sequence[protocol.Part], level: str, configs: Path) -> int:
+def _write_protocol_page(protocol_parts: Sequence[protocol.ProtocolPart], protocol_level: str, configs: Path) -> int:
     """Write the page and the file with the protocol's results of a method, and return the exit code 0.
 
-    `parts` are the method's runs in each study of `level`, and `configs` is the folder of the config groups. Raises
-    `OptionError` if a run is missing, failed or rejected.
+    `protocol_parts` are the method's runs in each study of `protocol_level`, and `configs` is the folder of the
+    config groups. Raises `OptionError` if a run is missing, failed or rejected.
     """
     from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 
-    selector, runs_by_part, undone_runs = parts[0].selector, [], list[str]()
-    for part in parts:
+    selector, runs_by_part, undone_runs = protocol_parts[0].selector, [], list[str]()
+    for part in protocol_parts:
         runner = _make_runner(part, configs, LaunchOptions())
         with session.print_warnings_once():
             run_progress = runner.find_progress(part.list_conditions(), part.seeds)
         undone_runs += _list_undone_runs(part, run_progress)
         runs_by_part.append((part, runner.results, run_progress.runs))
     if undone_runs:
-        run_command = f"fedcohort protocol run selector={selector} level={level}"
+        run_command = f"fedcohort protocol run selector={selector} level={protocol_level}"
         raise OptionError(f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type {run_command}")
-    folder = LOGS / "protocol" / f"{selector}_{level}"
-    disk.reject_foreign_files(folder, (PAGE, FILE), PAGE, PAGE_MARK)
+    folder = LOGS / "protocol" / f"{selector}_{protocol_level}"
+    disk.reject_foreign_files(folder, (PAGE, JSON_FILE), PAGE, PAGE_MARK)
     folder.mkdir(parents=True, exist_ok=True)
-    write_atomically(folder / FILE, protocol_file.format_protocol(level, runs_by_part))
-    page_text = protocol_page.format_page(protocol_file.read_protocol(folder / FILE, STUDIES))
-    write_atomically(folder / PAGE, page_text)
-    print_line(f"{folder / PAGE}\n{folder / FILE}")
+    write_atomically(folder / JSON_FILE, protocol_file.format_protocol(protocol_level, runs_by_part))
+    write_atomically(folder / PAGE, protocol_page.format_page(protocol_file.read_protocol(folder / JSON_FILE, STUDIES)))
+    print_line(f"{folder / PAGE}\n{folder / JSON_FILE}")
     return 0
 
 
-def _list_undone_runs(part: protocol.Part, run_progress: progress.Progress) -> list[str]:
-    states = run_progress.states.items()
-    return [f"{part.study.name} {' '.join(map(str, key))} ({state})" for key, state in states if state != DONE]
+def _list_undone_runs(part: protocol.ProtocolPart, run_progress: progress.StudyProgress) -> list[str]:
+    state_by_run = run_progress.states.items()
+    return [f"{part.study.name} {' '.join(map(str, key))} ({state})" for key, state in state_by_run if state != DONE]
 
 
-def _make_runner(part: protocol.Part, configs: Path, launch: LaunchOptions) -> StudyRunner:
-    study_logs = _find_logs(part)
+def _make_runner(part: protocol.ProtocolPart, configs: Path, launch: LaunchOptions) -> StudyRunner:
+    study_logs = _find_logs_folder(part)
     stored_results = results.load_results(part.study, study_logs)
     return StudyRunner(part.study, stored_results, configs, study_logs, False, print_line, launch=launch)
 
 
-def _find_logs(part: protocol.Part) -> Path:
+def _find_logs_folder(part: protocol.ProtocolPart) -> Path:
     return (LOGS / "studies" / part.study.name).absolute()

@@ -132,11 +132,11 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
         return logged_selector, logged_selector
     typed_name = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
     overrides = [*([] if typed_name else [f"selector={selector_name}"]), *arguments]
-    other_node = compose.compose_group("selector", overrides, configs)
+    other_options = compose.compose_group("selector", overrides, configs)
     if typed_name is None:  # the options of the run, where they were not typed
         typed_options = {k.partition("=")[0].removeprefix("selector.") for k in arguments}
-        other_node |= {k: v for k, v in options.items() if k not in typed_options}
-    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_from_run=not typed_name)
+        other_options |= {k: v for k, v in options.items() if k not in typed_options}
+    return logged_selector, make_logged_selector(typed_name or selector_name, other_options, is_from_run=not typed_name)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
@@ -156,14 +156,14 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE_TEXT}")
     run_log = read_run_log(Path(run_folders[0]).absolute())
     logged_selector, other_selector = make_selectors(run_log, options, configs or Path.cwd() / "configs")
-    result = replay_selector(run_log, logged_selector, other_selector)
-    if result.first_difference is None:
-        outcome_text = f"chooses the same clients as the run in all of its {result.n_rounds} rounds"
+    replay = replay_selector(run_log, logged_selector, other_selector)
+    if replay.first_difference is None:
+        outcome_text = f"chooses the same clients as the run in all of its {replay.n_rounds} rounds"
     else:
-        n_common_clients = len(set(result.logged_clients) & set(result.candidate_clients))
+        n_common_clients = len(set(replay.logged_clients) & set(replay.candidate_clients))
         outcome_text = (
-            f"differs from the run in round {result.first_difference} of {result.n_rounds}: the run chose "
-            f"{list(result.logged_clients)}, it chooses {list(result.candidate_clients)} ({n_common_clients} in common)"
+            f"differs from the run in round {replay.first_difference} of {replay.n_rounds}: the run chose "
+            f"{list(replay.logged_clients)}, it chooses {list(replay.candidate_clients)} ({n_common_clients} in common)"
         )
     sys.stdout.write(f"selector={other_selector.name} {outcome_text}\n")
-    return int(result.first_difference is not None)
+    return int(replay.first_difference is not None)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.command.methods import read_comment
+from fedcohort.command.methods import read_yaml_comment
 from fedcohort.data import skew
 from fedcohort.data.federation import Federation
 from fedcohort.host import disk
@@ -33,7 +33,7 @@ def spell_scenario(typed_options: Sequence[str]) -> str:
     return " ".join(f"{k}=FOLDER" if k in MACHINE_OPTIONS else argument for k, argument in option_pairs)
 
 
-def write_page(
+def write_scenario_page(
     page_folder: Path,
     federation: Federation,
     info: RunInfo,
@@ -62,7 +62,7 @@ def write_page(
     page_text = render(
         "scenario.md.j2",
         title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
-        about=read_comment(preset_path) if preset_path.is_file() else "",
+        about=read_yaml_comment(preset_path) if preset_path.is_file() else "",
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *labelled_facts],
         metrics=list(list_metrics(info.skew)),

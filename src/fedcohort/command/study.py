@@ -50,7 +50,7 @@ from fedcohort.study.user_methods import add_methods_of_runs, add_user_methods
 
 RUN_FILTERS = {"seeds": "null", "settings": "null", "methods": "null"}  # which runs
 DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
-VERBS: dict[str, Sequence[str]] = {  # the options of each
+VERB_OPTIONS: dict[str, Sequence[str]] = {  # the options of each
     "run": tuple(DEFAULTS),
     "status": tuple(RUN_FILTERS),
     "check": (*RUN_FILTERS, "n_jobs", "launcher"),
@@ -65,15 +65,17 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
 
     Raises `OptionError` for an unknown verb or option in `arguments`.
     """
-    if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
-        raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
+    if len(arguments) < 2 or arguments[0] not in VERB_OPTIONS or "=" in arguments[1]:
+        raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERB_OPTIONS)}")
     verb, study_name, *typed_options = arguments
     launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
     typed_options = [argument for argument in typed_options if argument not in launcher_options]
     check_option_names("", {a.partition("=")[0]: a for a in typed_options if "=" in a}, tuple(DEFAULTS))
     options = read_options(typed_options, DEFAULTS)
-    if wrong_option := next((f"{name}={v}" for name, v in options.items() if name not in VERBS[verb]), None):
-        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong_option}")
+    if wrong_option := next((f"{name}={v}" for name, v in options.items() if name not in VERB_OPTIONS[verb]), None):
+        raise OptionError(
+            f"fedcohort study {verb} takes {', '.join(VERB_OPTIONS[verb]) or 'no options'}, got {wrong_option}"
+        )
     ranges.identifier("the name of a study", study_name)
     options = DEFAULTS | options
     n_jobs = read_job_count(options["n_jobs"])
@@ -84,30 +86,30 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
     return verb, study_name, options, launch
 
 
-def _read_list(option_name: str, list_text: str) -> list[str] | None:
-    """Return the names in `list_text`, the value of an option, such as "a,b"; None for "null", which means all names.
+def _read_name_list(option_name: str, names_text: str) -> list[str] | None:
+    """Return the names in `names_text`, the value of an option, such as "a,b"; None for "null", which means all names.
 
     Raises `OptionError` for an empty list.
     """
-    listed_names = [name for name in list_text.strip("[]").split(",") if name]
+    listed_names = [name for name in names_text.strip("[]").split(",") if name]
     if not listed_names:
-        raise ranges.range_error(option_name, f"one name or more, as {option_name}=a,b, or null for all", list_text)
-    return None if list_text == "null" else listed_names
+        raise ranges.range_error(option_name, f"one name or more, as {option_name}=a,b, or null for all", names_text)
+    return None if names_text == "null" else listed_names
 
 
-def _read_seeds(study: Study, list_text: str) -> Sequence[int]:
-    """Return the seeds in `list_text`, as in "0,1,2"; those of `study` for "null".
+def _read_seeds(study: Study, names_text: str) -> Sequence[int]:
+    """Return the seeds in `names_text`, as in "0,1,2"; those of `study` for "null".
 
     Raises `OptionError` for an invalid seed, and for seeds on which the study is tuned.
     """
-    seed_texts = _read_list("seeds", list_text)
+    seed_texts = _read_name_list("seeds", names_text)
     if seed_texts is None:
         return study.seeds
     if not all(seed_text.isdigit() for seed_text in seed_texts):
-        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", list_text)
+        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", names_text)
     seeds = read_seeds("seeds", [int(seed_text) for seed_text in seed_texts])
     if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):
-        raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", list_text)
+        raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", names_text)
     return seeds
 
 
@@ -118,7 +120,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     verb, study_name, options, launch = parse_arguments(arguments)
     configs, study_logs = Path.cwd() / "configs", (LOGS / study_name).absolute()
-    method_names = _read_list("methods", options["methods"])
+    method_names = _read_name_list("methods", options["methods"])
     if leaderboard.is_leaderboard(STUDIES / study_name):
         return _report_leaderboard(verb, study_name, configs)
     study = add_user_methods(load_study(STUDIES / study_name), method_names, configs)
@@ -127,10 +129,10 @@ def main(arguments: Sequence[str]) -> int:
     if verb == "report":
         return _report_study(study, configs)
     seeds = _read_seeds(study, options["seeds"])
-    requested_conditions = list_conditions(study, _read_list("settings", options["settings"]), method_names)
+    requested_conditions = list_conditions(study, _read_name_list("settings", options["settings"]), method_names)
     # else the running command stores the results
-    may_store = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
-    with session.lock_study(study_logs, print_line) if may_store else session.print_warnings_once():
+    may_store_results = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
+    with session.lock_study(study_logs, print_line) if may_store_results else session.print_warnings_once():
         # under the lock, so that no other process writes to it
         stored_results = results.load_results(study, study_logs)
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
@@ -139,7 +141,7 @@ def main(arguments: Sequence[str]) -> int:
             runner.run_conditions(requested_conditions, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
-        running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store else []
+        running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store_results else []
         study_progress = runner.find_progress(requested_conditions, seeds)
     rank_lines = progress.describe_user_method_ranks(study, stored_results)
     print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
@@ -157,7 +159,7 @@ def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path,
         ranges.choice("methods", method_name, *study.search_space.methods)
     study_logs = (LOGS / study.name).absolute()
     with session.lock_study(study_logs, print_line):
-        study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, print_line, launch)
+        study_tuning = tune.MethodTuning(study, study.search_space, configs, study_logs, print_line, launch)
         study_tuning.tune_methods(method_names or list(study.search_space.methods))
     return 0
 
@@ -200,9 +202,9 @@ def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
         )
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    main_board = leaderboard.load_leaderboard(board_folder, lambda study: _read_results(study, None, configs))
-    report_files = leaderboard_page.write_leaderboard_page(main_board)
-    if any((LOGS / study / RESULTS_FILE).exists() for study in main_board.studies):
+    main_leaderboard = leaderboard.load_leaderboard(board_folder, lambda study: _read_results(study, None, configs))
+    report_files = leaderboard_page.write_leaderboard_page(main_leaderboard)
+    if any((LOGS / study / RESULTS_FILE).exists() for study in main_leaderboard.studies):
         merged_board = leaderboard.load_leaderboard(board_folder, lambda s: _read_results(s, LOGS / s.name, configs))
         merged_study = replace(merged_board.study, folder=LOGS / board_name)
         report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))

@@ -28,7 +28,7 @@ from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import read_status
-from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.record.sweep_folder import JobRecord, SweepPlan
 from fedcohort.report.render import render
 from fedcohort.tracking import identity
 
@@ -36,7 +36,7 @@ SWEEP_ACTIONS = ("status", "cancel")
 POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
-def render_status(folder: Path, sweep_plan: Plan) -> str:
+def render_status(folder: Path, sweep_plan: SweepPlan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well.
 
     `sweep_plan` has the jobs of the sweep.
@@ -53,7 +53,7 @@ def render_status(folder: Path, sweep_plan: Plan) -> str:
     ).rstrip()
 
 
-def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
+def cancel_sweep(folder: Path, sweep_plan: SweepPlan, wait_s: float) -> str:
     """End the sweep in `folder` within about `wait_s` seconds, and return its status as text.
 
     `sweep_plan` names its machine and process. Raises `OptionError` if the sweep was started on another machine.
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> int:
     typed_options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
     if len(positional_arguments) != 2 or positional_arguments[0] not in SWEEP_ACTIONS:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
-    action, sweep_id = positional_arguments
+    sweep_action, sweep_id = positional_arguments
     wait_s = ranges.parse_number("wait_s", typed_options.get("wait_s", "120"), "[0, inf)")
     sweeps_folder = Path(typed_options.get("logs", "logs")) / "sweeps"
     sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}"))
@@ -132,6 +132,8 @@ def main(arguments: Sequence[str]) -> int:
         allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
         sweep_hint = ranges.did_you_mean(sweep_id, ["last", *sweep_ids])
         raise OptionError(f"{ranges.range_error('ID', allowed_text, sweep_id)}{sweep_hint}")
-    status_text = render_status(folder, sweep_plan) if action == "status" else cancel_sweep(folder, sweep_plan, wait_s)
+    status_text = (
+        render_status(folder, sweep_plan) if sweep_action == "status" else cancel_sweep(folder, sweep_plan, wait_s)
+    )
     sys.stdout.write(f"{status_text}\n")
     return 0

@@ -42,14 +42,14 @@ def send_missing_rounds(
         CheckpointError: `folder` holds no run or a damaged one.
         TrackingError: the server does not answer, or none is known.
     """
-    info = _load_info(folder)
+    info = _load_run_info(folder)
     server_place = _find_server_place(folder, tracking_uri, experiment)
     sending_errors = server.explain_errors(f"{folder}: MLflow at {server_place.uri} can't be reached", "start it")
     with sending_errors, limit_block_time(wait_s, "sending (wait_s)"):
         return _send_run(info, server_place)
 
 
-def _load_info(folder: Path) -> RunInfo:
+def _load_run_info(folder: Path) -> RunInfo:
     info = metadata.load_info(folder)
     manifest.check_all_files(folder)
     history.read_journal_lines(folder / history.JOURNAL_FILE)
@@ -59,8 +59,7 @@ def _load_info(folder: Path) -> RunInfo:
 def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
     is_running = is_locked(info.folder / "run.lock")
     run_upload = open_upload(info, server_place, is_running=is_running)
-    n_rounds = run_upload.send_rounds()
-    n_files = 0
+    n_rounds, n_files = run_upload.send_rounds(), 0
     if not is_running:  # a running process ends its run itself
         n_files = run_upload.end_run(info, follow.read_end_status(info.folder))
         identity.mark_upload_complete(info.folder, server_place)
@@ -94,7 +93,7 @@ def main(arguments: Sequence[str]) -> int:
     def send_run(folder: Path) -> str:
         if sync_options.get("follow") != "true":
             return send_missing_rounds(folder, *server_options, wait_s)
-        _load_info(folder)
+        _load_run_info(folder)
         identity.register_place(folder, _find_server_place(folder, *server_options))
         follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing_rounds(folder, wait_s=wait_s)  # what an outage has left

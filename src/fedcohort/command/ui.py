@@ -35,7 +35,7 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def find_page(server_place: server.ServerPlace, sweep: str) -> str:
+def find_sweep_page(server_place: server.ServerPlace, sweep: str) -> str:
     """Return the path, to be added to the server's address, of the page that shows the runs of a sweep.
 
     Args:
@@ -80,7 +80,7 @@ def main(arguments: Sequence[str]) -> int:
     """
     options = parse_options(arguments)
     server_place = server.locate_server(options["tracking_uri"], options["experiment"], Path("logs"))
-    page_path = find_page(server_place, options["sweep"])
+    page_path = find_sweep_page(server_place, options["sweep"])
     if server_place.uri.startswith("http"):
         sys.stdout.write(f"{server_place.uri.rstrip('/')}/{page_path}\n")
         return 0

@@ -15,8 +15,7 @@ from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_brief_rows, list_further_rows
 
 log = logging.getLogger("fedcohort")
-SUMMARY_FILE = "summary.json"
-FULL_OPTION = "callback.summary.full=true"
+SUMMARY_FILE, FULL_OPTION = "summary.json", "callback.summary.full=true"
 
 
 class Summary(Observer):
@@ -53,15 +52,15 @@ class Summary(Observer):
         summary_text = json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
         write_atomically(self._run_info.folder / SUMMARY_FILE, summary_text)
         if summary["rounds"] and not is_progress_only():
-            print_summary(summary, is_full=self._is_full)
+            print_summary(summary, shows_all_rows=self._is_full)
 
 
-def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
+def print_summary(summary: Mapping[str, Any], *, shows_all_rows: bool) -> None:
     """Print the results of a run as a table.
 
     Args:
         summary: content of `summary.json`.
-        is_full: whether to print all rows, or only the most important ones.
+        shows_all_rows: whether to print all rows, or only the most important ones.
     """
     from rich.table import Column, Table
 
@@ -71,7 +70,7 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
         result_table.add_row(row_label, value_text)
     result_table.add_section()
     further_rows = list_further_rows(summary)
-    for row_label, value_text in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
+    for row_label, value_text in further_rows if shows_all_rows else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
         result_table.add_row(row_label, value_text)
     console = make_console()
     end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
@@ -83,7 +82,7 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
 def _replace_nan(json_value: object) -> object:
     """Return a JSON value with the numbers in it that are not finite replaced by None."""
     if isinstance(json_value, Mapping):
-        return {k: _replace_nan(inner_value) for k, inner_value in json_value.items()}
+        return {k: _replace_nan(nested_value) for k, nested_value in json_value.items()}
     if isinstance(json_value, list):
-        return [_replace_nan(inner_value) for inner_value in json_value]
+        return [_replace_nan(nested_value) for nested_value in json_value]
     return None if isinstance(json_value, float) and not math.isfinite(json_value) else json_value

@@ -75,29 +75,29 @@ def print_markdown(markdown: str) -> None:
                 column.width = cell_width if cell_width <= MAX_CELL_WIDTH else None  # None takes the room that is left
                 column.min_width, column.overflow = MAX_CELL_WIDTH, "fold"
             first_column, *other_columns = whole_table.columns
-            blocks = [[first_column]]
+            column_blocks = [[first_column]]
             for column in other_columns:
-                block_width = sum((c.width or MAX_CELL_WIDTH) + 2 for c in [*blocks[-1], column]) + 2
-                if block_width > options.max_width and len(blocks[-1]) > 1:
-                    blocks.append([first_column])
-                blocks[-1].append(column)
-            for block in blocks:
-                table = Table(*block, box=box.SIMPLE, collapse_padding=True)
-                table.rows = whole_table.rows
-                yield table
+                block_width = sum((c.width or MAX_CELL_WIDTH) + 2 for c in [*column_blocks[-1], column]) + 2
+                if block_width > options.max_width and len(column_blocks[-1]) > 1:
+                    column_blocks.append([first_column])
+                column_blocks[-1].append(column)
+            for column_block in column_blocks:
+                block_table = Table(*column_block, box=box.SIMPLE, collapse_padding=True)
+                block_table.rows = whole_table.rows
+                yield block_table
 
-    class Page(Markdown):
+    class MarkdownPage(Markdown):
         elements: ClassVar = {**Markdown.elements, "table_open": SplitTable}
 
     terminal = make_console()
-    terminal.print(Page(markdown), width=min(terminal.width, MAX_PAGE_WIDTH))
+    terminal.print(MarkdownPage(markdown), width=min(terminal.width, MAX_PAGE_WIDTH))
 
 
-def print_for_each(folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
+def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
     """Print a text about each folder, or the error that `describe_folder` raises for it.
 
     Args:
-        folders: the folders.
+        run_folders: the folders.
         describe_folder: function from a folder to its text.
 
     Returns:
@@ -107,7 +107,7 @@ def print_for_each(folders: Sequence[Path], describe_folder: Callable[[Path], st
 
     standard_console, error_console = make_console(), Console(stderr=True, soft_wrap=True, highlight=False)
     exit_code = 0
-    for folder in folders:
+    for folder in run_folders:
         try:
             standard_console.print(describe_folder(folder.absolute()), soft_wrap=True, markup=False)
         except FedcohortError as error:

@@ -14,7 +14,7 @@ from fedcohort.maths.qcid import class_imbalances
 from fedcohort.types import Ids, Values
 
 REUSE_PENALTY = 0.02  # of imbalance, for each use above that of the least used client
-TIE_NOISE = 1e-9  # of imbalance, by which equal clients are told apart at random
+TIE_BREAKING_NOISE = 1e-9  # of imbalance, by which equal clients are told apart at random
 N_RANDOM_COHORTS = 40
 
 ClassCounts = Float64[np.ndarray, "_n _c"]
@@ -25,8 +25,7 @@ def effective_classes(class_counts: ClassCounts) -> Values:
 
     It is 1 / sum p^2 with the class shares p of a row: C for even classes, 1 for a single class.
     """
-    n_samples = np.maximum(class_counts.sum(1, keepdims=True), 1.0)
-    share_concentration = ((class_counts / n_samples) ** 2).sum(1)
+    share_concentration = ((class_counts / np.maximum(class_counts.sum(1, keepdims=True), 1.0)) ** 2).sum(1)
     return np.asarray(np.where(share_concentration > 0, 1 / np.maximum(share_concentration, 1e-300), 0.0), np.float64)
 
 
@@ -63,7 +62,7 @@ def balance_cohort(
     """
     if not len(candidate_ids):
         return candidate_ids
-    tie_noise = TIE_NOISE * rng.random(len(class_counts))
+    tie_noise = TIE_BREAKING_NOISE * rng.random(len(class_counts))
     reuse_penalties = REUSE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
     unchosen_ids, cohort_class_counts = candidate_ids, np.zeros(class_counts.shape[1])

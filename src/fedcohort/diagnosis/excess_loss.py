@@ -90,8 +90,7 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
     At least one client must have samples.
     """
     class_counts, loss_sums, n_samples = losses.class_counts, losses.loss_sums, losses.n_samples
-    v = _estimate_sample_variances(losses)
-    has_samples = class_counts.sum(0) > 0
+    v, has_samples = _estimate_sample_variances(losses), class_counts.sum(0) > 0
     G, loss_by_class, loss_by_client = class_counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
     for _ in range(MAX_FIXED_POINT_STEPS):

@@ -26,7 +26,7 @@ from fedcohort.types import Values
 
 MIN_LOSS_GAP = 0.2  # nats; below this D the model does not tell right labels from wrong ones yet
 MAX_RATE_GAP = 1.15  # a larger difference of rates is impossible: the model does not tell yet
-JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
+MEAN_JOBS_BEFORE_PROBE = 1.2  # of a client on average, before the first probe
 MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multiple of 1 / C
 
 
@@ -54,29 +54,29 @@ class NoiseEstimate:
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
     """Return the label noise that the reports `losses` show; at least one client must have samples."""
     class_fit, sum_fit = fit_by_class(losses), fit_by_sums(losses)
-    is_noisier, class_fit_gap = split_in_two(class_fit.excess)
-    _, sum_fit_gap = split_in_two(sum_fit.excess)
+    is_noisier, class_fit_gap = split_into_two_groups(class_fit.excess)
+    _, sum_fit_gap = split_into_two_groups(sum_fit.excess)
     class_fit_nats, sum_fit_nats = class_fit.nats_per_wrong_label, sum_fit.nats_per_wrong_label
     is_gap_known = class_fit_nats > 0 and sum_fit_nats > 0
     rate_gap = min(class_fit_gap / class_fit_nats, sum_fit_gap / sum_fit_nats) if is_gap_known else math.nan
     return NoiseEstimate(class_fit, is_noisier, rate_gap)
 
 
-def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
-    """Return whether each of `values` [n] is in the upper of two groups, bool [n], and the difference of group means.
+def split_into_two_groups(client_values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
+    """Return whether each of `client_values` [n] is in the upper of two groups, bool [n], and the difference of means.
 
     Groups may hold one value. All equal values are one group, the lower one.
 
     The split maximises the variance between the groups.
     """
-    sorted_values = np.sort(values)
-    n, n_lower = len(values), np.arange(1, len(values))
+    sorted_values = np.sort(client_values)
+    n, n_lower = len(client_values), np.arange(1, len(client_values))
     if n < 2 or sorted_values[0] == sorted_values[-1]:
         return np.zeros(n, dtype=bool), 0.0
     lower_group_sums = np.cumsum(sorted_values)[:-1]
     group_mean_differences = (sorted_values.sum() - lower_group_sums) / (n - n_lower) - lower_group_sums / n_lower
-    cut_position = int(np.argmax(n_lower * (n - n_lower) * group_mean_differences**2))
-    return values > sorted_values[cut_position], float(group_mean_differences[cut_position])
+    split_position = int(np.argmax(n_lower * (n - n_lower) * group_mean_differences**2))
+    return client_values > sorted_values[split_position], float(group_mean_differences[split_position])
 
 
 def choose_pool(
@@ -95,8 +95,7 @@ def choose_pool(
     """
     excess_losses, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
     ids_by_excess_loss = np.argsort(excess_losses, kind="stable")
-    min_pool_size = math.ceil(min_pool_share * len(excess_losses))
-    in_pool = ~is_noisier
+    min_pool_size, in_pool = math.ceil(min_pool_share * len(excess_losses)), ~is_noisier
     if in_pool.sum() < min_pool_size:
         in_pool = np.isin(np.arange(len(excess_losses)), ids_by_excess_loss[:min_pool_size])
     mean_excess_outside = float(excess_losses[~in_pool].mean()) if not in_pool.all() else np.inf
@@ -209,4 +208,4 @@ def rounds_between_probes(min_probe_interval: int, n_clients: int, cohort_size: 
 
     Each of the rounds selects `cohort_size` of `n_clients` clients. A probe queries all clients' losses by class.
     """
-    return max(min_probe_interval, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))
+    return max(min_probe_interval, math.ceil(MEAN_JOBS_BEFORE_PROBE * n_clients / cohort_size))

@@ -21,7 +21,7 @@ from fedcohort.types import Ids, Values
 
 CONFIDENCE_LEVEL = 0.95  # of the interval of rho
 QUANTILE_NODES = (np.arange(9) + 0.5) / 9  # of the seconds of a client's jobs, for the slowest one of a cohort
-DROPPED_SHARES = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the pool, the largest first
+DROPPED_CLIENT_SHARES = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the pool, the largest first
 
 
 @dataclass(frozen=True)
@@ -45,8 +45,7 @@ class JobDurations:
         """
         is_valid_duration = np.isfinite(job_seconds) & (job_seconds > 0)
         client_ids, log_seconds = client_ids[is_valid_duration], np.log(job_seconds[is_valid_duration])
-        job_counts = self.job_counts.copy()
-        log_sums = self.log_sums.copy()
+        job_counts, log_sums = self.job_counts.copy(), self.log_sums.copy()
         squared_log_sums = self.squared_log_sums.copy()
         job_counts[client_ids] += 1
         log_sums[client_ids] += log_seconds
@@ -55,7 +54,7 @@ class JobDurations:
 
 
 @dataclass(frozen=True)
-class Speeds:
+class SpeedEstimate:
     """The persistence of the clients' speeds from job to job.
 
     Attributes:
@@ -74,7 +73,7 @@ class Speeds:
     variance_within: float
 
 
-def estimate_speeds(durations: JobDurations, n_samples: Values) -> Speeds:
+def estimate_speeds(durations: JobDurations, n_samples: Values) -> SpeedEstimate:
     """Return the persistence of speeds by a random effects model of log seconds per sample.
 
     Args:
@@ -88,7 +87,7 @@ def estimate_speeds(durations: JobDurations, n_samples: Values) -> Speeds:
     n_clients, n_jobs = len(n), float(n.sum())
     client_means = durations.log_sums[has_jobs] / n - np.log(n_samples[has_jobs]) if n_clients else np.empty(0)
     grand_mean = float((n * client_means).sum() / n_jobs) if n_clients else 0.0
-    unknown_speeds = Speeds(float("nan"), 0.0, 1.0, np.full(len(n_samples), grand_mean), 0.0)
+    unknown_speeds = SpeedEstimate(float("nan"), 0.0, 1.0, np.full(len(n_samples), grand_mean), 0.0)
     if n_clients < 3 or n_jobs <= n_clients:
         return unknown_speeds
     between_df, within_df = n_clients - 1, n_jobs - n_clients
@@ -104,7 +103,7 @@ def estimate_speeds(durations: JobDurations, n_samples: Values) -> Speeds:
     shrinkage = n / (n + variance_within / persistent_variance) if persistent_variance > 0 else np.zeros(n_clients)
     log_seconds[has_jobs] = grand_mean + shrinkage * (client_means - grand_mean)
     rho = persistent_variance / (persistent_variance + variance_within)
-    return Speeds(rho, low, high, log_seconds, variance_within)
+    return SpeedEstimate(rho, low, high, log_seconds, variance_within)
 
 
 def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_size: int) -> float:
@@ -124,7 +123,7 @@ def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_
 
 
 def choose_fast_clients(
-    speeds: Speeds,
+    speeds: SpeedEstimate,
     class_counts: Float64[np.ndarray, "_k _c"],
     in_pool: Bool[np.ndarray, "_k"],
     cohort_size: int,
@@ -147,7 +146,7 @@ def choose_fast_clients(
     log_job_s = speeds.log_seconds + np.log(np.maximum(class_counts.sum(1), 1.0))
     speed_order = np.flatnonzero(in_pool)[np.argsort(speeds.log_seconds[in_pool], kind="stable")]
     pool_seconds = predict_slowest_seconds(log_job_s[speed_order], speeds.variance_within, cohort_size)
-    for dropped_client_share in DROPPED_SHARES:
+    for dropped_client_share in DROPPED_CLIENT_SHARES:
         fast_ids = speed_order[: len(speed_order) - int(dropped_client_share * len(speed_order))]
         is_fast = np.isin(np.arange(len(in_pool)), fast_ids)
         if not cohort_size <= len(fast_ids) < len(speed_order):

@@ -74,7 +74,7 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
 
 
 def run_jobs(
-    context: JobContext, jobs: Mapping[int, Sequence[str]], launcher_options: Mapping[str, Any], *, wait: bool
+    context: JobContext, jobs: Mapping[int, Sequence[str]], launcher_options: Mapping[str, Any], *, waits_for_jobs: bool
 ) -> Generator[int, None, None]:
     """Submit jobs to SLURM, and yield the number of each job when it ends.
 
@@ -82,10 +82,10 @@ def run_jobs(
         context: folders, environment and options that all jobs of the sweep share.
         jobs: overrides of each job, by number.
         launcher_options: options of `hydra.launcher`.
-        wait: whether to wait for the jobs; otherwise nothing is yielded.
+        waits_for_jobs: whether to wait for the jobs; otherwise nothing is yielded.
     """
     task_ids = submit_jobs(context, jobs, launcher_options)
-    if wait:
+    if waits_for_jobs:
         yield from yield_ended_jobs(context.folder, task_ids)
 
 
@@ -96,13 +96,13 @@ def yield_ended_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int,
         sweep: folder of the sweep.
         task_ids: SLURM's id of each job's task, by job number.
     """
-    open_tasks, last_query_s = dict(task_ids), 0.0
-    while open_tasks:
+    unfinished_tasks, last_query_s = dict(task_ids), 0.0
+    while unfinished_tasks:
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
             queued_tasks, last_query_s = slurm.list_slurm_job_ids(), time.monotonic()
         job_records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
-        for job_number, task_id in list(open_tasks.items()):
+        for job_number, task_id in list(unfinished_tasks.items()):
             job_record = job_records.get(job_number)
             has_job_ended = job_record is not None and job_record.how != "running"
             if not has_job_ended and queued_tasks is not None and task_id not in queued_tasks:
@@ -111,9 +111,9 @@ def yield_ended_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int,
                 lost_job.write_record("failed", reason=LOST_JOB_MESSAGE)
                 has_job_ended = True
             if has_job_ended:
-                del open_tasks[job_number]
+                del unfinished_tasks[job_number]
                 yield job_number
-        time.sleep(POLL_INTERVAL_S if open_tasks else 0)
+        time.sleep(POLL_INTERVAL_S if unfinished_tasks else 0)
 
 
 def list_array_ids(sweep: Path) -> list[str]:

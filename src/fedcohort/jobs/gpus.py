@@ -49,26 +49,26 @@ def limit_jobs_to_gpus(launcher: Launcher) -> None:
         launcher.n_jobs = len(visible_gpus)  # type: ignore[attr-defined]  # checked above
 
 
-def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
+def take_gpu(sweep: Path, gpu_ids: list[str], job_number: int) -> str | None:
     """Choose a GPU for a job, and make it the only visible one of this process.
 
     The first unused GPU is locked. If all are in use, jobs share them in turn.
 
     Args:
         sweep: folder of the sweep, which holds the locks.
-        gpus: names of the GPUs, as in CUDA_VISIBLE_DEVICES (`list_gpus`).
+        gpu_ids: names of the GPUs, as in CUDA_VISIBLE_DEVICES (`list_gpus`).
         job_number: number of the job in the sweep, from 0.
 
     Returns:
         The name of the GPU; None without GPUs.
     """
-    if not gpus:
+    if not gpu_ids:
         return None
-    for gpu_name in gpus:
+    for gpu_name in gpu_ids:
         if (gpu_lock := try_to_lock(sweep / f"gpu-{gpu_name}.lock")) is not None:
             break
     else:
-        gpu_name = gpus[job_number % len(gpus)]
+        gpu_name = gpu_ids[job_number % len(gpu_ids)]
     _LOCK_BY_SWEEP[sweep] = gpu_lock
     os.environ[VISIBLE_GPUS_VARIABLE] = gpu_name
     return gpu_name

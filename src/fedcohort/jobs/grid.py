@@ -24,9 +24,9 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.launch import LOCAL_LAUNCHER, SLURM_LAUNCHER, LaunchOptions, Local, Slurm
-from fedcohort.jobs.sweep import GRID_TARGET, combine_option_values, split_into_jobs
+from fedcohort.jobs.sweep import GRID_SWEEPER_TARGET, combine_option_values, split_into_jobs
 from fedcohort.record import sweep_folder
-from fedcohort.record.sweep_folder import Plan, save_plan
+from fedcohort.record.sweep_folder import SweepPlan, save_plan
 from fedcohort.startup import compat, options
 from fedcohort.startup.check import check_before_data
 from fedcohort.startup.compose import Composition, find_config_folder, initialise_hydra
@@ -80,7 +80,9 @@ def list_rejected_jobs(
             yield Rejection(job_number, overrides, rejection_reason, type(error).__name__)
 
 
-def plan_sweep(rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, may_skip: bool) -> Plan:
+def plan_sweep(
+    rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, may_skip: bool
+) -> SweepPlan:
     """Return the plan of a sweep, which leaves out the rejected jobs, and log these.
 
     Args:
@@ -103,7 +105,7 @@ def plan_sweep(rejections: Sequence[Rejection], jobs: Sequence[Sequence[str]], l
         log.warning("%s", "\n".join([f"{len(rejections)} of {len(jobs)} jobs left out:", *rejection_lines]))
     rejected_job_numbers = {job.job_number for job in rejections}
     started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_job_numbers]
-    return Plan(started_jobs, [(job.words, job.reason) for job in rejections], launcher)
+    return SweepPlan(started_jobs, [(job.words, job.reason) for job in rejections], launcher)
 
 
 class Grid(Sweeper):
@@ -166,17 +168,17 @@ class Grid(Sweeper):
         """Return those of `jobs`, the overrides of each job, that would be rejected, in their order."""
         configs, hydra_options = find_config_folder(self.typed.hydra), tuple(self.typed.hydra.overrides.hydra)
 
-        def compose_checked(overrides: tuple[str, ...]) -> Composition:
+        def compose_checked_job(overrides: tuple[str, ...]) -> Composition:
             composition = compose_job(overrides, configs, hydra_options)
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 
-        return list(list_rejected_jobs(jobs, compose_checked, configs))
+        return list(list_rejected_jobs(jobs, compose_checked_job, configs))
 
 
 def register_plugins() -> None:
     """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
-    for name, plugin_class in ((GRID_TARGET, Grid), (LOCAL_LAUNCHER, Local), (SLURM_LAUNCHER, Slurm)):
+    for name, plugin_class in ((GRID_SWEEPER_TARGET, Grid), (LOCAL_LAUNCHER, Local), (SLURM_LAUNCHER, Slurm)):
         compat.register_plugin(name, plugin_class)
 
 

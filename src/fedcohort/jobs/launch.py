@@ -82,7 +82,7 @@ class LaunchOptions:
         config = compose_with_hydra([*hydra_args, limit_override, *self.options], configs)
         if self.launcher == "slurm":
             launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
-            yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.wait)
+            yield from cluster.run_jobs(context, jobs, launcher_options, waits_for_jobs=self.wait)
         else:
             yield from _run_by_hydra(config, sweep, jobs)
 
@@ -114,9 +114,9 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         unfinished_jobs = set(jobs)
         while unfinished_jobs:
             is_launching = launcher_thread.is_alive()
-            records = sweep_folder.read_job_records(sweep)
+            job_records = sweep_folder.read_job_records(sweep)
             for job_number in sorted(unfinished_jobs):
-                if not is_launching or (job_number in records and records[job_number].how != "running"):
+                if not is_launching or (job_number in job_records and job_records[job_number].how != "running"):
                     unfinished_jobs.discard(job_number)
                     yield job_number
             time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
@@ -158,8 +158,8 @@ class _SweepLauncher(Launcher):
         record_by_number, job_returns = sweep_folder.read_job_records(sweep), []
         for job_number, overrides in jobs.items():
             job_record = record_by_number.get(job_number)
-            must_raise = context.is_search or any(w.startswith("objective_metric=") for w in overrides)
-            if job_record is not None and (job_record.how in ("done", "skipped") or not must_raise):
+            raises_job_errors = context.is_search or any(w.startswith("objective_metric=") for w in overrides)
+            if job_record is not None and (job_record.how in ("done", "skipped") or not raises_job_errors):
                 job_returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=job_record.value))
             else:
                 failure = FedcohortError(job_record.reason if job_record is not None else "it was never started")
@@ -197,4 +197,4 @@ class Slurm(_SweepLauncher):
         if context.is_search and not self.config.sweep.wait:
             raise OptionError("sweep.wait must be true for a search, which chooses its jobs one by one")
         launcher_options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
-        yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.config.sweep.wait)
+        yield from cluster.run_jobs(context, jobs, launcher_options, waits_for_jobs=self.config.sweep.wait)

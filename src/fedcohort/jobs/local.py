@@ -74,7 +74,7 @@ def start_fork_server(n_threads: int) -> None:
     """
     if not HAS_FORK_SERVER:
         return
-    unset_variables = [v for v in THREAD_VARIABLES if not os.environ.get(v)]
+    unset_variables = [variable for variable in THREAD_VARIABLES if not os.environ.get(variable)]
     os.environ.update(dict.fromkeys(unset_variables, str(n_threads)))
     sys.warnoptions.append(SEMAPHORE_WARNING_FILTER)
     try:
@@ -82,8 +82,8 @@ def start_fork_server(n_threads: int) -> None:
         forkserver.ensure_running()
     finally:
         sys.warnoptions.remove(SEMAPHORE_WARNING_FILTER)
-        for v in unset_variables:
-            os.environ.pop(v)
+        for variable in unset_variables:
+            os.environ.pop(variable)
 
 
 def run_in_workers(
@@ -120,7 +120,7 @@ def run_in_workers(
                     except (EOFError, ConnectionError):
                         worker = workers.pop(connection)
                         worker.join()
-                        yield job_number, describe_exit(worker.exitcode or 0)
+                        yield job_number, describe_exit_code(worker.exitcode or 0)
                     else:
                         yield job_number, ""
     finally:
@@ -136,7 +136,7 @@ def run_in_workers(
             raise
 
 
-def describe_exit(exit_code: int) -> str:
+def describe_exit_code(exit_code: int) -> str:
     """Return how a process ended, as text.
 
     Args:

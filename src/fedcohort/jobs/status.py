@@ -17,7 +17,7 @@ from fedcohort.jobs.job import read_last_metric_value
 from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, read_status
-from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.record.sweep_folder import JobRecord, SweepPlan
 from fedcohort.report.render import render
 
 log = logging.getLogger("fedcohort")
@@ -38,7 +38,7 @@ class SweepStatus:
         is_live: whether a process or SLURM still runs the jobs.
     """
 
-    plan: Plan
+    plan: SweepPlan
     records: Mapping[int, JobRecord]
     is_live: bool
 
@@ -88,7 +88,7 @@ class SweepStatus:
         return best_job
 
 
-def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> SweepStatus:
+def read_sweep_status(sweep: Path, plan: SweepPlan, *, is_live: bool = False) -> SweepStatus:
     """Return the status of a sweep.
 
     Args:
@@ -114,9 +114,9 @@ def describe_counts(sweep_status: SweepStatus) -> str:
 def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
     """Return one line on the sweep `sweep_name` from `sweep_status`: numbers of jobs by state, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
-    if (value_and_job := sweep_status.find_best_job()) is not None:
-        overrides_text = list_varying_overrides(jobs, value_and_job[1].words)
-        best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({overrides_text})"
+    if (best_value_and_job := sweep_status.find_best_job()) is not None:
+        overrides_text = list_varying_overrides(jobs, best_value_and_job[1].words)
+        best = f"{BEST_METRIC} {units.percent(best_value_and_job[0])} ({overrides_text})"
     seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.is_live else None
     return render("sweep_status.txt.j2", name=sweep_name, status=sweep_status, seconds=seconds_left, best=best).strip()
 
@@ -126,7 +126,7 @@ def is_cancelled(sweep: Path) -> bool:
     return (sweep / sweep_folder.CANCELLED_MARKER_FILE).exists()
 
 
-def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
+def describe_next_job(sweep: Path, plan: SweepPlan, job_number: int) -> str:
     """Return a line such as `job 7 of 18, about 40 min left` for a job that begins.
 
     Args:
@@ -139,9 +139,9 @@ def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left_text}"
 
 
-def log_failed_jobs(records: Iterable[JobRecord]) -> None:
-    """Log the failed jobs in `records` again after the last job, as their earlier messages may have scrolled away."""
-    for record in records:
+def log_failed_jobs(job_records: Iterable[JobRecord]) -> None:
+    """Log the failed jobs in `job_records` again after the last job, as earlier messages may have scrolled away."""
+    for record in job_records:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 

@@ -24,7 +24,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
 from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_job_as_failed
 from fedcohort.record import metadata, sweep_folder
-from fedcohort.record.sweep_folder import SWEEP_LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
+from fedcohort.record.sweep_folder import SWEEP_LOCK_FILE, JobRecord, SweepJob, SweepPlan, save_plan
 from fedcohort.report.comparison import page
 from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
@@ -33,7 +33,7 @@ from fedcohort.tracking import identity, sweeps
 from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
-GRID_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
+GRID_SWEEPER_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
 NOT_STARTED = "it was never started"
 REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
@@ -50,12 +50,12 @@ class Sweep:
     """
 
     folder: Path | None = None
-    plan: Plan = field(default_factory=Plan)
+    plan: SweepPlan = field(default_factory=SweepPlan)
     makes_report: bool = False
     waits_for_jobs: bool = True
     _lock: IO[str] | None = None
 
-    def begin_sweep(self, folder: Path, plan: Plan) -> None:
+    def begin_sweep(self, folder: Path, plan: SweepPlan) -> None:
         """Write the plan of the sweep to the folder `folder`, before its first job starts."""
         self.folder, self.plan = folder, plan
         save_plan(folder, plan)
@@ -65,10 +65,10 @@ class Sweep:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        records = {n: JobRecord(tuple(job), "failed", None, NOT_STARTED) for n, job in enumerate(self.plan.jobs)}
+        job_records = {n: JobRecord(tuple(job), "failed", None, NOT_STARTED) for n, job in enumerate(self.plan.jobs)}
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
-            records[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
-        return [record for _, record in sorted(records.items())]
+            job_records[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
+        return [record for _, record in sorted(job_records.items())]
 
     def finish_sweep(self) -> int:
         """Log the failures and the counts of jobs after the last job; return 1 if a job failed or was stopped, else 0.
@@ -158,14 +158,14 @@ class SweepCallback(Callback):
             local.start_fork_server(launcher.inner_max_num_threads)
         CURRENT_SWEEP.makes_report = config.sweep.report is True
         CURRENT_SWEEP.waits_for_jobs = config.sweep.wait is not False
-        if config.hydra.sweeper._target_ != GRID_TARGET:  # which begins once it has checked the jobs
-            sweep_plan = Plan(split_into_jobs(config), launcher=str(launcher._target_))
+        if config.hydra.sweeper._target_ != GRID_SWEEPER_TARGET:  # which begins once it has checked the jobs
+            sweep_plan = SweepPlan(split_into_jobs(config), launcher=str(launcher._target_))
             CURRENT_SWEEP.begin_sweep(Path(config.hydra.sweep.dir).absolute(), sweep_plan)
 
 
 def is_search(config: DictConfig | HydraConf) -> bool:
     """Return whether the sweeper in `config`, the node `hydra`, chooses jobs by the results of earlier ones."""
-    return not str(config.sweeper._target_).endswith((GRID_TARGET, "BasicSweeper"))
+    return not str(config.sweeper._target_).endswith((GRID_SWEEPER_TARGET, "BasicSweeper"))
 
 
 def split_into_jobs(config: DictConfig) -> list[list[str]]:

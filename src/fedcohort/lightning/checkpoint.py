@@ -35,7 +35,7 @@ READING_VERSION_BY_FORMAT = {
     2: "fedcohort 0.1.0 up to commit 656e03a",
     3: "fedcohort 0.1.0 up to commit 201f3ad8",
 }  # versions that read the formats that this version does not read
-CHECKPOINT_ENTRY = "fedcohort"  # the entry in addition to Lightning's
+CHECKPOINT_KEY = "fedcohort"  # the entry in addition to Lightning's
 TRAILER_TEMPLATE = b"\nfedcohort checkpoint, blake2b %b\n"
 TRAILER_BYTES = len(TRAILER_TEMPLATE % (b"0" * 64))
 log = logging.getLogger("fedcohort")
@@ -79,7 +79,7 @@ class RoundCheckpoint(Checkpoint):
         Raises `CheckpointError` if the file can't be written.
         """
         checkpoint = make_checkpoint_content(trainer)
-        checkpoint[CHECKPOINT_ENTRY] = {"format": CHECKPOINT_FORMAT, **self.run_origin}
+        checkpoint[CHECKPOINT_KEY] = {"format": CHECKPOINT_FORMAT, **self.run_origin}
         if not trainer.is_global_zero:
             return
         partial_path = self.path.with_suffix(".partial")
@@ -182,7 +182,7 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     except Exception as error:
         error_name = type(error).__name__
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (torch: {error_name}): restore it") from error
-    metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    metadata = checkpoint.get(CHECKPOINT_KEY, {}) if isinstance(checkpoint, dict) else {}
     if not has_valid_digest and metadata.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content has changed; restore it")
     if metadata.get("format") != CHECKPOINT_FORMAT:

@@ -93,9 +93,9 @@ def find_rank_message(error_text: str) -> str | None:
     return pattern_match[1] if pattern_match else None
 
 
-def _read_private(owner_object: object, attribute_path: str, use_text: str) -> Any:  # noqa: ANN401  attributes of any type
+def _read_private(owner_object: object, attribute_path: str, use_description: str) -> Any:  # noqa: ANN401  attributes of any type
     try:
         return reduce(getattr, attribute_path.split("."), owner_object)
     except AttributeError as error:
         missing_name = f"{type(owner_object).__name__}.{attribute_path}"
-        raise LibraryMismatch("lightning", missing_name, use_text, LIGHTNING_VERSION) from error
+        raise LibraryMismatch("lightning", missing_name, use_description, LIGHTNING_VERSION) from error

@@ -27,7 +27,7 @@ class CohortSlices:
     def distribute_tasks(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
         """Distribute `task_groups`, groups of clients that are trained at the same time, over the training batches."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
-        self._slices = [list(itertools.chain(*task_groups[a:b])) for a, b in itertools.pairwise(slice_bounds)]
+        self._slices = [list(itertools.chain(*task_groups[i:j])) for i, j in itertools.pairwise(slice_bounds)]
 
     def __len__(self) -> int:
         return self.n_slices
@@ -65,8 +65,8 @@ def yield_rank_batches(samples: ServerSamples, max_part_size: int = EVAL_BATCH_S
     part_bounds = [n_samples * i // n_parts for i in range(n_parts + 1)]
     if n_ranks == 1:
         part_bounds = [min(i * max_part_size, n_samples) for i in range(n_parts + 1)]
-    for a, b in itertools.pairwise(part_bounds[first_rank_part : first_rank_part + parts_per_rank + 1]):
-        yield samples.x[a:b], samples.y[a:b]
+    for start, end in itertools.pairwise(part_bounds[first_rank_part : first_rank_part + parts_per_rank + 1]):
+        yield samples.x[start:end], samples.y[start:end]
 
 
 class CohortDataModule(pl.LightningDataModule):

@@ -64,8 +64,8 @@ class ClientModule(pl.LightningModule):
         with self.stopwatch.measure_stage_time("train"):
             for sent_round, round_tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as agg_vectors:
-                    for update in self.engine.train_clients(list(round_tasks), agg_vectors):
-                        self.collector.add_client_update(update)
+                    for client_update in self.engine.train_clients(list(round_tasks), agg_vectors):
+                        self.collector.add_client_update(client_update)
 
     def on_validation_epoch_start(self) -> None:
         for metric_collection in itertools.chain(*self._metrics_by_suffix.values()):
@@ -83,8 +83,10 @@ class ClientModule(pl.LightningModule):
             average_context = nullcontext() if metric_suffix == UNAVERAGED_SUFFIX else self.average.load_average()
             with self.stopwatch.measure_stage_time("evaluate"), average_context:
                 for loader_metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
-                    results = (measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y))
-                    for k, sample_values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
+                    sample_metrics = (
+                        measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y)
+                    )
+                    for k, sample_values in zip(("acc", "loss"), zip(*sample_metrics, strict=True), strict=False):
                         loader_metrics[k].update(torch.cat(sample_values))
 
     @property

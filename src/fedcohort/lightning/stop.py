@@ -33,21 +33,21 @@ def describe_stopping_callback(trainer: pl.Trainer) -> str:
     return "; ".join(f"{k}: {r}" for k, r in stop_reasons if r) or "a callback asked for it"
 
 
-def log_run_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, is_interrupted: bool) -> str:
+def log_run_end(trainer: pl.Trainer, budget: Budget, budget_use: BudgetUse, is_interrupted: bool) -> str:
     """Log why a run ended at the end of `fit`, and return its status, "finished" or "interrupted".
 
     Args:
         trainer: Lightning's trainer.
         budget: the limits of the run.
-        amounts_spent: the amounts that the run has reached.
+        budget_use: the amounts that the run has reached.
         is_interrupted: whether a signal ended the run.
     """
-    has_reached_budget = bool(budget.list_reached_limits(amounts_spent))
-    end_reason = budget.describe_reached_limits(amounts_spent)
+    has_reached_budget = bool(budget.list_reached_limits(budget_use))
+    end_reason = budget.describe_reached_limits(budget_use)
     if not (end_reason or has_reached_budget or is_interrupted):
         end_reason = describe_stopping_callback(trainer)
     if end_reason and trainer.is_global_zero:
-        log.info("ended after round %d of %d. %s", amounts_spent.rounds, budget.rounds, end_reason)
+        log.info("ended after round %d of %d. %s", budget_use.rounds, budget.rounds, end_reason)
     return "finished" if has_reached_budget or not is_interrupted else "interrupted"
 
 

@@ -53,8 +53,8 @@ class CohortLauncher(MultiProcessingLauncher):
                 raise
 
         share_memory_with_children()
-        with tempfile.TemporaryDirectory(prefix="fedcohort-") as meeting_folder:
-            self._strategy.meeting_file = Path(meeting_folder) / "ranks"
+        with tempfile.TemporaryDirectory(prefix="fedcohort-") as rendezvous_folder:
+            self._strategy.rendezvous_file = Path(rendezvous_folder) / "ranks"
             return super().launch(run_in_process, *args, trainer=trainer, **kwargs)
 
 
@@ -67,15 +67,15 @@ class CohortStrategy(DDPStrategy):
         meeting_file: file by which the processes of one machine find each other; None on several machines.
     """
 
-    meeting_file: Path | None = None
+    rendezvous_file: Path | None = None
 
     def setup_distributed(self) -> None:
         """Connect the training processes of one machine by its loopback interface and a file, not a network port."""
-        if self.meeting_file is not None:
+        if self.rendezvous_file is not None:
             if loopback_interface := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback_interface
             n, timeout = self.num_processes, read_process_timeout(self)
-            file_store = dist.FileStore(str(self.meeting_file), n)  # type: ignore[attr-defined]
+            file_store = dist.FileStore(str(self.rendezvous_file), n)  # type: ignore[attr-defined]
             dist.init_process_group("gloo", store=file_store, world_size=n, rank=self.local_rank, timeout=timeout)
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
@@ -93,7 +93,7 @@ class CohortStrategy(DDPStrategy):
             super().barrier(*args, **kwargs)
 
 
-def make_strategy(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
+def make_lightning_strategy(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
     """Return Lightning's strategy: a single process without communication, or several with gloo (CPUs) or NCCL (GPUs).
 
     Args:

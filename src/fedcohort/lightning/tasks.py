@@ -58,9 +58,9 @@ class ProgramTasks:
 
     @staticmethod
     def _broadcast_value(sent_value: T | None) -> T | None:
-        value_holder = [sent_value]
-        dist.broadcast_object_list(value_holder, src=0)
-        return value_holder[0]
+        broadcast_values = [sent_value]
+        dist.broadcast_object_list(broadcast_values, src=0)
+        return broadcast_values[0]
 
 
 def cluster_environment() -> ClusterEnvironment:

@@ -19,7 +19,7 @@ from fedcohort.lightning.compat import find_rank_message, is_callback_module
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.strategy import make_strategy
+from fedcohort.lightning.strategy import make_lightning_strategy
 from fedcohort.lightning.tasks import cluster_environment
 
 
@@ -52,7 +52,7 @@ def train(
     cluster = LightningEnvironment() if process_options["num_nodes"] == 1 else cluster_environment()
     try:
         trainer = pl.Trainer(
-            strategy=make_strategy(**process_options),
+            strategy=make_lightning_strategy(**process_options),
             **process_options,
             plugins=cluster,
             max_epochs=config["rounds"],

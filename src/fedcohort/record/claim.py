@@ -157,6 +157,6 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
 
 def _list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
     """Return the run folders in `runs_folder` with the hash `config_digest` and the seed in their names."""
-    suffix = f"-{config_digest}-s{seed}"
-    paths = runs_folder.glob(f"*{suffix}*")
-    return [path for path in paths if path.name.split(suffix)[1][:1] in ("", "-") and path.is_dir()]
+    folder_suffix = f"-{config_digest}-s{seed}"
+    paths = runs_folder.glob(f"*{folder_suffix}*")
+    return [path for path in paths if path.name.split(folder_suffix)[1][:1] in ("", "-") and path.is_dir()]

@@ -172,10 +172,10 @@ def _read_table_rows(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    pq_file = client_files.open_verified_table(table_path, digests.get(client_files.step_of_file(table_path)))
-    file_columns = pq_file.schema_arrow.names
+    parquet_file = client_files.open_verified_table(table_path, digests.get(client_files.step_of_file(table_path)))
+    file_columns = parquet_file.schema_arrow.names
     with client_files.name_file_in_errors(table_path):
-        table = pq_file.read(columns=None if columns is None else [k for k in columns if k in file_columns])
+        table = parquet_file.read(columns=None if columns is None else [k for k in columns if k in file_columns])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 

@@ -10,12 +10,12 @@ from fedcohort.errors import DamagedFile
 from fedcohort.host.disk import is_file
 
 DIGEST_BYTES = 16
-DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
+DIGESTED_JSON_PATTERN = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 
-def digest_of_bytes(*contents: bytes | memoryview) -> str:
+def digest_of_bytes(*hashed_contents: bytes | memoryview) -> str:
     """Return the BLAKE2b digest, in hex digits, of `contents` one after the other."""
-    return hashlib.blake2b(b"".join(contents), digest_size=DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(b"".join(hashed_contents), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:
@@ -50,7 +50,7 @@ def check_digest(json_text: str, previous_digest: str = "") -> tuple[str, bool |
         json_text: the object as text; older versions of fedcohort wrote no digest.
         previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
-    digest_match = DIGESTED_JSON.fullmatch(json_text)
+    digest_match = DIGESTED_JSON_PATTERN.fullmatch(json_text)
     if digest_match is None:
         return digest_of_bytes(previous_digest.encode(), json_text.rstrip().encode()), None
     right_digest = digest_of_bytes(previous_digest.encode(), f"{digest_match[1]}}}".encode())

@@ -29,7 +29,7 @@ MANIFEST_FILES = (  # files in the manifest of a run that has ended
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
     *("weights.pt", "weights_average.pt", "summary.json"),
 )
-UNLISTED_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
+UNLISTED_RUN_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
 RUN_SUBFOLDERS = ("clients", "figures")
 
 
@@ -83,7 +83,7 @@ def has_checkpoint(run_path: Path) -> bool:
 
 def check_file_types(path: Path) -> None:
     """Raise `DamagedFile` if a file of the run folder `path` is no regular file, or a subfolder is no folder."""
-    for k in (*MANIFEST_FILES, *UNLISTED_FILES):
+    for k in (*MANIFEST_FILES, *UNLISTED_RUN_FILES):
         is_file(path / k)
     for k in RUN_SUBFOLDERS:
         if (path / k).exists() and not (path / k).is_dir():

@@ -238,8 +238,8 @@ def wall_s(process_starts_ms: Sequence[int], commit_times_ms: Sequence[int]) -> 
         process_starts_ms: when each process started, in milliseconds since 1970.
         commit_times_ms: when each round was committed, in milliseconds since 1970.
     """
-    total_ms = 0
+    total_wall_ms = 0
     for process_start_ms, process_end_ms in zip(process_starts_ms, [*process_starts_ms[1:], float("inf")], strict=True):
         process_commits_ms = [t for t in commit_times_ms if process_start_ms <= t < process_end_ms]
-        total_ms += (process_commits_ms[-1] - process_start_ms) if process_commits_ms else 0
-    return total_ms / 1000
+        total_wall_ms += (process_commits_ms[-1] - process_start_ms) if process_commits_ms else 0
+    return total_wall_ms / 1000

@@ -120,9 +120,9 @@ class LoggedSelector:
             ctx = omit_failed_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available_ids) else []
         _check_queries_are_logged(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
-        answers = {query.signal: self._answer_query(round, query) for query in probes if not query.concurrent}
+        query_results = {query.signal: self._answer_query(round, query) for query in probes if not query.concurrent}
         rng.start_selection()
-        selection, self.state = self.selector.select(self.state, ctx, answers)
+        selection, self.state = self.selector.select(self.state, ctx, query_results)
         return probes, selection, rng.finish()
 
     def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:

@@ -27,7 +27,7 @@ EntriesByFile = Mapping[str, list[FileEntry]]
 
 def write_manifest(folder: Path, file_names: Iterable[str]) -> None:
     """Write the manifest of those files in `file_names` that exist in `folder`."""
-    _write_manifest(folder, {k: [_describe_file(folder / k)] for k in file_names if is_file(folder / k)})
+    _write_manifest(folder, {k: [_describe_file_entry(folder / k)] for k in file_names if is_file(folder / k)})
 
 
 def remove_manifest(folder: Path) -> None:
@@ -47,7 +47,7 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
     has_manifest, entries = entries is not None or create_manifest, entries or {}
     new_entries = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
     if has_manifest:
-        previous = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
+        previous = {name: _describe_file_entry(folder / name) if is_file(folder / name) else None for name in contents}
         _write_manifest(folder, {**entries, **{name: [previous[name], new_entries[name]] for name in contents}})
     for name, file_content in contents.items():
         write_atomically(folder / name, file_content)
@@ -72,11 +72,11 @@ def _check_file_entries(path: Path, entries: list[FileEntry]) -> None:
     damage_advice, file_exists = DAMAGED_FILE_ADVICE.format(path.with_name(MANIFEST_FILE)), is_file(path)
     if not file_exists and None not in entries:
         raise DamagedFile(f"{path} is missing, although {MANIFEST_FILE} in its folder lists it. {damage_advice}")
-    if file_exists and _describe_file(path) not in entries:
+    if file_exists and _describe_file_entry(path) not in entries:
         raise DamagedFile(f"{path} is damaged: its content differs from {MANIFEST_FILE} in its folder. {damage_advice}")
 
 
-def _describe_file(file_path: Path) -> dict[str, Any]:
+def _describe_file_entry(file_path: Path) -> dict[str, Any]:
     return {"bytes": file_path.stat().st_size, "blake2b": digest.digest_of_file(file_path)}
 
 

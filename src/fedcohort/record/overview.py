@@ -9,10 +9,10 @@ from fedcohort import units
 from fedcohort.record import population
 from fedcohort.record.observer import RunInfo
 
-SHOWN_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
-GROUPS_OF_PRESET = ("partition", "label_noise")
-OPTIONS_WITH_ROW = (
-    *(*SHOWN_GROUPS, "seed", "rounds"),
+START_TABLE_GROUPS = ("experiment", "selector", "agg", "dataset", "heterogeneity", "partition", "label_noise", "model")
+GROUPS_SET_BY_PRESET = ("partition", "label_noise")
+START_TABLE_OPTIONS = (
+    *(*START_TABLE_GROUPS, "seed", "rounds"),
     *("until.virtual_s", "until.bytes", "until.acc", "until.client_flops", "until.joules"),
 )
 MAX_LABELS = 12  # class names that the table lists
@@ -20,8 +20,8 @@ MAX_LABELS = 12  # class names that the table lists
 
 def describe_choices(info: RunInfo) -> str:
     """Return the main choices of a run with metadata `info` as text, such as `selector=flash  agg=fedavg`."""
-    hidden_groups = GROUPS_OF_PRESET if "heterogeneity" in info.choices else ()
-    shown_groups = [g for g in SHOWN_GROUPS if g in info.choices and g not in hidden_groups]
+    hidden_groups = GROUPS_SET_BY_PRESET if "heterogeneity" in info.choices else ()
+    shown_groups = [g for g in START_TABLE_GROUPS if g in info.choices and g not in hidden_groups]
     return "  ".join(f"{g}={info.choices[g]}" for g in shown_groups)
 
 
@@ -29,7 +29,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     """Return label and value of each fact in the start-up table, given a run's metadata `info`."""
     client_sizes_text = _describe_range(info.n_train)
     classes_text = f"{_describe_range((info.class_counts > 0).sum(axis=1))} of {info.class_counts.shape[1]}"
-    typed_options = [f"{k}={v}" for k, v in info.changed.items() if k not in OPTIONS_WITH_ROW]
+    typed_options = [f"{k}={v}" for k, v in info.changed.items() if k not in START_TABLE_OPTIONS]
     skewed_share, mean_noise = population.find_skewed_clients(info.class_counts).mean(), info.noise_rate.mean()
     from_round_text = f", from round {info.start}" if info.start else ""
     run_facts = [
@@ -101,8 +101,8 @@ def name_heterogeneity(info: RunInfo) -> str:
     """
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
-    is_clean = info.choices.get("label_noise") == "none"
-    label_noise_text = "no label noise" if is_clean else _describe_group_choice(info, "label_noise")
+    has_clean_labels = info.choices.get("label_noise") == "none"
+    label_noise_text = "no label noise" if has_clean_labels else _describe_group_choice(info, "label_noise")
     heterogeneity_text = f"{_describe_group_choice(info, 'partition')} + {label_noise_text}"
     if info.choices.get("feature_noise", "none") == "none":
         return heterogeneity_text

@@ -18,7 +18,7 @@ MIN_NOISE_GAP = 0.02  # difference of noise rates from which clients count as di
 
 
 @dataclass(frozen=True)
-class Trait:
+class ClientTrait:
     """A property in which clients may differ, such as label noise or speed, for figures and tables.
 
     Attributes:
@@ -36,15 +36,15 @@ class Trait:
     uniform_text: str = ""
 
 
-def list_traits(info: RunInfo) -> Sequence[Trait]:
+def list_traits(info: RunInfo) -> Sequence[ClientTrait]:
     """Return the properties of a run's clients in the order of their importance: noise, speed, class imbalance, size.
 
     Args:
         info: metadata of the run.
     """
-    noise = 100 * np.nan_to_num(info.noise_rate)
-    noise_text = f"{noise.mean():.0f} % label noise" if noise.max() > 0 else ""
-    input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
+    noise_percent = 100 * np.nan_to_num(info.noise_rate)
+    noise_text = f"{noise_percent.mean():.0f} % label noise" if noise_percent.max() > 0 else ""
+    input_noise = np.zeros(len(noise_percent)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
     local_job_s = np.nan_to_num(info.expected_s, posinf=0.0)
     s_per_sample = local_job_s / np.maximum(info.n_train, 1)
     speed_text = f"a full job takes {np.median(s_per_sample):.2g} virtual s per sample" if local_job_s.any() else ""
@@ -54,19 +54,21 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     min_samples, max_samples = int(n_samples.min()), int(n_samples.max())
     max_text = f" to {max_samples:,}" if min_samples < max_samples else ""
     size_text = f"{min_samples:,}{max_text} samples per client (training and validation)"
-    is_noise_uneven = bool(np.ptp(noise) >= 100 * MIN_NOISE_GAP)
+    is_noise_uneven = bool(np.ptp(noise_percent) >= 100 * MIN_NOISE_GAP)
     is_input_noise_uneven = bool(np.ptp(input_noise) > 0.01 * input_noise.max())
     is_speed_uneven = _do_clients_differ(local_job_s) and _do_clients_differ(s_per_sample)
     return [
-        Trait("label noise", "label noise, %\n(expected)", noise, is_noise_uneven, noise_text),
-        Trait("input noise", "input noise", input_noise, is_input_noise_uneven),
-        Trait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
-        Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
-        Trait("samples", "samples, training\nand validation", n_samples, _do_clients_differ(n_samples), size_text),
+        ClientTrait("label noise", "label noise, %\n(expected)", noise_percent, is_noise_uneven, noise_text),
+        ClientTrait("input noise", "input noise", input_noise, is_input_noise_uneven),
+        ClientTrait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
+        ClientTrait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
+        ClientTrait(
+            "samples", "samples, training\nand validation", n_samples, _do_clients_differ(n_samples), size_text
+        ),
     ]
 
 
-def find_main_trait(info: RunInfo) -> Trait | None:
+def find_main_trait(info: RunInfo) -> ClientTrait | None:
     """Return the first property of `list_traits` in which clients differ, or None; figures sort clients by its value.
 
     Args:
@@ -86,8 +88,7 @@ def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients class
     Args:
         class_counts: samples by client and class, int64 [clients, classes].
     """
-    client_totals = class_counts.sum(axis=1, keepdims=True)
-    return np.asarray(class_counts / np.maximum(client_totals, 1))
+    return np.asarray(class_counts / np.maximum(class_counts.sum(axis=1, keepdims=True), 1))
 
 
 def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:

@@ -17,8 +17,8 @@ def encode_available(is_available: Bool[np.ndarray, "clients"]) -> str:
 
     `is_available` says of each client whether it is available, [n_clients].
     """
-    bits = b"" if is_available.all() else zlib.compress(np.packbits(~is_available).tobytes())
-    return f"{len(is_available)}:{base64.b64encode(bits).decode()}"
+    packed_bits = b"" if is_available.all() else zlib.compress(np.packbits(~is_available).tobytes())
+    return f"{len(is_available)}:{base64.b64encode(packed_bits).decode()}"
 
 
 def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:

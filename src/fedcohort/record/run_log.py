@@ -78,8 +78,7 @@ class RunLog:
 
 def read_run_log(run_path: Path) -> RunLog:
     """Read the run in `run_path`. Raises `CheckpointError` if it holds no run, or rounds are missing or damaged."""
-    info = metadata.load_info(run_path)
-    run_history = history.read_history(run_path)
+    info, run_history = metadata.load_info(run_path), history.read_history(run_path)
     if list(run_history.steps) != list(range(len(run_history.steps))) or len(run_history.steps) < 2:
         raise CheckpointError(
             f"{run_path} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some: choose or repeat a run"

@@ -46,8 +46,8 @@ def digest_sources(config: Mapping[str, Any], sources: Mapping[str, bytes] | Non
     sources = _read_package_files() if sources is None else sources
     hash_state = hashlib.blake2b(digest_size=6)
     for n in sorted(list_files_of_classes(class_names, sources), key=lambda n: n.split("/")):
-        for name_or_content in (n.encode(), sources[n]):
-            hash_state.update(len(name_or_content).to_bytes(8, "big") + name_or_content)
+        for hashed_bytes in (n.encode(), sources[n]):
+            hash_state.update(len(hashed_bytes).to_bytes(8, "big") + hashed_bytes)
     return hash_state.hexdigest()
 
 

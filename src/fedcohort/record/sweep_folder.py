@@ -21,8 +21,7 @@ from pathlib import Path
 from fedcohort.record.folder import write_atomically
 
 log = logging.getLogger("fedcohort")
-JOB_RECORDS_FOLDER = "jobs"
-SWEEP_PLAN_FILE = "sweep.json"
+JOB_RECORDS_FOLDER, SWEEP_PLAN_FILE = "jobs", "sweep.json"
 SWEEP_LOCK_FILE = "sweep.lock"  # held by the process that the user started until it ends
 CANCELLED_MARKER_FILE = "cancelled"
 
@@ -53,7 +52,7 @@ class JobRecord:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """The jobs of a sweep, and the process that started them.
 
     Attributes:
@@ -129,7 +128,7 @@ class SweepJob:
 def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
     """Return the records of jobs in the folder `sweep_folder` of a sweep, by job number, in order."""
     job_numbers = sorted(int(record_path.stem) for record_path in (sweep_folder / JOB_RECORDS_FOLDER).glob("*.json"))
-    return {n: record for n in job_numbers if (record := read_job_record(sweep_folder, n)) is not None}
+    return {n: job_record for n in job_numbers if (job_record := read_job_record(sweep_folder, n)) is not None}
 
 
 def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
@@ -142,15 +141,15 @@ def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
     return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": run_folder})
 
 
-def save_plan(sweep_folder: Path, plan: Plan) -> None:
+def save_plan(sweep_folder: Path, plan: SweepPlan) -> None:
     """Write the jobs and the launcher of a sweep, `plan`, to `sweep.json` in the sweep's folder `sweep_folder`."""
     sweep_folder.mkdir(parents=True, exist_ok=True)
     write_atomically(sweep_folder / SWEEP_PLAN_FILE, json.dumps(asdict(plan)) + "\n")
 
 
-def read_plan(sweep_folder: Path) -> Plan | None:
+def read_plan(sweep_folder: Path) -> SweepPlan | None:
     """Return the plan of the sweep in `sweep_folder`; None if there is none or it cannot be read."""
     try:
-        return Plan(**json.loads((sweep_folder / SWEEP_PLAN_FILE).read_text()))
+        return SweepPlan(**json.loads((sweep_folder / SWEEP_PLAN_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None

@@ -12,8 +12,8 @@ from fedcohort.diagnosis.label_noise import MIN_LOSS_GAP
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
 from fedcohort.report.render import render, render_document
-from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, Diagnosis
-from fedcohort.results.near_settings import DESCRIPTORS, describe_federation, find_near_settings, load_settings
+from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, RunDiagnosis
+from fedcohort.results.near_settings import DESCRIPTOR_NAMES, describe_federation, find_near_settings, load_settings
 
 PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
@@ -23,7 +23,7 @@ MEASURED_GAINS = yaml.safe_load(Path(__file__).with_name("measured_gains.yaml").
 THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
 
 
-def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROWS) -> str:
+def describe_diagnosis(diagnosis: RunDiagnosis, max_client_rows: int = MAX_PAGE_ROWS) -> str:
     """Return the page of `diagnosis` in Markdown, with at most `max_client_rows` rows of clients."""
     return render(
         "diagnosis.md.j2",
@@ -37,7 +37,7 @@ def describe_diagnosis(diagnosis: Diagnosis, max_client_rows: int = MAX_PAGE_ROW
     )
 
 
-def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+def list_client_rates(diagnosis: RunDiagnosis) -> list[dict[str, Any]]:
     """Return id, noise group, estimated and simulated rate of wrong labels of each client, highest estimate first.
 
     The clients are those of the last valid probe in `diagnosis`.
@@ -54,7 +54,7 @@ def list_client_rates(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return sorted(client_rows, key=lambda client_row: -client_row["rate"])
 
 
-def list_near_settings(diagnosis: Diagnosis) -> Mapping[str, Any]:
+def list_near_settings(diagnosis: RunDiagnosis) -> Mapping[str, Any]:
     """Return the descriptors of the federation in `diagnosis`, and the settings of our studies that are nearest to it.
 
     Descriptors are by name, None where unknown. `nearest` has the distance of each setting and
@@ -65,14 +65,14 @@ def list_near_settings(diagnosis: Diagnosis) -> Mapping[str, Any]:
     return {
         "descriptors": {
             name: float(value) if np.isfinite(value) else None
-            for name, value in zip(DESCRIPTORS, descriptors, strict=True)
+            for name, value in zip(DESCRIPTOR_NAMES, descriptors, strict=True)
         },
         "usual_distance": usual_distance,
         "nearest": [{"distance": distance, **setting.facts} for distance, setting in nearest],
     }
 
 
-def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
+def list_diagnosis_facts(diagnosis: RunDiagnosis) -> Mapping[str, Any]:
     """Return the content of `diagnosis.json`: the numbers of `diagnosis` by name."""
     skew, speeds = diagnosis.skew, diagnosis.speeds
     return {
@@ -109,7 +109,7 @@ def list_diagnosis_facts(diagnosis: Diagnosis) -> Mapping[str, Any]:
     }
 
 
-def draw_noise_rates(diagnosis: Diagnosis, picture_path: Path) -> None:
+def draw_noise_rates(diagnosis: RunDiagnosis, picture_path: Path) -> None:
     """Draw the clients' excess rates of wrong labels; noisier clients have a different marker."""
     picture_path.parent.mkdir(exist_ok=True)
     rows = list_client_rates(diagnosis)[::-1]
@@ -132,7 +132,7 @@ def draw_noise_rates(diagnosis: Diagnosis, picture_path: Path) -> None:
     style.save_figure(figure, picture_path)
 
 
-def write_diagnosis_page(run_folder: Path, diagnosis: Diagnosis) -> Path:
+def write_diagnosis_page(run_folder: Path, diagnosis: RunDiagnosis) -> Path:
     """Write figure, page and numbers of `diagnosis` into the run's folder `run_folder`, and return the page."""
     page = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:

@@ -48,14 +48,14 @@ class Picture:
         return "data:image/png;base64," + base64.b64encode(self.path.read_bytes()).decode()
 
 
-def render(template: str, **data: object) -> str:
+def render(template: str, **template_values: object) -> str:
     """Return the text of a page.
 
     Args:
         template: a file of `report/templates`, such as `run.html.j2`. Values are escaped in HTML templates.
-        data: values by name. A missing name raises `jinja2.UndefinedError`.
+        **template_values: values by name. A missing name raises `jinja2.UndefinedError`.
     """
-    return _make_environment().get_template(template).render(**data)
+    return _make_environment().get_template(template).render(**template_values)
 
 
 def render_markdown(markdown: str) -> Markup:
@@ -113,17 +113,17 @@ def _make_parser() -> "MarkdownIt":
 
 
 def _embed_picture(
-    _: object, tokens: "Sequence[Token]", token_index: int, __: object, folder_by_name: Mapping[str, Path]
+    _: object, markdown_tokens: "Sequence[Token]", token_index: int, __: object, folder_by_name: Mapping[str, Path]
 ) -> str:
     """Return an image of Markdown as an embedded picture: a rendering rule of markdown-it, which passes the arguments.
 
     Args:
         _: the renderer, not used.
-        tokens: tokens of the text.
+        markdown_tokens: tokens of the text.
         token_index: position of the image's token.
         __: options and environment, not used.
         folder_by_name: folder of each picture by the name of its file.
     """
-    image_token = tokens[token_index]
+    image_token = markdown_tokens[token_index]
     picture = Picture(folder_by_name["folder"] / str(image_token.attrs["src"]), image_token.content)
     return str(_make_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

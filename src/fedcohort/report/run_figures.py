@@ -101,9 +101,9 @@ def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = 
         "accuracy": curves.draw_accuracy(info, history),
         "selection": selection.draw_selection(info, history),
         "round": one_round.draw_scored_round(info, history),
-        "belief": selector_state.draw_state(info, history),
+        "belief": selector_state.draw_selector_state(info, history),
         "following": selector_state.draw_correlations(info, history),
-        "pace": curves.draw_pace(info, history),
+        "pace": curves.draw_round_lengths(info, history),
         "timeline": timeline.draw_timeline(info, history),
     }
     figure_files = _save_figures(figure_by_name, folder, formats)
@@ -172,13 +172,12 @@ def write_run_page(info: RunInfo, history: History, figures: Sequence[Path], sta
     """
     summary = _summarise_run(info, history, status or str(read_status(info.folder).get("status", "finished")))
     page_path = info.folder / PAGE_FILE
-    figure_files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
     page_text = render(
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
         facts=list_run_facts(info),
-        files=figure_files,
+        files={figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()},
         picture=Picture,
         correlations=average_score_correlations(info, history),
         costs=list_cost_rows(summary),

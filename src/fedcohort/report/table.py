@@ -14,7 +14,7 @@ from fedcohort.results.method_names import name_method
 if TYPE_CHECKING:
     import pandas as pd
 EMPTY_CELL = "–"
-MAX_SHORT_LENGTH = 30  # characters above which a cell with letters is a text, which may wrap
+MAX_SHORT_CELL_LENGTH = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
 
@@ -50,7 +50,7 @@ class Table:
     def texts(self) -> set[int]:
         """The positions of the columns with long texts, except the first; they are left-aligned and wrap."""
         numbered_cells = ((i, cell) for row in self.rows for i, cell in enumerate(row) if i)
-        return {i for i, cell in numbered_cells if len(cell) > MAX_SHORT_LENGTH and re.search("[A-Za-z]{3}", cell)}
+        return {i for i, cell in numbered_cells if len(cell) > MAX_SHORT_CELL_LENGTH and re.search("[A-Za-z]{3}", cell)}
 
     @cached_property
     def names(self) -> set[int]:
@@ -87,8 +87,7 @@ class Table:
 
     def csv(self) -> str:
         """Return all columns of the frame in full precision; a missing value is empty."""
-        frame = self.frame if self.values is None else self.values
-        return str(frame.to_csv(index=False, lineterminator="\n"))
+        return str((self.frame if self.values is None else self.values).to_csv(index=False, lineterminator="\n"))
 
     def _format_cell(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
         import pandas as pd

@@ -15,9 +15,9 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
-from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, measure_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, profile_run
 from fedcohort.results.target import SpeedUp
-from fedcohort.results.verdict import Power, Rules, adjust_p_by_family, count_seeds, judge_difference, measure_power
+from fedcohort.results.verdict import Rules, TestPower, adjust_p_by_family, count_seeds, judge_difference, measure_power
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
@@ -90,7 +90,7 @@ class SettingFacts:
     """
 
     n_tests: int
-    power: Power
+    power: TestPower
     baseline_slope: float
 
 
@@ -158,7 +158,7 @@ def compare_results(
     differences = {
         cell: paired_difference(values, baseline_values, options.sign)
         for cell, values in results.items()
-        if (baseline_values := get_baseline(results, cell, options)) is not None
+        if (baseline_values := find_baseline_value(results, cell, options)) is not None
     }
     p_values = correct_p_values(differences, untested_cells, rules)
     cell_results = {}
@@ -199,7 +199,7 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
         options: definition of a result, with horizon and sign.
     """
     return {
-        cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()}
+        cell: {seed: profile_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()}
         for cell, seed_runs in runs.items()
     }
 
@@ -210,7 +210,7 @@ def list_oracle_cells(frames: RunFrames) -> set[Cell]:
     return set(zip(runs["setting"], runs["condition"], strict=True))
 
 
-def get_baseline(values: Mapping[Cell, T], cell: Cell, options: Options) -> T | None:
+def find_baseline_value(values: Mapping[Cell, T], cell: Cell, options: Options) -> T | None:
     """Return the baseline's value in the setting of `cell`; None without one, for its own cell, and without pairs.
 
     Args:

@@ -19,7 +19,7 @@ from fedcohort.results import target as target_costs
 from fedcohort.results.compare import Cell, Options, RunsByCell
 from fedcohort.results.frame import COST_COLUMNS, RunFrames
 from fedcohort.results.metric import is_accuracy
-from fedcohort.results.run import Evaluations, count_averaged_evaluations, measure_run
+from fedcohort.results.run import Evaluations, count_averaged_evaluations, profile_run
 from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
 
 ROUNDS_AXIS = "rounds"
@@ -134,15 +134,15 @@ def compare_axis_costs(
     speed_ups = {
         cell: target_costs.measure_speed_up(baseline_costs, cost_by_seed)
         for cell, cost_by_seed in costs.items()
-        if cost_by_seed and (baseline_costs := compare.get_baseline(costs, cell, options))
+        if cost_by_seed and (baseline_costs := compare.find_baseline_value(costs, cell, options))
     }
     p_values = compare.correct_p_values(speed_ups, untested_cells, options.rules)
     cost_results = {}
     for cell, cost_by_seed in costs.items():
         cost_results[cell] = CostResult(cost_by_seed, target_costs.find_median_cost(list(cost_by_seed.values())))
-        if (up := speed_ups.get(cell)) is not None:
-            verdict = target_costs.judge_speed_up(up, p_values[cell], options.rules)
-            cost_results[cell] = replace(cost_results[cell], speed_up=up, p=p_values[cell], verdict=verdict)
+        if (speed_up := speed_ups.get(cell)) is not None:
+            verdict = target_costs.judge_speed_up(speed_up, p_values[cell], options.rules)
+            cost_results[cell] = replace(cost_results[cell], speed_up=speed_up, p=p_values[cell], verdict=verdict)
     return cost_results
 
 
@@ -182,7 +182,7 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
     """
     if target.value is not None:
         return target.value
-    results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
+    results = [profile_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
     finite_results = [result for result in results if math.isfinite(result)]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_accuracy(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
@@ -205,7 +205,7 @@ def sum_costs(frames: RunFrames, options: Options) -> dict[str, dict[Cell, Total
             cost_by_cell.setdefault((run["setting"], run["condition"]), {})[run["seed"]] = run[cost_name]
         costs[cost_name] = {}
         for cell, cost_by_seed in cost_by_cell.items():
-            baseline_costs = compare.get_baseline(cost_by_cell, cell, options) or {}
+            baseline_costs = compare.find_baseline_value(cost_by_cell, cell, options) or {}
             mean_cost = float(np.mean(list(cost_by_seed.values())))
             costs[cost_name][cell] = TotalCost(mean_cost, compute_relative_cost(cost_by_seed, baseline_costs))
     return costs

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 from fedcohort.diagnosis.class_balance import count_cohort_classes, effective_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import NoiseEstimate, NoiseWatch, estimate_noise
-from fedcohort.diagnosis.speeds import JobDurations, Speeds, choose_fast_clients, estimate_speeds
+from fedcohort.diagnosis.speeds import JobDurations, SpeedEstimate, choose_fast_clients, estimate_speeds
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -25,7 +25,7 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_GAP, MIN_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
+MIN_GAP, MIN_NOISE_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
 EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
 MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_CLASS_COVER = 0.2, 1.25, 0.5
 
@@ -82,7 +82,7 @@ class ClassSkew:
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class RunDiagnosis:
     """The findings about a run's federation; None for facts that its log does not hold.
 
     Attributes:
@@ -102,7 +102,7 @@ class Diagnosis:
     rounds: int
     probe_results: Sequence[ProbeResult]
     skew: ClassSkew | None
-    speeds: Speeds | None
+    speeds: SpeedEstimate | None
     speed_gain: float
     availability: Values | None
     probe_bytes: float
@@ -116,16 +116,16 @@ class Diagnosis:
     @property
     def noise_case(self) -> str:
         """What the queries show about label noise, one of the keys from which the page's template makes a sentence."""
-        watch = NoiseWatch()
+        noise_watch = NoiseWatch()
         for probe_result in self.valid_probes:
-            watch = watch.with_probe(probe_result.noise.gap, MIN_GAP, MIN_PERSISTENCE)
-        if not watch.n_looks:
+            noise_watch = noise_watch.with_probe(probe_result.noise.gap, MIN_GAP, MIN_NOISE_PERSISTENCE)
+        if not noise_watch.n_looks:
             return "too_early" if self.probe_results else "not_measured"
-        if watch.is_acting:
+        if noise_watch.is_acting:
             return "persists"
         if max(probe_result.noise.gap for probe_result in self.valid_probes) < MIN_GAP:
             return "none"
-        return "one_look" if watch.n_looks == 1 else "falling"
+        return "one_look" if noise_watch.n_looks == 1 else "falling"
 
     @property
     def rate_of_noisier_clients(self) -> float:
@@ -145,7 +145,7 @@ class Diagnosis:
         return "speed" if self.speed_gain > 1 else "random"
 
 
-def diagnose_run(run_folder: Path) -> Diagnosis:
+def diagnose_run(run_folder: Path) -> RunDiagnosis:
     """Return what the log of the run in `run_folder` shows. Raises `CheckpointError` if the folder holds no run."""
     run_history, run_info = history.read_history(run_folder), metadata.load_info(run_folder)
     client_table = run_history.clients()
@@ -160,7 +160,7 @@ def diagnose_run(run_folder: Path) -> Diagnosis:
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
             _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, n_cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
-    return Diagnosis(
+    return RunDiagnosis(
         info=run_info,
         rounds=run_history.steps[-1] if run_history.steps else 0,
         probe_results=probe_results,
@@ -222,8 +222,7 @@ def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> JobDuration
     durations = JobDurations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
     if "finish_s" not in client_table:
         return durations
-    arrived_jobs = client_table[client_table["arrived"] & client_table["finish_s"].notna()]
-    for _, rows in arrived_jobs.groupby("step"):
+    for _, rows in client_table[client_table["arrived"] & client_table["finish_s"].notna()].groupby("step"):
         durations = durations.with_jobs(rows["client"].to_numpy(np.int64), rows["finish_s"].to_numpy(np.float64))
     return durations
 

@@ -22,7 +22,7 @@ import numpy as np
 from jaxtyping import Float64
 
 CONFIDENCE_LEVEL = 0.95
-RELATIVE_ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
+ROUNDING_TOLERANCE = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
 MAX_RESIDUAL_SKEW = -0.35  # of a method that collapses
 MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
@@ -138,13 +138,12 @@ def summarise_differences(difference_by_seed: Mapping[int, float], largest_value
     n, nan = len(x), math.nan
     n_diverged = int((~np.isfinite(x)).sum())
     mean = float(x.mean()) if n and not n_diverged else nan
-    std = float(x.std(ddof=1)) if n > 1 and not n_diverged else nan
-    reason = ""
+    std, reason = float(x.std(ddof=1)) if n > 1 and not n_diverged else nan, ""
     if n_diverged:
         reason = f"diverged on {n_diverged} of {n} seeds"
     elif n < 2:
         reason = "one common seed" if n else "no common seeds"
-    elif std <= RELATIVE_ROUNDING * (np.abs(x).max() if largest_value is None else largest_value):
+    elif std <= ROUNDING_TOLERANCE * (np.abs(x).max() if largest_value is None else largest_value):
         reason = f"same on all {n} seeds"
     half_width, p = (nan, nan) if reason else map(float, run_t_test(x))
     return Difference(mean, std, n, half_width, p, dict(difference_by_seed), n_diverged, reason)

@@ -78,7 +78,7 @@ def estimate_headroom_share(
 
 
 @dataclass(frozen=True)
-class Winner:
+class BestMethod:
     """The best of several methods, with a cross-fitted estimate of its difference to the baseline.
 
     In each fold one seed is left out, and the method that is best on the other seeds is chosen.
@@ -95,17 +95,16 @@ class Winner:
     fold_share: float
 
 
-def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
+def cross_fit_best_method(differences: Float64[np.ndarray, "methods seeds"]) -> BestMethod:
     """Return the method with the largest mean difference to the baseline, and this difference cross-fitted.
 
     `differences` are finite differences to the baseline, larger is better, over common seeds.
     """
     x = np.asarray(differences, dtype=float)
-    n = x.shape[1]
-    best_row = int(x.mean(axis=1).argmax())
+    n, best_method_row = x.shape[1], int(x.mean(axis=1).argmax())
     if n < MIN_SEEDS:
-        return Winner(best_row, None, math.nan)
+        return BestMethod(best_method_row, None, math.nan)
     means_without_seed = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
     best_rows = np.round(means_without_seed, 12).argmax(axis=0)
     left_out_difference = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
-    return Winner(best_row, left_out_difference, float((best_rows == best_row).mean()))
+    return BestMethod(best_method_row, left_out_difference, float((best_rows == best_method_row).mean()))

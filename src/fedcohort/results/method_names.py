@@ -13,8 +13,8 @@ from pathlib import Path
 
 import yaml
 
-GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
-PUBLISHED_GROUP, OURS_GROUP, TUNED_GROUP, STAND_IN_GROUP, ORACLE_GROUP, REFERENCE_GROUP = GROUPS
+METHOD_GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
+PUBLISHED_GROUP, OWN_METHODS_GROUP, TUNED_GROUP, STAND_IN_GROUP, ORACLE_GROUP, REFERENCE_GROUP = METHOD_GROUPS
 METHOD_FOLDERS = ("selector", "agg")  # config groups whose options are methods
 METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
     method: (name, group)
@@ -24,7 +24,7 @@ METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: na
 
 @cache
 def describe_method(method: str) -> tuple[str, str]:
-    """Return the published name of `method`, an option or a method of a study, and its group, one of `GROUPS`.
+    """Return the published name of `method`, an option or a method of a study, and its group, one of `METHOD_GROUPS`.
 
     `flash_whitened_tuned` is "FLASH, whitened, tuned": a method without a published name is a variant if a known
     method and `_` are the beginning of its option.
@@ -35,14 +35,14 @@ def describe_method(method: str) -> tuple[str, str]:
         module_spec = importlib.util.find_spec(f"fedcohort.{method_folder}.{method}") if method.isidentifier() else None
         if module_spec is not None and module_spec.origin is not None:
             summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]
-            method_group = PUBLISHED_GROUP if re.search(r"\d{4}\)", summary) else OURS_GROUP
+            method_group = PUBLISHED_GROUP if re.search(r"\d{4}\)", summary) else OWN_METHODS_GROUP
             method_group = ORACLE_GROUP if method.startswith("oracle_") else method_group
             return re.split(r"[:,(]", summary)[0].strip(), method_group
-    stem, _, variant = method.rpartition("_")
-    name = describe_method(stem)[0] if stem else ""
-    if name in ("", stem):
-        return method, OURS_GROUP
-    return f"{name}, {variant}", TUNED_GROUP if variant == "tuned" else OURS_GROUP
+    method_stem, _, method_variant = method.rpartition("_")
+    name = describe_method(method_stem)[0] if method_stem else ""
+    if name in ("", method_stem):
+        return method, OWN_METHODS_GROUP
+    return f"{name}, {method_variant}", TUNED_GROUP if method_variant == "tuned" else OWN_METHODS_GROUP
 
 
 def name_method(method: str) -> str:

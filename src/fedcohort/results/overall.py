@@ -25,7 +25,7 @@ from fedcohort.results.difference import NO_DIFFERENCE, Difference, summarise_di
 from fedcohort.rng import new_generator
 
 MIN_FAMILIES = 6  # least number for a claim over settings like these
-WORST_SHARE = 0.1
+WORST_SETTINGS_SHARE = 0.1
 DifferencesBySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
 N_BOOTSTRAP_DRAWS = 2000
 INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
@@ -81,7 +81,7 @@ def find_worst_decile(mean_by_setting: Mapping[str, float]) -> tuple[float, str]
     finite_means = sorted((mean, setting) for setting, mean in mean_by_setting.items() if math.isfinite(mean))
     if not finite_means:
         return math.nan, ""
-    lowest_means = finite_means[: max(1, math.ceil(WORST_SHARE * len(finite_means)))]
+    lowest_means = finite_means[: max(1, math.ceil(WORST_SETTINGS_SHARE * len(finite_means)))]
     return float(np.mean([mean for mean, _ in lowest_means])), finite_means[0][1]
 
 
@@ -148,8 +148,7 @@ def rank_methods(
         first_shares = (is_best_rank / is_best_rank.sum(axis=1, keepdims=True)).mean(axis=0)
     rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
     mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
-    ranks_by_setting = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
-    return mean_ranks, ranks_by_setting
+    return mean_ranks, {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
 
 
 def _bootstrap_ranks(

@@ -195,11 +195,12 @@ def estimate_gain(rounds: Sequence[ComparedRound], excluded_rounds: Mapping[str,
         rounds: the rounds in which both selectors draw with known probabilities.
         excluded_rounds: number of the other rounds, by reason.
     """
-    gains = np.array([r.gain for r in rounds])
-    ratios = np.exp([r.log_ratio for r in rounds])
+    gains, ratios = np.array([r.gain for r in rounds]), np.exp([r.log_ratio for r in rounds])
     uncovered_share = float(np.mean([r.uncovered_share for r in rounds])) if rounds else math.nan
-    size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
-    base = PolicyEvaluation(len(rounds), size, uncovered_share, estimate_mean(gains.tolist()), excluded=excluded_rounds)
+    effective_size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
+    base = PolicyEvaluation(
+        len(rounds), effective_size, uncovered_share, estimate_mean(gains.tolist()), excluded=excluded_rounds
+    )
     if reason := find_evaluation_refusal(base):
         return replace(base, reason=reason)
     return replace(base, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))

@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float64
 
-LATE_SHARE = 1 / 6  # of the horizon
+LATE_WINDOW_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
 STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a fraction of a round
 ResultKind = Literal["late", "last", "best"]
@@ -35,7 +35,7 @@ def late_window(steps: Values, horizon: float | None = None) -> Bool[np.ndarray,
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     is_in_horizon = is_trained & (steps <= window_end)
-    is_in_window = is_in_horizon & (steps > window_end * (1 - LATE_SHARE) + STEP_TOLERANCE)
+    is_in_window = is_in_horizon & (steps > window_end * (1 - LATE_WINDOW_SHARE) + STEP_TOLERANCE)
     if is_in_window.sum() < MIN_EVALUATIONS:
         is_in_window = np.zeros(len(steps), dtype=bool)
         is_in_window[np.flatnonzero(is_in_horizon)[-MIN_EVALUATIONS:]] = True
@@ -68,11 +68,11 @@ class Evaluations:
         if horizon is None:
             return replace(self, clock_s=clock_s)
         is_in_horizon = self.steps <= horizon
-        cut_costs = {cost_name: costs[is_in_horizon] for cost_name, costs in self.costs.items()}
-        return Evaluations(self.steps[is_in_horizon], self.values[is_in_horizon], cut_costs)
+        costs_in_horizon = {cost_name: costs[is_in_horizon] for cost_name, costs in self.costs.items()}
+        return Evaluations(self.steps[is_in_horizon], self.values[is_in_horizon], costs_in_horizon)
 
 
-def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1) -> float:
+def profile_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1) -> float:
     """Return the result of a run; NaN if no trained model was evaluated, unless the run ends by the virtual clock.
 
     Args:
@@ -128,7 +128,7 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     model_start_s = np.array(virtual_s, dtype=float)
     model_start_s[:1] = -math.inf  # the first model existed before its evaluation
     model_end_s = np.append(model_start_s[1:], math.inf)
-    return np.asarray(np.minimum(model_end_s, clock_s) - np.maximum(model_start_s, (1 - LATE_SHARE) * clock_s))
+    return np.asarray(np.minimum(model_end_s, clock_s) - np.maximum(model_start_s, (1 - LATE_WINDOW_SHARE) * clock_s))
 
 
 def fit_late_slope(steps: Values, values: Values, horizon: float | None = None) -> float:

@@ -126,9 +126,9 @@ def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
 
     `info` has the options of the run, and `history` its journal.
     """
-    selections = Counter(client for cohort in history.cohorts for client in cohort)
+    selection_counts = Counter(client for cohort in history.cohorts for client in cohort)
     arrivals = {client for clients in history.arrived for client in clients}
-    clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrivals)
+    clients = sorted(client for client, n in selection_counts.items() if n >= MIN_SELECTIONS and client not in arrivals)
     if not clients:
         return []
     names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"

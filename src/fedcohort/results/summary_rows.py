@@ -36,8 +36,7 @@ def list_brief_rows(summary: Mapping[str, Any]) -> SummaryRows:
 
     `summary` is the content of `summary.json`.
     """
-    final = summary["final"]
-    rows = []
+    final, rows = summary["final"], []
     if "test/acc" in final:
         rows.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
@@ -89,12 +88,12 @@ def list_cost_rows(summary: Mapping[str, Any]) -> SummaryRows:
     return [*rows, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
-def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> SummaryRows:
+def _list_metric_rows(summary: Mapping[str, Any], is_shown_metric: Callable[[str], bool]) -> SummaryRows:
     final = summary["final"]
     return [
         (row_label + format_older_round(summary, name), value_format(final[name]))
         for row_label, name, value_format in METRIC_ROWS
-        if name in final and is_shown(name)
+        if name in final and is_shown_metric(name)
     ]
 
 

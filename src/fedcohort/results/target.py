@@ -22,12 +22,12 @@ from fedcohort import ranges
 from fedcohort.results.difference import Difference, summarise_differences
 from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, Numbers
-from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, equivalence_p, name_verdict
+from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, name_verdict, tost_p_value
 
 DEFAULT_LEVEL = 0.95  # of the baseline's mean result, the default target
 TARGET_TOLERANCE = 1e-6  # of the target
 BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
-CROSSINGS = ("window", "first")
+CROSSING_RULES = ("window", "first")
 EXACT, AT_LEAST, AT_MOST, RESTRICTED = "", ">=", "<=", "restricted"
 
 
@@ -51,7 +51,7 @@ class Target:
 
     def __post_init__(self) -> None:
         ranges.number("level", self.level, "(0, 1]")
-        ranges.choice("crossing", self.crossing, *CROSSINGS)
+        ranges.choice("crossing", self.crossing, *CROSSING_RULES)
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
     if len(trained_positions) < window:
         return None
     window_values = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained_positions], window)
-    met_positions = np.flatnonzero(sign * window_values.mean(axis=-1) >= sign * target - TARGET_TOLERANCE * abs(target))
-    return int(trained_positions[met_positions[0] + window - 1]) if len(met_positions) else None
+    met_indices = np.flatnonzero(sign * window_values.mean(axis=-1) >= sign * target - TARGET_TOLERANCE * abs(target))
+    return int(trained_positions[met_indices[0] + window - 1]) if len(met_indices) else None
 
 
 def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
@@ -142,8 +142,8 @@ def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign:
     if run.has_clock:
         masked_values = np.where(run.costs["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
     crossing_index = find_crossing(run.steps, masked_values, target, window, sign)
-    cost_position, met_target = (-1, False) if crossing_index is None else (crossing_index, True)
-    return {cost_name: Cost(float(costs[cost_position]), met_target) for cost_name, costs in run.costs.items()}
+    cost_index, met_target = (-1, False) if crossing_index is None else (crossing_index, True)
+    return {cost_name: Cost(float(costs[cost_index]), met_target) for cost_name, costs in run.costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -212,11 +212,11 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
         extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else log_ratios[seed])
     mean_log_ratio = summarise_differences(log_ratios, largest_value=1.0)
     ratio, low, high = (math.exp(value) for value in (mean_log_ratio.mean, mean_log_ratio.low, mean_log_ratio.high))
-    bound_names = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
-    bound_name = bound_names[baseline_is_later, method_is_later]
+    bound_signs = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
+    bound_sign = bound_signs[baseline_is_later, method_is_later]
     with np.errstate(invalid="ignore"):  # NaN if the two middle values are minus infinity and infinity
         median = float(np.exp(np.median(extreme_logs))) if extreme_logs else math.nan
-    return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound_name, median, mean_log_ratio)
+    return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound_sign, median, mean_log_ratio)
 
 
 def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
@@ -230,6 +230,6 @@ def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
     if not speed_up.is_target_reached:
         return UNREACHED
     log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.min_seeds)
-    p_equivalent = equivalence_p(speed_up.log_ratios.values, log_rules.equivalence_margin)
+    p_equivalent = tost_p_value(speed_up.log_ratios.values, log_rules.equivalence_margin)
     verdict = name_verdict(speed_up.log_ratios.mean, p, p_equivalent, speed_up.n, log_rules)
     return {BETTER: FASTER, WORSE: SLOWER}.get(verdict, verdict)

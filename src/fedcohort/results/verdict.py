@@ -65,14 +65,14 @@ class Rules:
     detectable_difference: float = 0.01
 
 
-def equivalence_p(values: Numbers, margin: float) -> float:
-    """Return the p-value of TOST that the mean of `values` lies between -`margin` and +`margin`; NaN without a test."""
+def tost_p_value(values: Numbers, equivalence_margin: float) -> float:
+    """Return the p-value of TOST that the mean of `values` is within `equivalence_margin` of 0; NaN without a test."""
     from statsmodels.stats.weightstats import DescrStatsW
 
     x = np.asarray(values, dtype=float)
     if len(x) < 2 or not np.isfinite(x).all() or not np.ptp(x):
         return math.nan
-    return float(DescrStatsW(x).ttost_mean(-margin, margin)[0])
+    return float(DescrStatsW(x).ttost_mean(-equivalence_margin, equivalence_margin)[0])
 
 
 def name_verdict(mean_difference: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
@@ -104,7 +104,7 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
         return DIVERGED
     if difference.n >= rules.min_seeds and not math.isfinite(difference.p):
         return SAME_ON_ALL_SEEDS
-    p_equivalent = equivalence_p(difference.values, rules.equivalence_margin)
+    p_equivalent = tost_p_value(difference.values, rules.equivalence_margin)
     return name_verdict(difference.mean, p, p_equivalent, difference.n, rules)
 
 
@@ -145,7 +145,7 @@ def adjust_p_by_family(p_values: Mapping[Test, float], find_family: Callable[[Te
 
 
 @dataclass(frozen=True)
-class Power:
+class TestPower:
     """The power of the tests of a setting, for the median standard deviation of its methods' differences.
 
     Attributes:
@@ -160,7 +160,7 @@ class Power:
     detectable: float
 
 
-def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
+def measure_power(differences: Iterable[Difference], rules: Rules) -> TestPower:
     """Return the power of the tests of several methods.
 
     Args:
@@ -171,7 +171,7 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
     seeds_needed = count_seeds(median_std, rules.detectable_difference, rules.alpha)
-    return Power(seeds_needed, n, find_detectable_difference(median_std, n, rules.alpha))
+    return TestPower(seeds_needed, n, find_detectable_difference(median_std, n, rules.alpha))
 
 
 def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | None:
@@ -202,9 +202,9 @@ def _compute_power(effect_ratio: float, n: int, alpha: float) -> float:
     from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
-    power_value = float(TTestPower().power(effect_ratio, n, alpha, alternative="two-sided"))
-    if math.isfinite(power_value):
-        return power_value
+    test_power = float(TTestPower().power(effect_ratio, n, alpha, alternative="two-sided"))
+    if math.isfinite(test_power):
+        return test_power
     # scipy's noncentral t is NaN for some large noncentralities, where only the estimate of the spread is uncertain
     relative_effect = effect_ratio * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
     return float(chi2.cdf((n - 1) * relative_effect**2, n - 1))
@@ -222,5 +222,4 @@ def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float
 
     if n < 2 or not math.isfinite(std):
         return math.nan
-    effect_ratio = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")
-    return float(effect_ratio) * std
+    return float(TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")) * std

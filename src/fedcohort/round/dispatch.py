@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from fedcohort.data.federation import Federation
-from fedcohort.draw_log import NO_DRAWS, DrawLog, LoggedGenerator, list_logged_clients
+from fedcohort.draw_log import EMPTY_DRAW_LOG, DrawLog, LoggedGenerator, list_logged_clients
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import omit_failed_clients
 from fedcohort.round.clock import VirtualClock
@@ -90,7 +90,7 @@ class Dispatcher:
         query_ctx = replace(ctx, available=NO_CLIENT_IDS, backed_off=NO_CLIENT_IDS) if must_wait else ctx
         queries = self._send_queries(state.selector, query_ctx, draws, start_s)
         query_answers = queries.select_query_answers(is_query_concurrent=False)
-        selection, selector_state, draw_log = Selection(NO_CLIENT_IDS), state.selector, NO_DRAWS
+        selection, selector_state, draw_log = Selection(NO_CLIENT_IDS), state.selector, EMPTY_DRAW_LOG
         if not must_wait:
             selection, selector_state, draw_log = self._select_clients(state.selector, ctx, query_answers)
         start_s += queries.query_s

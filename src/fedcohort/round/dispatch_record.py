@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.draw_log import NO_DRAWS, DrawLog
+from fedcohort.draw_log import EMPTY_DRAW_LOG, DrawLog
 from fedcohort.round.jobs import NO_JOBS, Jobs
 from fedcohort.round.workload import drop_unanswered_clients
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
@@ -82,5 +82,5 @@ class Dispatch:
     start_s: float
     deadline_s: float
     uniform_cohort: Ids
-    draw_log: DrawLog = NO_DRAWS
+    draw_log: DrawLog = EMPTY_DRAW_LOG
     refill_jobs: Jobs = NO_JOBS

@@ -171,9 +171,9 @@ def check_round_memory(facts: "Facts", *, keeps_updates: bool) -> None:
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
         (_measure_client_store(facts), f"the stored vectors of {K:,} clients", client_store_advice),
     ]
-    largest_bytes, largest_need, memory_advice = max(memory_needs, key=lambda memory_need: memory_need[0])
+    largest_bytes, largest_memory_need, memory_advice = max(memory_needs, key=lambda memory_need: memory_need[0])
     total_bytes = sum(n_bytes for n_bytes, _, _ in memory_needs)
-    run_description = f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)"
+    run_description = f"this run (of which {largest_memory_need}: {largest_bytes / 1e9:.1f} GB)"
     memory.require_memory(total_bytes, run_description, memory_advice)
 
 

@@ -86,7 +86,7 @@ def check_command_line(arguments: Sequence[str], config_dir: Path) -> None:
     """
     is_sweep = bool({"-m", "--multirun"} & set(arguments))  # whose config Hydra writes to a file
     secrets.check_for_passwords(arguments, list(config_dir.rglob("*.yaml")) if is_sweep else ())
-    check_arguments(arguments, config_dir)
+    check_typed_arguments(arguments, config_dir)
     check_sweep_arguments(arguments)
 
 
@@ -95,7 +95,7 @@ def is_traceback_requested() -> bool:
     return (_traceback_settings[0] if _traceback_settings else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
-def check_arguments(arguments: Sequence[str], config_dir: Path) -> None:
+def check_typed_arguments(arguments: Sequence[str], config_dir: Path) -> None:
     """Check the form of options, and that no choice of a group is a path.
 
     A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.

@@ -32,20 +32,19 @@ def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float 
     with reading_errors, limit_block_time(wait_s, "reading the runs (wait_s)"):
         mlflow_client = runs.connect(run_query)
         run_query = runs.resolve_sweep(mlflow_client, run_query)
-        tracked_runs = runs.read_runs(mlflow_client, run_query)
-        matched_runs = match(tracked_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+        matched_runs = match(runs.read_runs(mlflow_client, run_query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
         metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     run_source_text = f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}"
     return answer_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
 
 
-def compare_folders(folders: Sequence[Path], question: Question, filters: Mapping[str, str]) -> Answer:
+def compare_run_folders(folders: Sequence[Path], question: Question, option_filters: Mapping[str, str]) -> Answer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
         folders: folders of runs; unfinished runs are left out, with a notice.
         question: the comparison to make.
-        filters: values that options of the compared runs must have, by name.
+        option_filters: values that options of the compared runs must have, by name.
 
     Raises:
         OptionError: for an invalid question.
@@ -54,7 +53,7 @@ def compare_folders(folders: Sequence[Path], question: Question, filters: Mappin
     """
     q, run_paths = question, {run_path.name: run_path for run_path in map(Path.absolute, folders)}
     listed_runs = runs.read_folders(run_paths.values())
-    selected_runs = [run for run in listed_runs if all(run.find_value(k) == v for k, v in filters.items())]
+    selected_runs = [run for run in listed_runs if all(run.find_value(k) == v for k, v in option_filters.items())]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer_question(q, matched_runs, read_curves([run_paths[run.id] for run in matched_runs.runs], q.metrics))
 

@@ -39,7 +39,7 @@ CALLBACK_CONTRACT: Contract = (
 )
 
 
-def _make_contract(base_class: type) -> Contract:
+def _make_class_contract(base_class: type) -> Contract:
     """Return the contract of classes that inherit from `base_class`: its name, and a text for messages."""
     class_path = f"{base_class.__module__}.{base_class.__name__}"
     return {class_path}, f"a class that inherits {class_path}"
@@ -90,10 +90,10 @@ def build_component(
     Raises:
         OptionError: a class or an option can't be used.
     """
-    contract = contract or _make_contract(find_base_class(path))
+    contract = contract or _make_class_contract(find_base_class(path))
     if TARGET not in node:
         raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
-    _check_contracts(node, path, option, contract, is_from_run=is_from_run)
+    _check_class_contracts(node, path, option, contract, is_from_run=is_from_run)
     return _instantiate_node(node, path, option)
 
 
@@ -141,7 +141,7 @@ def _describe_wrong_options(node_class: type, arguments: Mapping[str, object], c
     return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(keywords)}"
 
 
-def _check_contracts(node: object, path: str, option: str, contract: Contract, *, is_from_run: bool) -> None:
+def _check_class_contracts(node: object, path: str, option: str, contract: Contract, *, is_from_run: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
@@ -170,7 +170,7 @@ def _check_contracts(node: object, path: str, option: str, contract: Contract, *
     for option_name in option_names:
         inner_path = f"{path}.{option_name}"
         inner_contract = _find_inner_contract(node_class, option_name, contract)
-        _check_contracts(node[option_name], inner_path, inner_path, inner_contract, is_from_run=is_from_run)
+        _check_class_contracts(node[option_name], inner_path, inner_path, inner_contract, is_from_run=is_from_run)
 
 
 def _find_inner_contract(owner_class: type | None, option_name: str, contract: Contract) -> Contract:
@@ -190,7 +190,7 @@ def _find_inner_contract(owner_class: type | None, option_name: str, contract: C
     except (NameError, TypeError, AttributeError):
         type_hint = None
     hint_classes = [h for h in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(h)]
-    return _make_contract(next((h for h in hint_classes if Component in h.__mro__), Component))
+    return _make_class_contract(next((h for h in hint_classes if Component in h.__mro__), Component))
 
 
 def _import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:

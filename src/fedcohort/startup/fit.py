@@ -59,10 +59,10 @@ def fit(
     messages.silence_lightning()
     config = composition.config
     process_options = {f"trainer.{k}": v for k, v in read_process_options(config).items()}
-    identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **process_options}
-    start_record = provenance.describe_start(config, identity, loop.federation.checksum)
+    identity_options = {**select_options(config, RunIdentity.NEEDS_FORCE), **process_options}
+    start_record = provenance.describe_start(config, identity_options, loop.federation.checksum)
     recorded_start = program_tasks.run_on_first_process(
-        lambda: _record_start(run_folder, loop, config, start_record) if run_folder else None
+        lambda: _record_run_start(run_folder, loop, config, start_record) if run_folder else None
     )
     if recorded_start is None:
         return None
@@ -100,11 +100,11 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
     objects_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
     objects_by_group["model"] = tuple(network.modules())
     options = {k: f"{composition.spell_choice(k)} ({composition.config[k]['_target_']})" for k in objects_by_group}
-    objects_by_option = {options[group]: objects for group, objects in objects_by_group.items()}
+    objects_by_option = {options[group]: group_objects for group, group_objects in objects_by_group.items()}
     return map_modules_to_options(objects_by_option, loop.components.needed_signals())
 
 
-def _record_start(
+def _record_run_start(
     run_folder: folder.RunFolder, loop: FederatedLoop, config: Mapping[str, Any], start_record: provenance.StartRecord
 ) -> tuple[Path, bool, ResumePoint]:
     """Find the checkpoint from which the run resumes, and record the start.

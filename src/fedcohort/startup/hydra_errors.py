@@ -166,8 +166,8 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
         return f"{group} has no option {option!r}; it is a single value: {syntax_advice}"
     yaml_texts = {c: (configs / group / f"{c}.yaml").read_text() for c in list_choices(configs, group)}
     option_pattern = re.compile(rf"^(  )?{re.escape(option)}:", re.MULTILINE)
-    option_owners = [c for c, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
-    choices_hint = f"; {option!r} is an option of {group}={', '.join(option_owners)}" if option_owners else ""
+    owner_choices = [c for c, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
+    choices_hint = f"; {option!r} is an option of {group}={', '.join(owner_choices)}" if owner_choices else ""
     class_path_parts = str(node.get("_target_", "")).split(".")
     # A choice is its path: fedcohort.selector.ucb_cs.UcbCs
     if class_path_parts[:2] == ["fedcohort", group] and len(class_path_parts) > 2:

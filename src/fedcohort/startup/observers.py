@@ -49,10 +49,10 @@ def make_observers(composition: Composition) -> RunObservers:
         else:
             callbacks[node_name] = component
     _check_monitored_metrics(callbacks)
-    tracker = components.make_component(composition, "logger")
+    mlflow_tracker = components.make_component(composition, "logger")
     callback_json_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
     callback_configs = [json.loads(t) for t in callback_json_texts]  # equal to those that are read from a file
-    observers += [*([] if tracker is None else [tracker]), RunStatus(callback_configs)]
+    observers += [*([] if mlflow_tracker is None else [mlflow_tracker]), RunStatus(callback_configs)]
     return RunObservers(observers, list(callbacks.values()), callback_configs)
 
 

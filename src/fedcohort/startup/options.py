@@ -126,19 +126,19 @@ def describe_valid_options(option_names: Collection[str]) -> str:
     return f"its options are {', '.join(option_names)}" if option_names else "it has no options"
 
 
-def make_unknown_option_error(node_name: str, bad_option: str, valid_options: Collection[str]) -> OptionError:
+def make_unknown_option_error(node_name: str, unknown_option: str, valid_options: Collection[str]) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
         node_name: path of the option's node, or group=choice; "" for the top level.
-        bad_option: the option that was typed.
+        unknown_option: the option that was typed.
         valid_options: the valid options.
     """
-    hint_text = ranges.did_you_mean(bad_option, valid_options)
+    hint_text = ranges.did_you_mean(unknown_option, valid_options)
     owner_text, options_text = f"{node_name} has", describe_valid_options(valid_options)
     if not node_name:
         owner_text, options_text = "there is", f"there are {', '.join(sorted(valid_options))}"
-    return OptionError(f"{owner_text} no option {bad_option!r}; {options_text}{hint_text}")
+    return OptionError(f"{owner_text} no option {unknown_option!r}; {options_text}{hint_text}")
 
 
 @cache

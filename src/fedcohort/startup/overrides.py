@@ -15,7 +15,7 @@ from fedcohort.errors import OptionError
 from fedcohort.ranges import spell_value
 
 PLAIN_TEXT_PATTERN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
-RESERVED_WORDS = {"null", "true", "false", "nan", "inf"}
+YAML_RESERVED_WORDS = {"null", "true", "false", "nan", "inf"}
 ALLOWED_TYPES_TEXT = "a number, a text, True, False, None, a path, or a list or dict of these"
 
 
@@ -54,7 +54,7 @@ def _spell_sweep_values(name: str, value: object) -> str:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return spell_override_value(name, value)
-    if not (spelled_values := [spell_override_value(name, element) for element in value]):
+    if not (spelled_values := [spell_override_value(name, list_element) for list_element in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one, as in [0.1]")
     return ",".join(spelled_values)
 
@@ -65,7 +65,7 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
         return spell_value(value)
     if isinstance(value, str | Path):
         option_text = str(value)
-        needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in RESERVED_WORDS
+        needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in YAML_RESERVED_WORDS
         return option_text if needs_no_quotes else str(QuotedString(option_text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
         key_value_texts = (f"{spell_override_value(name, k)}:{spell_override_value(name, v)}" for k, v in value.items())

@@ -75,7 +75,7 @@ def find_resume_point(
             raise CheckpointError(f"{message_start}: resume from it with resume=previous") from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, rounds_done)
         checkpoint_content, ckpt_path = previous_checkpoint_content, ckpt_paths[1]
-    start_differences = provenance.list_start_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)
+    start_differences = provenance.list_start_differences(checkpoint_content[checkpoint.CHECKPOINT_KEY], start_record)
     if start_differences and resume_mode != FORCED_RESUME_MODE:
         raise CheckpointError(
             f"{ckpt_path} was written under other conditions, so that the run would not resume to the same bits: "

@@ -55,9 +55,8 @@ def _execute_run_steps(composition: Composition, job: SweepJob | None) -> Path:
         run_observers = replace(run_observers, observers=())
     for observer in run_observers.observers:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
-    components = make_components(composition, light_components)
     # Step 3: load
-    run_facts = load.load_run_facts(composition, light_components, components)
+    run_facts = load.load_run_facts(composition, light_components, make_components(composition, light_components))
     # Step 4: build
     network = build.build_network(composition, light_components["model"], run_facts.federation)
     build.check_forward_pass(composition, light_components["model"], network, run_facts)

@@ -58,7 +58,7 @@ def describe_run(
         starts=start_records,
         changed=list_typed_options(composition),
         **{k: start_records[-1][k] for k in ("commit", "dirty", "versions")},
-        **describe_data(loop.federation),
+        **describe_federation_data(loop.federation),
     )
 
 
@@ -77,7 +77,7 @@ def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
     return {k: tag_text for k, tag_text in run_tags.items() if tag_text or k in ("tracking", "engine", "data")}
 
 
-def describe_data(federation: "Federation") -> dict[str, Any]:
+def describe_federation_data(federation: "Federation") -> dict[str, Any]:
     """Return the fields of `RunInfo` that describe the data in `federation`, by name."""
     class_labels = {str(i): k for i, k in enumerate(federation.class_names)}
     return {"labels": class_labels, **{k: getattr(federation, k) for k in RUN_INFO_DATA_FIELDS}}

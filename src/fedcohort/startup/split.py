@@ -72,12 +72,11 @@ def build_federation(raw: Raw, split_options: SplitOptions) -> Federation:
     client_inputs = [(train_x, train_rows), (val_x, val_rows)]
     input_disturbance = disturb_clients(feature_noise, client_inputs, seed) if feature_noise else None
     seen_train_y = train_y if assignment.train_y is None else assignment.train_y
-    seen_val_y = val_y if assignment.val_y is None else assignment.val_y
     return Federation(
         **{field_name: getattr(raw, field_name) for field_name in COPIED_RAW_FIELDS},
-        train=_make_shard(raw, train_x, train_rows, seen_train_y, train_y),
-        val=_make_shard(raw, val_x, val_rows, seen_val_y, val_y),
-        test=_make_shard(raw, raw.test_x[test_rows.rows], test_rows, test_y, test_y),
+        train=_make_client_shard(raw, train_x, train_rows, seen_train_y, train_y),
+        val=_make_client_shard(raw, val_x, val_rows, val_y if assignment.val_y is None else assignment.val_y, val_y),
+        test=_make_client_shard(raw, raw.test_x[test_rows.rows], test_rows, test_y, test_y),
         server_val=_make_server_samples(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
         server_test=_make_server_samples(raw, raw.test_x, raw.test_y),
         class_counts=assignment.class_counts,
@@ -181,7 +180,7 @@ def _take_row_sets(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.
     return np.split(x, row_set_offsets[:-1])
 
 
-def _make_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:
+def _make_client_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:
     """Return the shard of all clients.
 
     Args:

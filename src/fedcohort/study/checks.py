@@ -84,10 +84,10 @@ def read_named_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
     Raises:
         OptionError: the node is not a mapping, or a key is not an identifier.
     """
-    node_values = read_mapping(option_path, yaml_value)
-    for node_key in node_values:
-        ranges.identifier(f"{option_path}: the name", node_key)
-    return node_values
+    mapping = read_mapping(option_path, yaml_value)
+    for mapping_key in mapping:
+        ranges.identifier(f"{option_path}: the name", mapping_key)
+    return mapping
 
 
 def read_verdict_rules(yaml_value: object) -> Rules:
@@ -103,7 +103,7 @@ def read_verdict_rules(yaml_value: object) -> Rules:
     return Rules(**rule_values)
 
 
-def read_target(option_path: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
+def read_target_option(option_path: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
     """Return the target of a setting, up to which costs are measured, from its option; None without a target.
 
     Raises `OptionError` for a value that is no target.

@@ -26,7 +26,7 @@ from fedcohort.study.definition import Condition, RunKey, merge_overrides
 from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
-from fedcohort.study.tasks import RunOutcome, Task, run_tasks
+from fedcohort.study.tasks import RunOutcome, RunTask, run_tasks
 
 RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
@@ -84,10 +84,10 @@ def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], s
     return list(runs_by_version.values())
 
 
-def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> Task:
+def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> RunTask:
     n_rounds = min(N_COMPARED_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
     overrides = merge_overrides(condition.overrides, (f"rounds={n_rounds}",))
-    return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keeps_run=False, resume=False)
+    return RunTask(overrides, seed, runner.configs, runner.logs, runner.study.metric, keeps_run=False, resume=False)
 
 
 def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: RunOutcome, commit_text: str) -> str:
@@ -102,13 +102,13 @@ def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: 
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
     earlier_result = runner.results.rows[run_keys[0]]["behaviour"], runner.results.curves[run_keys[0]]
-    difference_text = name_differences(earlier_result, (outcome.result_columns["behaviour"], outcome.curve))
+    difference_text = describe_run_differences(earlier_result, (outcome.result_columns["behaviour"], outcome.curve))
     for run_key in run_keys:
         runner.results.rows[run_key] |= {"compared": commit_text, "differs": difference_text}
     return f"differs in {difference_text}" if difference_text else "the same"
 
 
-def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tuple[str, Evaluations]) -> str:
+def describe_run_differences(earlier_result: tuple[str, Evaluations], rerun_result: tuple[str, Evaluations]) -> str:
     """Name the differences between two runs in their first rounds, as "cohorts, bytes from round 3"; "" for none.
 
     Args:

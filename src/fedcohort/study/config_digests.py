@@ -69,9 +69,9 @@ class ConfigDigests:
 
         A file is reached if it is named, without `.yaml`, in `yaml_stems` or anywhere in a reached file.
         """
-        reached_stems, new_stems = frozenset[str](), yaml_stems | self._primary_names
-        while new_stems := new_stems.intersection(self._files) - reached_stems:
-            reached_stems |= new_stems
-            yaml_contents = [yaml_text for stem in new_stems for yaml_text in self._files[stem].values()]
-            new_stems = frozenset().union(*map(find_words_in_text, yaml_contents))
-        return {path: yaml_text for stem in sorted(reached_stems) for path, yaml_text in self._files[stem].items()}
+        reached_yaml_stems, new_yaml_stems = frozenset[str](), yaml_stems | self._primary_names
+        while new_yaml_stems := new_yaml_stems.intersection(self._files) - reached_yaml_stems:
+            reached_yaml_stems |= new_yaml_stems
+            yaml_contents = [yaml_text for stem in new_yaml_stems for yaml_text in self._files[stem].values()]
+            new_yaml_stems = frozenset().union(*map(find_words_in_text, yaml_contents))
+        return {path: yaml_text for stem in sorted(reached_yaml_stems) for path, yaml_text in self._files[stem].items()}

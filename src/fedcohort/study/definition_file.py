@@ -28,8 +28,8 @@ from fedcohort.results.target import DEFAULT_LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks, definition
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
-from fedcohort.study.same_cost import read_same_cost
-from fedcohort.study.search_space import load_tunings, read_search_space
+from fedcohort.study.same_cost import read_cost_references
+from fedcohort.study.search_space import load_tuning_results, read_search_space
 
 REQUIRED_OPTIONS = ("title", "question", "baseline", "methods", "settings", "seeds")
 DEFAULT_OPTIONS = read_yaml(Path(__file__).with_name("defaults.yaml"))  # of the other options
@@ -61,12 +61,12 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
     _check_metric(options["metric"], common_overrides)
     overrides, roles = _read_methods(options)
     settings, seeds = _read_settings(options), checks.read_seeds("seeds", options["seeds"])
-    tuning_results = load_tunings(folder)
+    tuning_results = load_tuning_results(folder)
     for method_name, tuning_result in tuning_results.items():
         tuned_overrides = overrides.get(tuning_result.method, (f"selector={tuning_result.method}",))
         overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.overrides), METHOD
     seed_counts = checks.read_seed_counts(options["seed_counts"], list(overrides)[1:], len(seeds))  # no baseline
-    same_cost = read_same_cost(options, overrides, settings)
+    same_cost = read_cost_references(options, overrides, settings)
     overrides |= {method_name: reference.overrides for method_name, reference in same_cost.items()}
     roles |= dict.fromkeys(same_cost, REFERENCE)
     methods = [method for method in overrides if roles[method] != BASELINE]
@@ -119,8 +119,8 @@ def _check_override_effects(settings: Mapping[str, Setting], override_lists: Ite
     for setting_name, setting in settings.items():
         for override in setting.overrides:
             if definition.find_option(override) in replaced_options:
-                cure_text = "has no effect: all methods set this option. Leave it out"
-                raise OptionError(f"settings.{setting_name}.overrides: {override} {cure_text}")
+                remedy_text = "has no effect: all methods set this option. Leave it out"
+                raise OptionError(f"settings.{setting_name}.overrides: {override} {remedy_text}")
 
 
 def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
@@ -150,12 +150,12 @@ def _read_method(option_path: str, yaml_value: object, allowed_text: str) -> tup
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     baseline_target = Target(level=DEFAULT_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
-    read_target = partial(checks.read_target, metric=node["metric"], baseline_target=baseline_target)
-    target = read_target("target", node["target"])
-    setting_nodes = checks.read_named_mapping("settings", node["settings"])
-    settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
+    read_target_option = partial(checks.read_target_option, metric=node["metric"], baseline_target=baseline_target)
+    target = read_target_option("target", node["target"])
+    setting_values = checks.read_named_mapping("settings", node["settings"])
+    settings = {name: _read_setting(name, value, target, read_target_option) for name, value in setting_values.items()}
     if not settings:
-        raise ranges.range_error("settings", "one setting or more, such as {a: {overrides: []}}", setting_nodes)
+        raise ranges.range_error("settings", "one setting or more, such as {a: {overrides: []}}", setting_values)
     if node["level"] is not None and not any(setting.target == baseline_target for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     setting_label_counts = Counter(setting.label for setting in settings.values())
@@ -165,7 +165,7 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     return settings
 
 
-def _read_setting(name: str, yaml_value: object, target: Target | None, read_target: TargetReader) -> Setting:
+def _read_setting(name: str, yaml_value: object, target: Target | None, read_target_option: TargetReader) -> Setting:
     option_path, options = f"settings.{name}", checks.read_mapping(f"settings.{name}", yaml_value)
     checks.check_option_names(option_path, options, SETTING_OPTIONS, ("overrides",))
     for option_name in ("label", "heterogeneity_kind", "family"):
@@ -180,7 +180,7 @@ def _read_setting(name: str, yaml_value: object, target: Target | None, read_tar
             bound_name: checks.read_overrides(f"{option_path}.bounds.{bound_name}", overrides)
             for bound_name, overrides in bound_values.items()
         },
-        read_target(f"{option_path}.target", options["target"]) if "target" in options else target,
+        read_target_option(f"{option_path}.target", options["target"]) if "target" in options else target,
         options.get("methods"),
         options.get("family") or name,
         options.get("oracle"),

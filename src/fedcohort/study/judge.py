@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort.results.compare import CellResult, compare_results
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsing, summarise_differences
 from fedcohort.results.frame import read_clock_limit
-from fedcohort.results.headroom import HeadroomShare, Winner, cross_fit, estimate_headroom_share
+from fedcohort.results.headroom import BestMethod, HeadroomShare, cross_fit_best_method, estimate_headroom_share
 from fedcohort.results.overall import rank_values
 from fedcohort.results.target import Cost, find_median_cost
 from fedcohort.results.verdict import adjust_p_by_family, measure_power
@@ -132,8 +132,8 @@ def target_cost(run: Row, cost_name: str) -> Cost:
 
     `run` is its row of results; `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
     """
-    target_cost = run[f"{cost_name}_to_target"]
-    return Cost(run[f"{cost_name}_spent"], met=False) if math.isnan(target_cost) else Cost(target_cost, met=True)
+    cost_to_target = run[f"{cost_name}_to_target"]
+    return Cost(run[f"{cost_name}_spent"], met=False) if math.isnan(cost_to_target) else Cost(cost_to_target, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod, min_seeds: float) -> Headroom:
@@ -162,12 +162,12 @@ def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod,
     difference = candidate_differences[best_oracle]
     if len(candidate_differences) > 1:
         common_seeds, difference_values = _stack_differences(candidate_differences)
-        left_out_mean = cross_fit(difference_values).cross_fitted_difference
-        if left_out_mean is not None:
-            difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
+        cross_fitted_mean = cross_fit_best_method(difference_values).cross_fitted_difference
+        if cross_fitted_mean is not None:
+            difference = summarise_differences(dict(zip(common_seeds, cross_fitted_mean.values.tolist(), strict=True)))
     is_above_zero = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
-    is_enough = difference.mean >= study.rules.min_difference and difference.n >= study.rules.min_seeds
-    return Headroom(best_oracle, difference, is_above_zero and is_enough, tuple(oracles_with_seeds))
+    is_relevant_difference = difference.mean >= study.rules.min_difference and difference.n >= study.rules.min_seeds
+    return Headroom(best_oracle, difference, is_above_zero and is_relevant_difference, tuple(oracles_with_seeds))
 
 
 def _stack_differences(differences: DifferencesByMethod) -> tuple[list[int], np.ndarray]:
@@ -192,7 +192,7 @@ def _estimate_closed_headroom(study: Study, difference: Difference, headroom: He
     return estimate_headroom_share(method_values, oracle_values, study.rules.min_difference)
 
 
-def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
+def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, BestMethod] | None:
     """Return the best method of a setting, and its difference to the baseline; None if no method is better than that.
 
     The difference is cross-fitted: the method is chosen on the other seeds.
@@ -211,7 +211,7 @@ def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) ->
     common_seeds, difference_values = _stack_differences(candidate_differences)
     if not common_seeds:
         return None
-    winner = cross_fit(difference_values)
+    winner = cross_fit_best_method(difference_values)
     method_name = list(candidate_differences)[winner.best_row]
     return (method_name, winner) if methods[method_name].sign > 0 else None
 

@@ -74,7 +74,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
             check_comparable_study(f"of.{name}", study, first_study)
     all_results = {name: load_results(study) for name, study in studies.items()}
-    studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
+    studies = {name: results.mark_oracle_methods(study, all_results[name]) for name, study in studies.items()}
     left_out_settings = _find_duplicate_settings(studies, all_results)
     joint_settings = [
         setting.join(name, f"{options['of'][name]}: {setting.label}")

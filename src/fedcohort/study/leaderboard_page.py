@@ -11,7 +11,7 @@ from fedcohort.study import page_data, ranking, report
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.mean_tables import make_overall_row
-from fedcohort.study.number_formats import Format, choose_format, format_rank
+from fedcohort.study.number_formats import Format, choose_metric_format, format_rank
 from fedcohort.study.page_tables import make_difference_tables, make_settings_table, make_table
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Ranks, Verdict
@@ -24,7 +24,7 @@ def write_leaderboard_page(board: Leaderboard) -> list[Path]:
     methods, unranked_methods = ranking.split_ranked_methods(study, result_values)
     ranks = ranking.rank_and_compare(study, result_values, methods)
     verdict = replace(judge_settings(study, results), ranks=ranks)
-    fmt = choose_format(study, next(iter(board.studies.values())).metric)
+    fmt = choose_metric_format(study, next(iter(board.studies.values())).metric)
     all_ranks = {name: ranking.rank_and_compare(study, result_values, [*methods, name]) for name in unranked_methods}
     tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
@@ -50,7 +50,7 @@ def write_leaderboard_page(board: Leaderboard) -> list[Path]:
     }
     metric_by_setting = {setting: board.studies[name].metric for setting, name in board.study_names.items()}
     numbers_csv = report.make_numbers_frame(study, verdict, metric_by_setting).to_csv(index=False, lineterminator="\n")
-    return report.save_report(study, "leaderboard.md.j2", template_data, tables, {"numbers": numbers_csv})
+    return report.save_report_files(study, "leaderboard.md.j2", template_data, tables, {"numbers": numbers_csv})
 
 
 def _make_ranked_methods_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
@@ -89,9 +89,9 @@ def _make_partial_table(board: Leaderboard, all_ranks: Mapping[str, Ranks], verd
     table_rows = []
     relative_ranks = {name: ranks.mean_ranks[name] / len(ranks.mean_ranks) for name, ranks in all_ranks.items()}
     for method, ranks in sorted(all_ranks.items(), key=lambda method_and_ranks: relative_ranks[method_and_ranks[0]]):
-        position_text = f"{ranks.find_rank_positions()[method]} of {len(ranks.mean_ranks)}"
+        rank_position_text = f"{ranks.find_rank_positions()[method]} of {len(ranks.mean_ranks)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
-        table_row = {"method": method, "place": position_text, "settings": len(ranks.rank_table), "seeds": n_seeds}
+        table_row = {"method": method, "place": rank_position_text, "settings": len(ranks.rank_table), "seeds": n_seeds}
         table_rows.append({**table_row, **make_overall_row(board.study, ranks, method, verdict, fmt)})
     return make_table(table_rows, f"Methods that lack some of these settings, differences in {fmt.unit}")
 

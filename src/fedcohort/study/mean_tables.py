@@ -8,7 +8,7 @@ from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.verdict import judge_difference, sign_of_verdict
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import Study
-from fedcohort.study.number_formats import SIGN_MARKS, Format, format_rank
+from fedcohort.study.number_formats import MARK_BY_SIGN, Format, format_rank
 from fedcohort.study.page_tables import format_method_label, make_table
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
@@ -45,7 +45,7 @@ def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, 
         worst_setting_label = study.settings[result.worst_setting].label if result.worst_setting else EMPTY_CELL
         family_difference = result.family_mean
         table_row |= {
-            "over these settings": fmt.format_diff(result.seeds) + SIGN_MARKS[result.find_verdict_sign(study.rules)],
+            "over these settings": fmt.format_diff(result.seeds) + MARK_BY_SIGN[result.find_verdict_sign(study.rules)],
             "p": format_p(result.seeds.p),
             "over settings like these": fmt.format_diff(family_difference) if family_difference else "",
             "p (families)": format_p(family_difference.p) if family_difference else "",
@@ -92,7 +92,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     means_by_condition = {}
     for condition, rows in group_runs(study, results).items():
         runs = [json.loads(run["follows"] or "{}") for run in rows.values()]
-        if runs := [means for means in runs if any(measure.startswith("reward_") for measure in means)]:
+        if runs := [means for means in runs if any(measure_name.startswith("reward_") for measure_name in means)]:
             means_by_condition[condition] = pd.DataFrame(runs).mean()
     row_names = {
         f"{score}_{fact}": f"{SCORE_NAMES[score]}: {FACT_NAMES[fact]}" for score in SCORE_NAMES for fact in CLIENT_FACTS

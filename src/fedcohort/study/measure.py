@@ -13,7 +13,7 @@ from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, list_evaluations, read_curve
-from fedcohort.results.run import Evaluations, measure_run
+from fedcohort.results.run import Evaluations, profile_run
 from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
@@ -37,7 +37,7 @@ def make_row(curve: Evaluations, options: Options, target: Target | None = None,
     """
     trained_values = curve.values[curve.steps > 0]
     row = {
-        "late": measure_run(curve, options.result, options.horizon),
+        "late": profile_run(curve, options.result, options.horizon),
         "last": float((trained_values if len(trained_values) else curve.values)[-1]) if len(curve.values) else math.nan,
         "best": float(curve.values.max()) if len(curve.values) else math.nan,
         "target": target_value,
@@ -60,13 +60,13 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = list_evaluations(read_curve(history, [metric]), metric, CURVE_COSTS)
-    process_facts: Mapping[str, Any] = provenance.read_start_records(run_folder)[-1]
+    start_record: Mapping[str, Any] = provenance.read_start_records(run_folder)[-1]
     run_facts = {
-        "commit": process_facts["commit"],
-        "dirty": bool(process_facts["dirty"]),
-        "sources": process_facts["sources"],
-        "versions": json.dumps(process_facts["versions"], sort_keys=True),
-        "processor": process_facts.get("processor", ""),
+        "commit": start_record["commit"],
+        "dirty": bool(start_record["dirty"]),
+        "sources": start_record["sources"],
+        "versions": json.dumps(start_record["versions"], sort_keys=True),
+        "processor": start_record.get("processor", ""),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": compute_run_fingerprint(history),

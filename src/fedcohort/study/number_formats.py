@@ -12,7 +12,7 @@ from fedcohort.results.metric import find_metric_unit
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
-SIGN_MARKS = {1: "▲", -1: "▼", 0: ""}
+MARK_BY_SIGN = {1: "▲", -1: "▼", 0: ""}
 COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time", "joules": "energy"}
 
 
@@ -62,14 +62,14 @@ class Format:
         return round(metric_value * self.factor, 1) + 0.0  # no -0.0
 
 
-def choose_format(study: Study, metric: str) -> Format:
+def choose_metric_format(study: Study, metric: str) -> Format:
     """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
     metric_unit = find_metric_unit(metric)
-    factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
-    return Format(factor, unit_name, study.rules.min_seeds)
+    unit_factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
+    return Format(unit_factor, unit_name, study.rules.min_seeds)
 
 
-def format_share(share: HeadroomShare | None) -> str:
+def format_headroom_share(share: HeadroomShare | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`; "–" for None."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY_CELL
 
@@ -89,7 +89,7 @@ def join_first_texts(listed_texts: Sequence[str], n: int) -> str:
     return ", ".join(listed_texts[:n]) + (f" and {len(listed_texts) - n} more" if len(listed_texts) > n else "")
 
 
-def format_range(integers: Iterable[int]) -> str:
+def format_integer_range(integers: Iterable[int]) -> str:
     """Format the smallest and the largest of `integers`: `3 to 5`, `5` if all are equal, or `no` for none."""
     sorted_integers = sorted(set(integers))
     return " to ".join(dict.fromkeys((str(sorted_integers[0]), str(sorted_integers[-1])))) if sorted_integers else "no"

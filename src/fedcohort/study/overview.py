@@ -19,7 +19,7 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
 from fedcohort.study.number_formats import Format
-from fedcohort.study.page_data import BETTER_KIND, SETTING_KINDS, SHOWN_KINDS, classify_setting
+from fedcohort.study.page_data import BETTER_KIND, SETTING_KINDS, SETTING_KINDS_ON_PAGE, classify_setting
 from fedcohort.study.page_tables import format_gains, format_headroom
 from fedcohort.study.results import Results, list_federations
 from fedcohort.study.speed import Speeds, describe_faster_methods
@@ -94,7 +94,7 @@ def render_page(studies: Path) -> str:
     sorted_rows = rows.sort_values("size", ascending=False, kind="stable")
     return render(
         "studies.md.j2",
-        by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in SHOWN_KINDS},
+        by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in SETTING_KINDS_ON_PAGE},
         counts=_count_settings_by_kind(rows),
         tests=len(significance_tests),
         settings=len(rows),

@@ -13,17 +13,27 @@ from fedcohort.results.target import judge_speed_up
 from fedcohort.results.verdict import FASTER, adjust_p_by_family
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, Study, find_clock_limit, format_method
 from fedcohort.study.measure import N_COMPARED_ROUNDS
-from fedcohort.study.number_formats import format_range
+from fedcohort.study.number_formats import format_integer_range
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import compare_with_references
 from fedcohort.study.speed import Speeds
 from fedcohort.study.verdict import SettingVerdict, Verdict
 
-# Kinds of settings. BETTER: a method is better. UNUSED_GAIN_KIND: an oracle is better, but no method.
-# NO_GAIN_KIND: no interval of an oracle reaches above `verdict.detectable_difference`. UNCLEAR: none of these.
-BETTER_KIND, UNUSED_GAIN_KIND, NO_GAIN_KIND, UNCLEAR_KIND = SETTING_KINDS = ("won", "unused", "nothing", "open")
-SHOWN_KINDS = (BETTER_KIND, UNUSED_GAIN_KIND, UNCLEAR_KIND, NO_GAIN_KIND)  # in the order of pages
+# Kinds of settings. BETTER: a method is better. UNUSED_HEADROOM_KIND: an oracle is better, but no method.
+# NO_HEADROOM_KIND: no interval of an oracle reaches above `verdict.detectable_difference`. UNCLEAR: none of these.
+BETTER_KIND, UNUSED_HEADROOM_KIND, NO_HEADROOM_KIND, UNCLEAR_SETTING_KIND = SETTING_KINDS = (
+    "won",
+    "unused",
+    "nothing",
+    "open",
+)
+SETTING_KINDS_ON_PAGE = (
+    BETTER_KIND,
+    UNUSED_HEADROOM_KIND,
+    UNCLEAR_SETTING_KIND,
+    NO_HEADROOM_KIND,
+)  # in the order of pages
 
 
 def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_cost: Speeds) -> dict[str, Any]:
@@ -51,13 +61,13 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_
     kind_counts = Counter(setting_kind for setting_kind, _ in settings)
     budgets = dict.fromkeys(run["budget"] for (_, method, _), run in results.done_runs() if method == study.baseline)
     return {
-        "settings": sorted(settings, key=lambda pair: SHOWN_KINDS.index(pair[0])),
+        "settings": sorted(settings, key=lambda kind_and_setting: SETTING_KINDS_ON_PAGE.index(kind_and_setting[0])),
         "counts": {setting_kind: kind_counts[setting_kind] for setting_kind in SETTING_KINDS},
         "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_format_horizon(run_budget) for run_budget in budgets if run_budget)),
         "has_clock": any(find_clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
-        "seeds": format_range(method.difference.n for method in verdict.methods if method.role == METHOD),
+        "seeds": format_integer_range(method.difference.n for method in verdict.methods if method.role == METHOD),
         "faster": _count_settings_with_faster_method(study, speeds_by_cost),
     }
 
@@ -70,12 +80,12 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
     if setting.find_better_methods():
         return BETTER_KIND
     if setting.headroom.has_headroom:
-        return UNUSED_GAIN_KIND
+        return UNUSED_HEADROOM_KIND
     oracle_differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in oracle_differences]
     threshold = study.rules.detectable_difference
-    return NO_GAIN_KIND if upper_bounds and all(bound <= threshold for bound in upper_bounds) else UNCLEAR_KIND
+    return NO_HEADROOM_KIND if upper_bounds and all(x <= threshold for x in upper_bounds) else UNCLEAR_SETTING_KIND
 
 
 def _format_horizon(run_budget: str) -> str:

@@ -7,7 +7,7 @@ from fedcohort import units
 from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.number_formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
+from fedcohort.study.number_formats import MARK_BY_SIGN, Format, format_headroom_share, format_rank, join_first_texts
 from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, Verdict
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
@@ -42,8 +42,7 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
 
 def format_method_label(study: Study, method: str) -> str:
     """Return the name of `method` in a table: an oracle of `study` has a mark, and a bound reads `bound: iid`."""
-    oracle_mark = f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else ""
-    return method.replace(BOUND_PREFIX, "bound: ") + oracle_mark
+    return method.replace(BOUND_PREFIX, "bound: ") + (f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else "")
 
 
 def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
@@ -143,7 +142,7 @@ def _format_difference(study: Study, setting: SettingVerdict, method_name: str, 
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
         return "diverged" if method.n_diverged else EMPTY_CELL
-    verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.n_other_code_seeds > 0)
+    verdict_marks = MARK_BY_SIGN[method.sign] + OTHER_CODE_MARK * (method.n_other_code_seeds > 0)
     few_seeds_text = format_few_seeds(method.difference.n, setting.methods[study.baseline])
     return f"{metric_format.format_signed_value(method.difference.mean)}{verdict_marks}{few_seeds_text}"
 
@@ -172,12 +171,12 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
         joules = method.costs["joules"]  # 0 if it is not measured
         lines.append(
             {
-                "method": f"{format_method_label(study, method_name)} {SIGN_MARKS[method.sign]}".strip(),
+                "method": f"{format_method_label(study, method_name)} {MARK_BY_SIGN[method.sign]}".strip(),
                 "result": f"{fmt.format_mean(method.value)} (n={method.value.n}{diverged_text}{other_code_text})",
                 "difference": f"diverged on {method.n_diverged}" if is_diverged else fmt.format_diff(method.difference),
                 "p": format_p(method.p_values.p_within_setting),
                 "verdict": method.verdict,
-                "headroom closed": format_share(method.headroom_share),
+                "headroom closed": format_headroom_share(method.headroom_share),
                 "rank": format_rank(method.rank),
                 "virtual time": units.seconds(method.costs["virtual_s"]) + cost_ratios["virtual_s"] + rounds_text,
                 "bytes": units.bytes_(method.costs["bytes"]) + cost_ratios["bytes"],

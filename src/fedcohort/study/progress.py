@@ -17,7 +17,7 @@ UNFINISHED = (MISSING, CHANGED, FAILED)
 
 
 @dataclass(frozen=True)
-class Progress:
+class StudyProgress:
     """The runs that a study requests, with their states.
 
     Attributes:
@@ -51,7 +51,7 @@ def find_run_state(row: Row | None, config_digest: str) -> str:
     return FAILED
 
 
-def describe_runs(study: Study, study_progress: Progress, results: Results) -> str:
+def describe_runs(study: Study, study_progress: StudyProgress, results: Results) -> str:
     """Return the progress of a study as text, one fact per line.
 
     Args:

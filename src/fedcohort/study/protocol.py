@@ -17,12 +17,12 @@ from fedcohort.study.definition_file import load_study
 from fedcohort.study.leaderboard import check_comparable_study
 from fedcohort.study.user_methods import add_method, add_user_methods
 
-LEVELS_FILE = "protocol.yaml"
-PART_OPTIONS = ("study", "settings", "seeds")
+PROTOCOL_LEVELS_FILE = "protocol.yaml"
+PROTOCOL_PART_OPTIONS = ("study", "settings", "seeds")
 
 
 @dataclass(frozen=True)
-class Part:
+class ProtocolPart:
     """The settings and seeds of one study in which a level of the evaluation protocol compares a method.
 
     A level, such as "quick" or "full", has one part per study.
@@ -50,7 +50,7 @@ class Part:
         return [condition for condition in conditions if self.study.find_role(condition.method) != BOUND]
 
 
-def load_level(studies: Path, level: str, selector: str, configs: Path | None = None) -> list[Part]:
+def load_protocol_level(studies: Path, level: str, selector: str, configs: Path | None = None) -> list[ProtocolPart]:
     """Return the parts of studies in which a level of `protocol.yaml`, such as "quick", compares a method.
 
     Args:
@@ -62,12 +62,12 @@ def load_level(studies: Path, level: str, selector: str, configs: Path | None = 
     Raises:
         OptionError: an unknown level or selector, a wrong option, or studies that can't be compared.
     """
-    path = studies / LEVELS_FILE
+    path = studies / PROTOCOL_LEVELS_FILE
     with checks.name_file_in_errors(path, ()):
         levels = checks.read_named_mapping("levels", read_yaml(path))
     ranges.choice("level", level, *levels)
     with checks.name_file_in_errors(path, ()):
-        parts = [_read_part(f"{level}.{i}", node, studies) for i, node in enumerate(levels[level])]
+        parts = [_read_protocol_part(f"{level}.{i}", node, studies) for i, node in enumerate(levels[level])]
         if not parts:
             raise ranges.range_error(level, "a list of one or more nodes {study, settings, seeds}", levels[level])
         for part in parts:
@@ -75,18 +75,18 @@ def load_level(studies: Path, level: str, selector: str, configs: Path | None = 
     return [_add_selector(part, selector, configs) for part in parts]
 
 
-def _read_part(yaml_path: str, node: object, studies: Path) -> Part:
+def _read_protocol_part(yaml_path: str, node: object, studies: Path) -> ProtocolPart:
     options = checks.read_mapping(yaml_path, node)
-    checks.check_option_names(yaml_path, options, PART_OPTIONS, PART_OPTIONS)
+    checks.check_option_names(yaml_path, options, PROTOCOL_PART_OPTIONS, PROTOCOL_PART_OPTIONS)
     ranges.identifier(f"{yaml_path}.study", options["study"])
     study = load_study(studies / options["study"])
     if options["settings"] is not None:
         ranges.words(f"{yaml_path}.settings", options["settings"], *study.settings)
     seeds = study.seeds if options["seeds"] is None else checks.read_seeds(f"{yaml_path}.seeds", options["seeds"])
-    return Part(study, "", options["settings"] or list(study.settings), seeds)
+    return ProtocolPart(study, "", options["settings"] or list(study.settings), seeds)
 
 
-def _add_selector(part: Part, selector: str, configs: Path | None) -> Part:
+def _add_selector(part: ProtocolPart, selector: str, configs: Path | None) -> ProtocolPart:
     study, reference = part.study, SAME_BYTES_PREFIX + selector
     if study.find_role(selector) != METHOD:
         raise ranges.range_error("selector", f"no baseline, oracle or reference of {study.name}", selector)

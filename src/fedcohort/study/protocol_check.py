@@ -14,15 +14,15 @@ from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.results.frame import read_clock_limit
 from fedcohort.study import tasks
 from fedcohort.study.measure import make_row
-from fedcohort.study.protocol import Part
-from fedcohort.study.protocol_file import IDENTITY_COLUMNS, MEASURED_COLUMNS, RUN_COLUMNS, ProtocolFile
+from fedcohort.study.protocol import ProtocolPart
+from fedcohort.study.protocol_file import CONFIG_IDENTITY_COLUMNS, MEASURED_COLUMNS, RUN_COLUMNS, ProtocolFile
 from fedcohort.study.result_files import Row
-from fedcohort.study.tasks import RunOutcome, Task
+from fedcohort.study.tasks import RunOutcome, RunTask
 
 N_REPEATED_SETTINGS = 2
 
 
-def choose_runs(file: ProtocolFile) -> list[tuple[Part, Row]]:
+def choose_runs_to_repeat(file: ProtocolFile) -> list[tuple[ProtocolPart, Row]]:
     """Return the runs of `file` to repeat: method and baseline with the first seed, in two of the settings.
 
     These have the smallest digests of the runs in the file and the setting's name.
@@ -42,33 +42,37 @@ def choose_runs(file: ProtocolFile) -> list[tuple[Part, Row]]:
     return chosen_runs
 
 
-def verify_runs(
-    file: ProtocolFile, configs: Path, logs: Path, print_line: Callable[[str], None], launch: LaunchOptions
+def verify_protocol_runs(
+    file: ProtocolFile,
+    configs: Path,
+    logs_folder: Path,
+    print_line: Callable[[str], None],
+    launch_options: LaunchOptions,
 ) -> bool:
     """Repeat some runs of a `protocol.json`, print how they compare, and return whether all are equal to the bit.
 
     Args:
         file: the content of the file.
         configs: the folder of Hydra's groups.
-        logs: folder of the repeated runs, which are removed.
+        logs_folder: folder of the repeated runs, which are removed.
         print_line: function that prints a line.
-        launch: how jobs are started.
+        launch_options: how jobs are started.
 
     Raises:
         OptionError: the selector of the file is missing here.
     """
-    runs, selector = choose_runs(file), file.selector
-    is_known = any(selector in part.study.role_by_method for part, _ in runs)
-    if not is_known and not (configs / "selector" / f"{selector}.yaml").is_file():
+    runs, selector = choose_runs_to_repeat(file), file.selector
+    is_known_selector = any(selector in part.study.role_by_method for part, _ in runs)
+    if not is_known_selector and not (configs / "selector" / f"{selector}.yaml").is_file():
         files_text = f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
         raise OptionError(f"{file.path}: this copy of fedcohort lacks the selector {selector}: add its {files_text}")
     print_line(f"{len(runs)} runs to repeat, in settings that follow from the file's content")
     run_tasks = [
-        Task(row["overrides"], row["seed"], configs, logs, part.study.metric, keeps_run=False, resume=False)
+        RunTask(row["overrides"], row["seed"], configs, logs_folder, part.study.metric, keeps_run=False, resume=False)
         for part, row in runs
     ]
     n_equal_runs = 0
-    with closing(tasks.run_tasks(run_tasks, launch)) as outcomes:
+    with closing(tasks.run_tasks(run_tasks, launch_options)) as outcomes:
         for task_number, outcome in outcomes:
             part, row = runs[task_number]
             difference_lines = _compare_run(part, row, outcome, configs)
@@ -79,7 +83,7 @@ def verify_runs(
     return n_equal_runs == len(runs)
 
 
-def _compare_run(part: Part, row: Row, outcome: RunOutcome, configs: Path) -> list[str]:
+def _compare_run(part: ProtocolPart, row: Row, outcome: RunOutcome, configs: Path) -> list[str]:
     """Return lines on the differences between a run in a file and its repetition; [] if they are equal to the bit.
 
     Args:
@@ -94,7 +98,7 @@ def _compare_run(part: Part, row: Row, outcome: RunOutcome, configs: Path) -> li
     curve = outcome.curve.cut_at_horizon(part.study.horizon, read_clock_limit(new_row["budget"]))
     new_row |= make_row(curve, part.study.comparison_options)
     # a diverged run has NaN as its result, which is not equal to itself
-    columns = [c for c in (*IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(new_row[c])]
+    columns = [c for c in (*CONFIG_IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(new_row[c])]
     if not columns:
         return []
     origins = [

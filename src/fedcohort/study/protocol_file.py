@@ -18,18 +18,18 @@ from fedcohort import ranges
 from fedcohort.results.metric import is_accuracy
 from fedcohort.study import checks
 from fedcohort.study.definition import Overrides, RunKey
-from fedcohort.study.protocol import Part, load_level
+from fedcohort.study.protocol import ProtocolPart, load_protocol_level
 from fedcohort.study.result_files import COLUMN_TYPES, DONE
-from fedcohort.study.results import EMPTY_ROW, Results
+from fedcohort.study.results import EMPTY_RESULT_ROW, Results
 from fedcohort.study.runner import Run
 from fedcohort.study.same_cost import resolve_conditions
 
-FORMAT = 1
-FILE_OPTIONS = ("format", "level", "selector", "overrides", "runs")
-IDENTITY_COLUMNS = ("config_hash", "budget")
+FILE_FORMAT = 1
+PROTOCOL_FILE_OPTIONS = ("format", "level", "selector", "overrides", "runs")
+CONFIG_IDENTITY_COLUMNS = ("config_hash", "budget")
 MEASURED_COLUMNS = ("fingerprint", "rounds", "late", "bytes", "client_flops", "virtual_s")
-ORIGIN_COLUMNS = ("commit", "dirty", "sources", "versions", "processor")
-RUN_COLUMNS = ("cell", "selector", "seed", *IDENTITY_COLUMNS, *MEASURED_COLUMNS, *ORIGIN_COLUMNS)
+CODE_ORIGIN_COLUMNS = ("commit", "dirty", "sources", "versions", "processor")
+RUN_COLUMNS = ("cell", "selector", "seed", *CONFIG_IDENTITY_COLUMNS, *MEASURED_COLUMNS, *CODE_ORIGIN_COLUMNS)
 PYTHON_TYPES = {"string": str, "int64": int, "float64": float, "bool": bool}
 
 
@@ -47,10 +47,10 @@ class ProtocolFile:
     path: Path
     level: str
     selector: str
-    runs_by_part: Sequence[tuple[Part, Results]]
+    runs_by_part: Sequence[tuple[ProtocolPart, Results]]
 
 
-def format_protocol(level: str, runs_by_part: Sequence[tuple[Part, Results, Sequence[Run]]]) -> str:
+def format_protocol(level: str, runs_by_part: Sequence[tuple[ProtocolPart, Results, Sequence[Run]]]) -> str:
     """Return the content of a `protocol.json`, the runs of a method in a level of the evaluation protocol.
 
     Args:
@@ -66,8 +66,8 @@ def format_protocol(level: str, runs_by_part: Sequence[tuple[Part, Results, Sequ
             columns = {name: row[name] for name in RUN_COLUMNS}
             runs.append({"study": part.study.name, "overrides": condition.overrides, **columns})
     overrides = {part.study.name: part.study.overrides[part.selector] for part in parts}
-    content = (FORMAT, level, parts[0].selector, overrides, runs)
-    return json.dumps(dict(zip(FILE_OPTIONS, content, strict=True)), indent=1) + "\n"
+    content = (FILE_FORMAT, level, parts[0].selector, overrides, runs)
+    return json.dumps(dict(zip(PROTOCOL_FILE_OPTIONS, content, strict=True)), indent=1) + "\n"
 
 
 def read_protocol(path: Path, studies: Path) -> ProtocolFile:
@@ -75,18 +75,18 @@ def read_protocol(path: Path, studies: Path) -> ProtocolFile:
 
     Raises `OptionError` that names the file and the fault.
     """
-    with checks.name_file_in_errors(path, FILE_OPTIONS):
+    with checks.name_file_in_errors(path, PROTOCOL_FILE_OPTIONS):
         try:
             content = checks.read_mapping("the file", json.loads(path.read_text(encoding="utf-8")))
         except RecursionError as error:
             raise ValueError from error
-        if content.get("format") != FORMAT:
-            raise ranges.range_error("format", f"{FORMAT}, the format of this version", content.get("format"))
-        checks.check_option_names("", content, FILE_OPTIONS, FILE_OPTIONS)
+        if content.get("format") != FILE_FORMAT:
+            raise ranges.range_error("format", f"{FILE_FORMAT}, the format of this version", content.get("format"))
+        checks.check_option_names("", content, PROTOCOL_FILE_OPTIONS, PROTOCOL_FILE_OPTIONS)
         ranges.identifier("selector", content["selector"])
         if not isinstance(content["runs"], list):
             raise ranges.range_error("runs", "a list", content["runs"])
-        parts = {part.study.name: part for part in load_level(studies, content["level"], content["selector"])}
+        parts = {part.study.name: part for part in load_protocol_level(studies, content["level"], content["selector"])}
         for study_name, overrides in checks.read_named_mapping("overrides", content["overrides"]).items():
             checks.read_overrides(f"overrides.{study_name}", overrides)
         expected_overrides = {name: list(part.study.overrides[part.selector]) for name, part in parts.items()}
@@ -101,7 +101,7 @@ def read_protocol(path: Path, studies: Path) -> ProtocolFile:
     return ProtocolFile(path, content["level"], content["selector"], [(parts[name], results[name]) for name in parts])
 
 
-def _read_run(yaml_path: str, node: object, parts: dict[str, Part]) -> dict[str, Any]:
+def _read_run(yaml_path: str, node: object, parts: dict[str, ProtocolPart]) -> dict[str, Any]:
     """Return a run of a `protocol.json` as a row of results.
 
     Args:
@@ -113,7 +113,7 @@ def _read_run(yaml_path: str, node: object, parts: dict[str, Part]) -> dict[str,
         OptionError: a value has the wrong type, or is out of range.
     """
     run = checks.read_mapping(yaml_path, node)
-    checks.check_option_names(yaml_path, run, names := ("study", "overrides", *RUN_COLUMNS), names)
+    checks.check_option_names(yaml_path, run, option_names := ("study", "overrides", *RUN_COLUMNS), option_names)
     ranges.choice(f"{yaml_path}.study", run["study"], *parts)
     checks.read_overrides(f"{yaml_path}.overrides", run["overrides"])
     for name in RUN_COLUMNS:
@@ -124,17 +124,17 @@ def _read_run(yaml_path: str, node: object, parts: dict[str, Part]) -> dict[str,
             ranges.number(f"{yaml_path}.{name}", value, "[0, inf)")
     try:
         versions = json.loads(run["versions"] or "{}")
-        is_valid = all(isinstance(value, str) and name.isprintable() for name, value in versions.items())
+        is_valid_value = all(isinstance(value, str) and name.isprintable() for name, value in versions.items())
     except (AttributeError, RecursionError, ValueError):
-        is_valid = False
-    if not is_valid:
+        is_valid_value = False
+    if not is_valid_value:
         raise ranges.range_error(f"{yaml_path}.versions", "versions by name, as JSON", run["versions"])
     if is_accuracy(parts[run["study"]].study.metric) and not (run["late"] != run["late"] or 0 <= run["late"] <= 1):
         raise ranges.range_error(f"{yaml_path}.late", "a number in [0, 1], or NaN for a run that diverged", run["late"])
-    return EMPTY_ROW | run | {"status": DONE, "overrides": tuple(run["overrides"])}
+    return EMPTY_RESULT_ROW | run | {"status": DONE, "overrides": tuple(run["overrides"])}
 
 
-def _check_overrides(part: Part, results: Results) -> None:
+def _check_overrides(part: ProtocolPart, results: Results) -> None:
     """Raise `OptionError` unless `results` has the runs of the part, with the overrides that its study gives."""
     expected_overrides = dict[RunKey, Overrides]()
     for condition in resolve_conditions(part.study, part.list_conditions(), part.seeds, results.rows):

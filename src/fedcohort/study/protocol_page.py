@@ -17,9 +17,9 @@ from fedcohort.report.table import Table
 from fedcohort.study.definition import BASELINE, METHOD, Study
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.mean_tables import make_overall_row
-from fedcohort.study.number_formats import COST_NAMES, choose_format, find_cost_ratios
+from fedcohort.study.number_formats import COST_NAMES, choose_metric_format, find_cost_ratios
 from fedcohort.study.page_tables import make_table
-from fedcohort.study.protocol_file import IDENTITY_COLUMNS, ProtocolFile
+from fedcohort.study.protocol_file import CONFIG_IDENTITY_COLUMNS, ProtocolFile
 from fedcohort.study.ranking import collect_ranked_results, rank_and_compare
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import TARGET_COSTS, MethodVerdict, OverallResult
@@ -29,7 +29,7 @@ ALL_CELLS |= {"better in": "better in", "worse in": "worse in"}  # heading in a 
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ProtocolComparison:
     """A method compared with the baseline, or with its reference of equal bytes, in all settings of a level.
 
     Attributes:
@@ -41,11 +41,11 @@ class Comparison:
 
     study: Study
     pairs: dict[str, tuple[MethodVerdict, MethodVerdict]]
-    overall: OverallResult
-    cells: dict[str, object]
+    overall_result: OverallResult
+    overall_cells: dict[str, object]
 
 
-def compare_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Comparison:
+def compare_protocol_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> ProtocolComparison:
     """Return the comparison of the method in `file` with the baseline, or `at_equal_bytes` with its reference."""
     study, selector, settings, results = file.runs_by_part[0][0].study, file.selector, {}, Results(file.path)
     unknown_costs = {f"{cost}_spent": math.nan for cost in TARGET_COSTS}
@@ -72,24 +72,24 @@ def compare_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Comparison:
     verdict = judge_settings(study, results)
     ranks = rank_and_compare(study, collect_ranked_results(study, results), list(study.overrides))
     assert ranks is not None  # a file has both methods with all seeds in each setting (`protocol_file.read_protocol`)
-    cells = make_overall_row(study, ranks, selector, verdict, choose_format(study, study.metric))
+    cells = make_overall_row(study, ranks, selector, verdict, choose_metric_format(study, study.metric))
     pairs = {
         settings[s.setting].label: (s.methods[selector], s.methods[study.baseline]) for s in verdict.settings.values()
     }
-    return Comparison(study, pairs, ranks.overall_results[selector], cells)
+    return ProtocolComparison(study, pairs, ranks.overall_results[selector], cells)
 
 
 def format_page(file: ProtocolFile) -> str:
     """Return the page of the method in `file`, in Markdown."""
-    at_rounds, at_bytes = (compare_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
+    at_rounds, at_bytes = (compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
     study, table_rows = at_rounds.study, []
-    show = choose_format(study, study.metric)
+    show = choose_metric_format(study, study.metric)
     for label, (method, baseline) in at_rounds.pairs.items():
-        bytes_method = at_bytes.pairs[label][0]
+        equal_bytes_verdict = at_bytes.pairs[label][0]
         table_row = {"setting": label, study.baseline: show.format_mean(baseline.value)}
-        for heading, verdict in (("equal rounds or time", method), ("equal bytes", bytes_method)):
-            table_row[f"at {heading}"] = show.format_diff(verdict.difference)
-            table_row[f"p at {heading}"] = format_p(verdict.p_values.p_within_method)
+        for column_heading, verdict in (("equal rounds or time", method), ("equal bytes", equal_bytes_verdict)):
+            table_row[f"at {column_heading}"] = show.format_diff(verdict.difference)
+            table_row[f"p at {column_heading}"] = format_p(verdict.p_values.p_within_method)
         ratio_text = ", ".join(f"{ratio} × {cost}" for ratio, cost in find_cost_ratios(method, baseline))
         table_rows.append({**table_row, f"costs relative to {study.baseline}": ratio_text or "equal"})
     rows = [row for _, results in file.runs_by_part for row in results.rows.values()]
@@ -113,23 +113,23 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
             raise OptionError(
                 f"{file.path}: the baseline has other options than in {files[0].path}: leave one of the two files out"
             )
-        at_rounds, at_bytes = (compare_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
+        at_rounds, at_bytes = (compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
         table_row: dict[str, object] = {"method": file.selector}
         for name, comparison in (("rounds or time", at_rounds), ("bytes", at_bytes)):
-            table_row |= {f"{title}, equal {name}": comparison.cells[key] for title, key in ALL_CELLS.items()}
+            table_row |= {f"{title}, equal {name}": comparison.overall_cells[key] for title, key in ALL_CELLS.items()}
         for cost, label in COST_NAMES.items():
             ratios = [m.costs[cost] / base.costs[cost] for m, base in at_rounds.pairs.values() if base.costs[cost] > 0]
             table_row |= {f"{label} (ratio)": f"{fmean(ratios):.2f}"} if ratios else {}
-        mean_difference = at_rounds.overall.seeds.mean
-        sort_key = -mean_difference if math.isfinite(mean_difference) else math.inf
-        table_rows.append((sort_key, table_row | {"file": str(file.path)}))
-    return make_table([table_row for _, table_row in sorted(table_rows, key=lambda pair: pair[0])], "")
+        mean_difference = at_rounds.overall_result.seeds.mean
+        negative_mean_difference = -mean_difference if math.isfinite(mean_difference) else math.inf
+        table_rows.append((negative_mean_difference, table_row | {"file": str(file.path)}))
+    return make_table([table_row for _, table_row in sorted(table_rows, key=lambda key_and_row: key_and_row[0])], "")
 
 
 def _identify_baseline(file: ProtocolFile) -> dict[tuple[object, ...], list[str]]:
     """Return the columns that identify the configuration of each run of the baseline, by study, setting and seed."""
     return {
-        (part.study.name, *key): [row[column] for column in IDENTITY_COLUMNS]
+        (part.study.name, *key): [row[column] for column in CONFIG_IDENTITY_COLUMNS]
         for part, results in file.runs_by_part
         for key, row in results.rows.items()
         if key[1] == part.study.baseline

@@ -43,12 +43,12 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
             runs.setdefault((setting, method), {})[seed] = run
     settings, methods = list(study.settings), list(study.overrides)
 
-    def sort_key(condition: ConditionKey) -> tuple[int, bool, int]:
+    def make_condition_sort_key(condition: ConditionKey) -> tuple[int, bool, int]:
         setting, method = condition
         method_position = methods.index(method) if method in study.overrides else len(methods)
         return settings.index(setting), method.startswith(BOUND_PREFIX), method_position
 
-    return {condition: runs[condition] for condition in sorted(runs, key=sort_key)}
+    return {condition: runs[condition] for condition in sorted(runs, key=make_condition_sort_key)}
 
 
 def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:

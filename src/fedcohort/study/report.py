@@ -20,7 +20,7 @@ from fedcohort.study import mean_tables, number_formats, overview, page_data, pa
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.judge import judge_study
 from fedcohort.study.number_formats import Format
-from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
+from fedcohort.study.results import Results, drop_repeated_runs, mark_oracle_methods
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
 from fedcohort.study.verdict import Verdict
 
@@ -36,9 +36,9 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
     write, such as a user's own notes.
     """
     disk.reject_foreign_files(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
-    study = mark_oracles(study, results)
+    study = mark_oracle_methods(study, results)
     verdict, speeds = judge_study(study, results), measure_speed_ups(study, results)
-    fmt = number_formats.choose_format(study, study.metric)
+    fmt = number_formats.choose_metric_format(study, study.metric)
     difference_tables = page_tables.make_difference_tables(study, verdict, fmt)
     speed_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
@@ -68,7 +68,7 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
         "numbers": make_numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.format_overview(study, results, verdict, speeds, fmt),
     }
-    return save_report(study, "study.md.j2", template_data, tables, csv_by_name)
+    return save_report_files(study, "study.md.j2", template_data, tables, csv_by_name)
 
 
 def collect_shared_data(study: Study, results: Results, verdict: Verdict, metric_format: Format) -> dict[str, object]:
@@ -82,7 +82,7 @@ def collect_shared_data(study: Study, results: Results, verdict: Verdict, metric
     """
     page_notes = page_data.collect_page_notes(study, results, verdict)
     page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": metric_format}
-    figure_files = draw_figures(study, verdict, metric_format)
+    figure_files = draw_study_figures(study, verdict, metric_format)
     return {**page_variables, "notes": page_notes, "figures": figure_files, "p": format_p, "formats": number_formats}
 
 
@@ -91,7 +91,7 @@ def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:
     return {name if len(tables) == 1 else f"{name}_{i}": table for i, table in enumerate(tables, start=1)}
 
 
-def save_report(
+def save_report_files(
     study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv_by_name: Mapping[str, str]
 ) -> list[Path]:
     """Write a page and its tables, remove tables of an earlier page, and return all paths, the page first.
@@ -120,7 +120,7 @@ def save_report(
     return [study_folder / name for name in dict.fromkeys((*PAGE_FILES, *figure_files, *content_by_file))]
 
 
-def draw_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, str]]:
+def draw_study_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, str]]:
     """Draw the figures that have data, remove those of an earlier report, and return file names with captions.
 
     Args:
@@ -159,7 +159,7 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     dataset_texts = [f"dataset {o.split('=')[1]}" for o in study.common if o.startswith("dataset=")]
-    seed_range = number_formats.format_range(method.value.n for method in verdict.methods)
+    seed_range = number_formats.format_integer_range(method.value.n for method in verdict.methods)
     subtitle = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))

@@ -33,7 +33,7 @@ RECOVERY_TEXT = (
 )
 
 
-def write_results(folder: Path, rows: Any, curve_table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
+def write_result_files(folder: Path, rows: Any, curve_table: Any) -> None:  # noqa: ANN401 - pyarrow has no types
     """Write both result files and their manifest into a study's folder.
 
     After an interruption each file has either its old or its new content.
@@ -49,7 +49,7 @@ def write_results(folder: Path, rows: Any, curve_table: Any) -> None:  # noqa: A
     manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_manifest=True)
 
 
-def has_results(folder: Path) -> bool:
+def has_study_results(folder: Path) -> bool:
     """Return whether `folder` holds results of a study; they are not read.
 
     Raises `DataError` if `results.parquet` differs from the manifest, or is missing although the manifest has it as
@@ -60,8 +60,8 @@ def has_results(folder: Path) -> bool:
         manifest.check_file(folder / RESULTS_FILE)
     except DamagedFile as error:
         raise DataError(f"{error}. {RECOVERY_TEXT}") from error
-    has_only_curves = (folder / CURVES_FILE).exists() and not (folder / manifest.MANIFEST_FILE).exists()
-    return os.path.lexists(folder / RESULTS_FILE) or has_only_curves  # reading says what is missing
+    has_only_curves_file = (folder / CURVES_FILE).exists() and not (folder / manifest.MANIFEST_FILE).exists()
+    return os.path.lexists(folder / RESULTS_FILE) or has_only_curves_file  # reading says what is missing
 
 
 def read_run_rows(folder: Path) -> list[Row]:

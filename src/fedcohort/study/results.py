@@ -27,7 +27,7 @@ log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
 RUN_IDENTITY_COLUMNS = ("seed", "config_hash", "budget", "when")
 EMPTY_VALUE_BY_TYPE = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
-EMPTY_ROW: Row = {name: EMPTY_VALUE_BY_TYPE[kind] for name, kind in COLUMN_TYPES.items()}
+EMPTY_RESULT_ROW: Row = {name: EMPTY_VALUE_BY_TYPE[kind] for name, kind in COLUMN_TYPES.items()}
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Results:
             is_user_method: whether a user added its method.
         """
         run_key = (row["cell"], row["selector"], row["seed"])
-        self.rows[run_key] = EMPTY_ROW | row
+        self.rows[run_key] = EMPTY_RESULT_ROW | row
         if is_user_method and self.user_folder is not None:
             self.user_run_keys.add(run_key)
         self.curves.pop(run_key, None)
@@ -98,7 +98,7 @@ class Results:
         """
         if self.user_run_keys and self.user_folder is not None:
             self._write_result_files(self.user_folder, sorted(self.user_run_keys))
-        if (run_keys := sorted(self.rows.keys() - self.user_run_keys)) or result_files.has_results(self.folder):
+        if (run_keys := sorted(self.rows.keys() - self.user_run_keys)) or result_files.has_study_results(self.folder):
             self._write_result_files(self.folder, run_keys)
 
     def _write_result_files(self, folder: Path, run_keys: Sequence[RunKey]) -> None:
@@ -109,15 +109,15 @@ class Results:
             return pa.schema([pa.field(name, pa.type_for_alias(column_type)) for name, column_type in dtypes.items()])
 
         curves = {run_key: self.curves[run_key] for run_key in run_keys if run_key in self.curves}
-        curve_numbers = np.repeat(np.arange(len(curves)), [len(curve.steps) for curve in curves.values()])
-        curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[curve_numbers]
+        curve_indices = np.repeat(np.arange(len(curves)), [len(curve.steps) for curve in curves.values()])
+        curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[curve_indices]
         for name in CURVE_COLUMNS:
             arrays = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
             curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *arrays])})
         table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
         run_table = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)
-        result_files.write_results(folder, run_table, table.replace_schema_metadata())
+        result_files.write_result_files(folder, run_table, table.replace_schema_metadata())
 
 
 def load_results(study: Study, user_folder: Path | None = None) -> Results:
@@ -147,7 +147,7 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
 
     `study` has the metric. Raises `DataError` for a damaged file, and for done rows of another metric.
     """
-    if not result_files.has_results(folder):
+    if not result_files.has_study_results(folder):
         return
     curve_frame = result_files.read_curves(folder).rename(columns={"step": "round"})
     for (setting, selector, seed), rows in curve_frame.groupby([*KEY_COLUMNS], sort=False):
@@ -169,7 +169,7 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
                 *run_key,
             )
             continue
-        results.rows[run_key] = EMPTY_ROW | row
+        results.rows[run_key] = EMPTY_RESULT_ROW | row
 
 
 def drop_repeated_runs(run_rows: Iterable[Row]) -> list[Row]:
@@ -186,7 +186,7 @@ def list_federations(study: Study, results: Results) -> dict[str, str]:
     return {setting: f"{row['config_hash']} {row['budget']}" for setting, row in runs.items()}
 
 
-def mark_oracles(study: Study, results: Results) -> Study:
+def mark_oracle_methods(study: Study, results: Results) -> Study:
     """Return `study` with the role ORACLE for each method whose runs read values that no server can know.
 
     `results` are the study's stored results.

@@ -17,7 +17,7 @@ from fedcohort.study.definition import Condition, Overrides, RunKey, Study, find
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
-from fedcohort.study.tasks import RunOutcome, Task, check_conditions, run_tasks
+from fedcohort.study.tasks import RunOutcome, RunTask, check_conditions, run_tasks
 
 COMPOSITION_NOTE = "yaml files changed: composing the affected runs to see if their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]
@@ -103,7 +103,7 @@ class StudyRunner:
                 time_left_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
                 self.print_line(f"[{run_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_left_text}")
 
-    def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
+    def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.StudyProgress:
         """Return the runs of `conditions` and `seeds` with their states, sorted by seed."""
         runs, states = [], dict[RunKey, str]()
         conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
@@ -123,7 +123,7 @@ class StudyRunner:
                     identity_by_overrides[condition.overrides] = self._identify_config(condition)
                 if identity_by_overrides[condition.overrides].items() <= self.results.rows[run_key].items():
                     states[run_key] = DONE
-        return progress.Progress(runs, states)
+        return progress.StudyProgress(runs, states)
 
     def mark_changed_runs(self) -> Results:
         """Mark the done runs whose configuration has changed since, or is now rejected; return the results."""
@@ -148,7 +148,7 @@ class StudyRunner:
                 overrides = [word for word in job.words if find_option(word) not in ("resume", "paths.logs")]
                 has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
                 if has_new_result and (seeded_condition := runs.get(" ".join(overrides))) is not None:
-                    outcome = tasks.read_outcome(job, self.make_task(*seeded_condition))
+                    outcome = tasks.read_run_outcome(job, self.make_task(*seeded_condition))
                     self.print_line(_describe_outcome(self._store_run_outcome(*seeded_condition, outcome), None))
                     tasks.discard_run_folder(outcome, self.make_task(*seeded_condition))
             sweep_plan = sweep_folder.read_plan(sweep_path)
@@ -160,10 +160,10 @@ class StudyRunner:
                 shutil.rmtree(sweep_path, ignore_errors=True)
         return sweep_status_lines
 
-    def make_task(self, condition: Condition, seed: int) -> Task:
+    def make_task(self, condition: Condition, seed: int) -> RunTask:
         """Return the task that runs `condition` with `seed`."""
         resumes_run, metric = self.rerun_rule == "false", self.study.metric
-        return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keeps_run_folders, resumes_run)
+        return RunTask(condition.overrides, seed, self.configs, self.logs, metric, self.keeps_run_folders, resumes_run)
 
     def _identify_config(self, condition: Condition) -> dict[str, str]:
         """Return hash and budget of the condition's configuration; {"config_hash": "rejected"} if it is rejected."""
@@ -172,7 +172,7 @@ class StudyRunner:
         except FedcohortError:
             return {"config_hash": "rejected"}
 
-    def _update_config_digests(self, run_progress: progress.Progress) -> None:
+    def _update_config_digests(self, run_progress: progress.StudyProgress) -> None:
         """Store the present config digests of done runs in `run_progress`, so that they are not composed again."""
         has_new_digest = False
         for condition, seed in run_progress.runs:
@@ -193,9 +193,9 @@ class StudyRunner:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
         runs_by_identity = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
-            refusal = tasks.find_run_refusal(condition.overrides, self.configs)
-            if refusal is not None and refusal.error_class in tasks.REFUSAL_ERRORS:
-                yield (condition, seed), RunOutcome(REFUSED, refusal.reason)
+            rejection = tasks.find_run_rejection(condition.overrides, self.configs)
+            if rejection is not None and rejection.error_class in tasks.REJECTION_ERRORS:
+                yield (condition, seed), RunOutcome(REFUSED, rejection.reason)
             elif (outcome := self._find_run_with_equal_config(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:

@@ -29,7 +29,7 @@ COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs"}
 MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to the run whose cost it has
 
 
-def read_same_cost(
+def read_cost_references(
     study_options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, definition.Setting]
 ) -> dict[str, CostReference]:
     """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
@@ -51,7 +51,7 @@ def read_same_cost(
             raise OptionError(f"same_cost: {reference} is already the name of a method: choose another name")
         ranges.choice(f"{option_path}.of", options["of"], *methods)
         ranges.choice(f"{option_path}.equal", options["equal"], *COST_NAMES)
-        cost_references[reference] = make_reference(overrides, baseline, options["of"], options["equal"])
+        cost_references[reference] = make_cost_reference(overrides, baseline, options["of"], options["equal"])
         if "overrides" in options:
             reference_overrides = checks.read_overrides(f"{option_path}.overrides", options["overrides"])
             cost_references[reference] = replace(cost_references[reference], overrides=reference_overrides)
@@ -66,7 +66,7 @@ def read_same_cost(
     return cost_references
 
 
-def make_reference(overrides: Mapping[str, Overrides], baseline: str, method: str, cost: str) -> CostReference:
+def make_cost_reference(overrides: Mapping[str, Overrides], baseline: str, method: str, cost: str) -> CostReference:
     """Return the reference of `method`: the baseline with its cohort size, whose runs end at the cost of its runs.
 
     `overrides` has the overrides of `method` and of `baseline`; `cost`, a key of `COST_NAMES`, is the equal cost.

@@ -28,7 +28,7 @@ from fedcohort.ranges import spell_value
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
-TUNED_FILE, TUNED_SUFFIX = "tuned.yaml", "_tuned"
+TUNED_FILE, TUNED_METHOD_SUFFIX = "tuned.yaml", "_tuned"
 REQUIRED_OPTIONS = ("trials", "seeds", "settings", "space")
 DEFAULT_METRIC = "server_val/acc"
 RESULT_FIELDS = ("trials", "seeds", "settings", "metric", "overrides", "value", "default")  # of `TuningResult`
@@ -99,8 +99,7 @@ class SearchSpace:
     def count_trials(self, method: str) -> int:
         """Return the number of trials of `method`: option `trials`, or its number of combinations if smaller."""
         value_lists = [option_range.values for option_range in self.methods[method].values()]
-        n_combinations = math.prod(math.inf if values is None else len(values) for values in value_lists)
-        return int(min(self.trials, n_combinations))
+        return int(min(self.trials, math.prod(math.inf if values is None else len(values) for values in value_lists)))
 
 
 @dataclass(frozen=True)
@@ -177,23 +176,23 @@ def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - an
     raise ranges.range_error(yaml_path, allowed_text, value)
 
 
-def load_tunings(study_folder: Path) -> dict[str, TuningResult]:
+def load_tuning_results(study_folder: Path) -> dict[str, TuningResult]:
     """Return the results of finished searches in `tuned.yaml` in `study_folder`, by the names of the tuned methods.
 
     Searches without a successful trial are left out. Raises `OptionError` for an invalid file.
     """
     return {
-        f"{method}{TUNED_SUFFIX}": TuningResult(
+        f"{method}{TUNED_METHOD_SUFFIX}": TuningResult(
             method,
             commits=Counter(trial_result["commit"] for trial_result in search["tried"]),
             **{name: search[name] for name in RESULT_FIELDS},
         )
-        for method, search in load_searches(study_folder).items()
+        for method, search in load_tuning_searches(study_folder).items()
         if search["overrides"] and len(search["tried"]) >= search["trials"]
     }
 
 
-def load_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
+def load_tuning_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
     """Return the content of `tuned.yaml` in `study_folder` by method; {} without the file.
 
     Raises `OptionError` for an invalid file.

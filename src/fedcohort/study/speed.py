@@ -15,7 +15,7 @@ from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
 from fedcohort.study.judge import target_cost
-from fedcohort.study.number_formats import SIGN_MARKS, join_first_texts
+from fedcohort.study.number_formats import MARK_BY_SIGN, join_first_texts
 from fedcohort.study.page_tables import format_few_seeds, format_method_label, format_target, make_table, split_settings
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
@@ -88,8 +88,8 @@ def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) ->
     """
     tables = []
     for cost_name, cost_speeds in speeds_by_cost.items():
-        reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]
-        for title, settings in split_settings(study, reached_settings):
+        settings_with_target = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]
+        for title, settings in split_settings(study, settings_with_target):
             baseline_verdicts = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             setting_labels = {name: study.settings[name].label for name in settings}
             row = {setting_labels[name]: format_target(baseline_verdicts[name], (cost_name,)) for name in settings}
@@ -113,7 +113,7 @@ def format_speed_up(speed: SpeedVerdict) -> str:
     """Format a `speed`-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
-    bound_mark, speed_up_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGN_MARKS[speed.sign]}"
+    bound_mark, speed_up_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{MARK_BY_SIGN[speed.sign]}"
     return f"{speed_up_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{speed_up_text}"
 
 
@@ -141,7 +141,7 @@ def describe_faster_methods(study: Study, setting: str, speeds_by_cost: Speeds) 
             if name == setting and speed.sign > 0 and study.find_role(method) == METHOD
         }
         texts = [
-            f"{method} {format_speed_up(speed).replace(SIGN_MARKS[1], '')} {format_cost_ratios(speed)}"
+            f"{method} {format_speed_up(speed).replace(MARK_BY_SIGN[1], '')} {format_cost_ratios(speed)}"
             for method, speed in sorted(faster_methods.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
         cost_texts += [f"{COST_LABELS[cost_name]}: {join_first_texts(texts, MAX_NAMED_METHODS)}"] if texts else []

@@ -20,7 +20,7 @@ from fedcohort.jobs.local import WORKER_DEATH
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read_history, wall_s
-from fedcohort.record.sweep_folder import JobRecord, Plan
+from fedcohort.record.sweep_folder import JobRecord, SweepPlan
 from fedcohort.results.matching.tracked_run import INTERVAL_OPTION_BY_METRIC
 from fedcohort.results.run import Evaluations
 from fedcohort.round.budget import Budget
@@ -32,14 +32,14 @@ from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, O
 from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
-REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
+REJECTION_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
 SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 # options that decide how many rounds are evaluated
 EVALUATION_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
 @dataclass(frozen=True)
-class Task:
+class RunTask:
     """A run of a study that has to be executed.
 
     Attributes:
@@ -93,7 +93,7 @@ def compose_run(overrides: Overrides, configs_folder: Path) -> Composition:
     Raises `FedcohortError` for an invalid configuration, for Hydra's errors too.
     """
     with hydra_errors.raise_one_line_errors(overrides, configs_folder):
-        command_line.check_arguments(overrides, configs_folder)
+        command_line.check_typed_arguments(overrides, configs_folder)
         return compose_job((*overrides, "seed=0"), configs_folder)
 
 
@@ -114,7 +114,7 @@ def identify_run_config(overrides: Overrides, configs_folder: Path) -> dict[str,
 
 
 @cache
-def find_run_refusal(overrides: Overrides, configs_folder: Path) -> Rejection | None:
+def find_run_rejection(overrides: Overrides, configs_folder: Path) -> Rejection | None:
     """Return why runs with `overrides` and the groups in `configs_folder` are rejected before data are read.
 
     The result is None if they are not rejected.
@@ -122,7 +122,7 @@ def find_run_refusal(overrides: Overrides, configs_folder: Path) -> Rejection | 
     return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs_folder), configs_folder), None)
 
 
-def run_tasks(tasks: Sequence[Task], launch_options: LaunchOptions) -> Generator[tuple[int, RunOutcome], None, None]:
+def run_tasks(tasks: Sequence[RunTask], launch_options: LaunchOptions) -> Generator[tuple[int, RunOutcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
     Before the next outcome, a run's folder is removed unless its task keeps it. The sweep's folder is removed once all
@@ -134,11 +134,11 @@ def run_tasks(tasks: Sequence[Task], launch_options: LaunchOptions) -> Generator
     sweep_id = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
     sweep_path = tasks[0].logs / SWEEPS_FOLDER / sweep_id
     job_overrides = [task.job_overrides for task in tasks]
-    sweep_folder.save_plan(sweep_path, Plan(job_overrides, launcher=launch_options.launcher))
+    sweep_folder.save_plan(sweep_path, SweepPlan(job_overrides, launcher=launch_options.launcher))
     n_ended_jobs = 0
     with closing(launch_options.run(sweep_path, dict(enumerate(job_overrides)), tasks[0].configs)) as ended_jobs:
         for job_number in ended_jobs:
-            run_outcome = read_outcome(sweep_folder.read_job_record(sweep_path, job_number), tasks[job_number])
+            run_outcome = read_run_outcome(sweep_folder.read_job_record(sweep_path, job_number), tasks[job_number])
             yield job_number, run_outcome
             discard_run_folder(run_outcome, tasks[job_number])
             n_ended_jobs += 1
@@ -146,13 +146,13 @@ def run_tasks(tasks: Sequence[Task], launch_options: LaunchOptions) -> Generator
         shutil.rmtree(sweep_path, ignore_errors=True)
 
 
-def discard_run_folder(run_outcome: RunOutcome, task: Task) -> None:
+def discard_run_folder(run_outcome: RunOutcome, task: RunTask) -> None:
     """Remove the run folder of `run_outcome`, whose results are stored, unless `task` keeps it."""
     if run_outcome.run_folder is not None and not task.keeps_run:
         shutil.rmtree(run_outcome.run_folder, ignore_errors=True)
 
 
-def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
+def read_run_outcome(job: JobRecord | None, task: RunTask) -> RunOutcome:
     """Return the outcome of `task` from its run folder; `job` is that of its job, None if it never started."""
     if job is None:
         return RunOutcome(FAILED, "its job was never started: repeat the command")
@@ -160,15 +160,15 @@ def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
         try:
             run_facts, metric_curve = measure_run_folder(job.folder, task.metric)
         except FedcohortError as error:
-            return RunOutcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
+            return RunOutcome(REFUSED if type(error).__name__ in REJECTION_ERRORS else FAILED, str(error))
         job_start_s, job_end_s = job.began or 0.0, job.ended or 0.0
-        wall_seconds = measure_earlier_seconds(job.folder, int(1000 * job_start_s)) + job_end_s - job_start_s
+        wall_seconds = sum_earlier_wall_seconds(job.folder, int(1000 * job_start_s)) + job_end_s - job_start_s
         end_time_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(job_end_s))
         return RunOutcome(
             DONE, "", {**run_facts, "wall_s": wall_seconds, "when": end_time_text}, metric_curve, run_folder=job.folder
         )
     failure_reason, log_separator, log_text = job.reason.partition("; log: ")
-    if job.how == "failed" and job.kind in REFUSAL_ERRORS:
+    if job.how == "failed" and job.kind in REJECTION_ERRORS:
         return RunOutcome(REFUSED, failure_reason)
     if job.how == "stopped":
         failure_reason = "its process was ended by a signal"
@@ -180,7 +180,7 @@ def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
     return RunOutcome(FAILED, f"{failure_reason}{log_separator}{log_text}")
 
 
-def measure_earlier_seconds(run_folder: Path, process_start_ms: int) -> float:
+def sum_earlier_wall_seconds(run_folder: Path, process_start_ms: int) -> float:
     """Return the wall time in seconds that earlier processes trained the run in `run_folder`; 0 without any.
 
     `process_start_ms` is the start of the present process, in milliseconds since 1970.
@@ -210,17 +210,17 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs_fold
     for condition in conditions:
         method = condition.method
         has_schedule = any(find_option(override) in EVALUATION_OPTIONS for override in study.overrides.get(method, ()))
-        must_be_accepted = study.find_role(method) in (BASELINE, BOUND)
-        if method in accepted_methods and not must_be_accepted and not has_schedule:
+        is_required_method = study.find_role(method) in (BASELINE, BOUND)
+        if method in accepted_methods and not is_required_method and not has_schedule:
             continue
-        if (refusal := find_run_refusal(condition.overrides, configs_folder)) is None:
+        if (rejection := find_run_rejection(condition.overrides, configs_folder)) is None:
             with name_file_in_errors(study_file, ()):
                 check_metric_evaluations(study, condition, compose_run(condition.overrides, configs_folder).config)
             accepted_methods.add(method)
-        elif must_be_accepted:
-            raise OptionError(f"{study_file}: {condition.setting}, {method}: {refusal.reason}")
+        elif is_required_method:
+            raise OptionError(f"{study_file}: {condition.setting}, {method}: {rejection.reason}")
         else:
-            reason_by_method.setdefault(method, refusal.reason)
+            reason_by_method.setdefault(method, rejection.reason)
     for method, reason in reason_by_method.items():
         if method not in accepted_methods:
             raise OptionError(f"{study_file}: {method}: {reason}")

@@ -26,14 +26,14 @@ from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.ranges import spell_value
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import LATE_SHARE, measure_run
+from fedcohort.results.run import LATE_WINDOW_SHARE, profile_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import make_unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import STUDY_FILE, Overrides, Study, find_clock_limit
 from fedcohort.study.runner import PrintLine
-from fedcohort.study.search_space import TUNED_FILE, OptionRange, SearchSpace, ValueList, load_searches
-from fedcohort.study.tasks import Task, compose_run, run_tasks
+from fedcohort.study.search_space import TUNED_FILE, OptionRange, SearchSpace, ValueList, load_tuning_searches
+from fedcohort.study.tasks import RunTask, compose_run, run_tasks
 
 INSTALL_COMMAND = 'pip install --constraint constraints.txt --editable ".[sweep]"'
 Trial = dict[str, Any]  # as in tuned.yaml
@@ -41,7 +41,7 @@ Trials = Mapping[Overrides, Trial]
 
 
 @dataclass(frozen=True)
-class Tuning:
+class MethodTuning:
     """The search for the best options of each method that has a search space.
 
     Attributes:
@@ -73,7 +73,7 @@ class Tuning:
     def _search_best_options(self, method: str, default_options: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options, digest = self.space.methods[method], self._compute_search_digest(method)
-        search = load_searches(self.study.folder).get(method, {})
+        search = load_tuning_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = [*search["tried"], *search["spare"]] if search.get("stamp") == digest else []
         trial_by_overrides = {tuple(trial["overrides"]): trial for trial in stored_trials}
         trial_sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
@@ -123,12 +123,12 @@ class Tuning:
                 )
         return {name: options[name] for name in self.space.methods[method]}
 
-    def _list_trial_runs(self, method: str, overrides: Overrides) -> list[Task]:
+    def _list_trial_runs(self, method: str, overrides: Overrides) -> list[RunTask]:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         method_overrides = self.study.overrides.get(method, (f"selector={method}",))
         run_overrides = [self.study.list_overrides(name, method_overrides, overrides) for name in self.space.settings]
         options = self.configs, self.logs, self.space.metric
-        return [Task(words, seed, *options, keeps_run=False) for words in run_overrides for seed in self.space.seeds]
+        return [RunTask(words, seed, *options, keeps_run=False) for words in run_overrides for seed in self.space.seeds]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.
@@ -145,7 +145,7 @@ class Tuning:
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
             metric_curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
-            run_results.append(measure_run(metric_curve, options.result, options.horizon))
+            run_results.append(profile_run(metric_curve, options.result, options.horizon))
         mean = float(np.mean(run_results))
         return {**trial, "value": mean} if math.isfinite(mean) else {**trial, "reason": f"its mean is {mean}"}
 
@@ -156,7 +156,7 @@ class Tuning:
         """
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
-        late_share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
+        late_share_rule = [LATE_WINDOW_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
         result_rule = {"result": self.study.result, "horizon": self.study.horizon}
         result_rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
         run_facts, metric = [[run.overrides, run.seed] for run in runs], self.space.metric
@@ -179,7 +179,7 @@ class Tuning:
             "tried": list(done_trials.values()),
             "spare": [trial for overrides, trial in all_trials.items() if overrides not in done_trials],
         }
-        search_by_method = load_searches(self.study.folder) | {method: search_facts}
+        search_by_method = load_tuning_searches(self.study.folder) | {method: search_facts}
         header_line = "# Written by fedcohort study tune; the methods <name>_tuned of the study have these options.\n"
         yaml_text = yaml.safe_dump(search_by_method, sort_keys=False, width=110, default_flow_style=None)
         write_atomically(self.study.folder / TUNED_FILE, header_line + yaml_text)
@@ -201,7 +201,7 @@ def _make_overrides(value_by_option: Mapping[str, object]) -> Overrides:
 
 
 def _find_untried_values(
-    options: Mapping[str, OptionRange], tried_overrides: Collection[Overrides]
+    options: Mapping[str, OptionRange], earlier_trial_overrides: Collection[Overrides]
 ) -> dict[str, object] | None:
     """Return the first combination of values, by option, that was not tried.
 
@@ -209,13 +209,13 @@ def _find_untried_values(
 
     Args:
         options: range of each tuned option.
-        tried_overrides: overrides of the trials that are done.
+        earlier_trial_overrides: overrides of the trials that are done.
     """
     value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
     if len(value_lists) < len(options):
         return None
     combinations = (dict(zip(options, option_values, strict=True)) for option_values in product(*value_lists))
-    return next((values for values in combinations if _make_overrides(values) not in tried_overrides), None)
+    return next((values for values in combinations if _make_overrides(values) not in earlier_trial_overrides), None)
 
 
 def _suggest(suggested_trial: Any, name: str, option_range: OptionRange) -> object:  # noqa: ANN401 - Optuna's

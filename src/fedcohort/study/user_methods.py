@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.study.definition import BOUND_PREFIX, METHOD, ORACLE, SAME_BYTES_PREFIX, Study
-from fedcohort.study.same_cost import make_reference
+from fedcohort.study.same_cost import make_cost_reference
 
 
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
@@ -23,16 +23,16 @@ def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Pat
     for name in selectors or ():
         method = name.removeprefix(SAME_BYTES_PREFIX)
         if name not in bounds and method not in (*study.overrides, *selector_names):
-            known_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
-            raise OptionError(f"methods must be some of {', '.join(known_names)}, got {method!r}")
+            known_method_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
+            raise OptionError(f"methods must be some of {', '.join(known_method_names)}, got {method!r}")
         study = study if name in bounds else add_method(study, name)
     return study
 
 
 def add_methods_of_runs(study: Study, methods: Iterable[str], configs: Path) -> Study:
     """Return `study` with those of the `methods` of stored runs that it lacks and whose selector still exists."""
-    known_names = {*study.overrides, *(path.stem for path in (configs / "selector").glob("*.yaml"))}
-    known_methods = {name for name in methods if name.removeprefix(SAME_BYTES_PREFIX) in known_names}
+    known_method_names = {*study.overrides, *(path.stem for path in (configs / "selector").glob("*.yaml"))}
+    known_methods = {name for name in methods if name.removeprefix(SAME_BYTES_PREFIX) in known_method_names}
     return add_user_methods(study, sorted(known_methods), configs)
 
 
@@ -49,7 +49,7 @@ def add_method(study: Study, name: str) -> Study:
         return study
     if study.find_role(method) not in (METHOD, ORACLE) or study.horizon is not None:
         raise OptionError(f"{name} needs a selector other than {study.baseline} and a study without horizon: omit it")
-    reference = make_reference(study.overrides, study.baseline, method, "bytes")
+    reference = make_cost_reference(study.overrides, study.baseline, method, "bytes")
     return replace(
         study,
         overrides={**study.overrides, name: reference.overrides},

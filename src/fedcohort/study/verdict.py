@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
-from fedcohort.results.headroom import HeadroomShare, Winner
+from fedcohort.results.headroom import BestMethod, HeadroomShare
 from fedcohort.results.overall import MeanRank
-from fedcohort.results.verdict import Power, Rules, name_verdict, sign_of_verdict
+from fedcohort.results.verdict import Rules, TestPower, name_verdict, sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
 
 COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")
@@ -116,8 +116,8 @@ class SettingVerdict:
     setting: str
     methods: Mapping[str, MethodVerdict]
     headroom: Headroom
-    power: Power
-    winner: tuple[str, Winner] | None
+    power: TestPower
+    winner: tuple[str, BestMethod] | None
 
     def find_better_methods(self) -> list[MethodVerdict]:
         """Return the methods that are significantly better than the baseline, the best first."""

@@ -9,7 +9,7 @@ def read_metric_value(metric_value: float) -> float:
     return math.copysign(math.inf, metric_value) if abs(metric_value) == sys.float_info.max else metric_value
 
 
-def is_conflict(error: BaseException) -> bool:
+def is_lock_conflict(error: BaseException) -> bool:
     """Return whether `error` says that another process had locked the database, or was writing the same metrics.
 
     MLflow wraps SQLite's errors, so that only their text can be read. Two processes may send the same rounds: the

@@ -38,7 +38,7 @@ MAX_PAUSE_S = 600.0
 POLL_RANGE_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
 NICE_LEVEL = 5  # training has priority
 EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that started it has ended
-StatusWait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
+StatusWaiter = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
 
 class RunSender:
@@ -54,8 +54,8 @@ class RunSender:
         next_send_s: time of the next send, on the clock `time.monotonic`.
     """
 
-    def __init__(self, info: RunInfo, server_place: server.ServerPlace, every_s: float, wait_s: float) -> None:
-        self.info, self.place, self.every_s, self.wait_s = info, server_place, every_s, wait_s
+    def __init__(self, info: RunInfo, server_place: server.ServerPlace, send_interval_s: float, wait_s: float) -> None:
+        self.info, self.place, self.every_s, self.wait_s = info, server_place, send_interval_s, wait_s
         self.next_send_s = 0.0
         self._upload: RunUpload | None = None
         self._failures = 0
@@ -104,7 +104,7 @@ class RunSender:
             with limit_block_time(self.wait_s, "sending (logger.wait_s)"):
                 server.retry_after_conflicts(send_action)
             self._failures = 0
-        except server.expected_errors() as error:
+        except server.list_server_errors() as error:
             if not self._failures:  # one message for each outage
                 log.warning(
                     "MLflow at %s can't be reached (%s). The run continues: its metrics stay in %s, and `%s` "
@@ -137,12 +137,12 @@ def read_end_status(folder: Path) -> str:
     return "interrupted" if status in ("running", "dropped") else status
 
 
-def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: StatusWait) -> None:
+def follow_run(folder: Path, send_interval_s: float, wait_s: float, wait_for_status: StatusWaiter) -> None:
     """Send the rounds of a run until it has ended.
 
     Args:
         folder: the run folder.
-        every_s: seconds between two sends.
+        send_interval_s: seconds between two sends.
         wait_s: seconds that one send may take.
         wait_for_status: function that waits at most the given seconds, and returns the run's status if the run has
             ended. The run has also ended if its lock is free.
@@ -154,7 +154,7 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         raise ValueError(f"{folder} was never tracked: call identity.register_place first")
-    run_sender = RunSender(metadata.load_info(folder), tracked_run.server_place, every_s, wait_s)
+    run_sender = RunSender(metadata.load_info(folder), tracked_run.server_place, send_interval_s, wait_s)
     run_sender.start()
     end_status = None
     while end_status is None:

@@ -58,8 +58,8 @@ class TrackedRun:
 
 def load_tracked_run(folder: "Path") -> TrackedRun | None:
     """Return the entry in `mlflow.json` for the server to which the run in `folder` was sent last; None without any."""
-    entries = _read_entries(folder)
-    return entries[0] if entries else None
+    tracked_runs = _read_entries(folder)
+    return tracked_runs[0] if tracked_runs else None
 
 
 def register_place(folder: "Path", server_place: ServerPlace) -> None:
@@ -71,7 +71,7 @@ def register_place(folder: "Path", server_place: ServerPlace) -> None:
 def mark_upload_complete(folder: "Path", server_place: ServerPlace) -> None:
     """Record that the server at `server_place` has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK_FILE):
-        _write_entry(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
+        _write_tracked_run(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
 
 
 def is_upload_complete(folder: "Path", server_place: ServerPlace) -> bool:
@@ -85,7 +85,7 @@ def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
         if tracked_run.server_place == server_place:
             return tracked_run
     tracked_run = TrackedRun(server_place.uri, server_place.experiment, server_place.artifact_uri, uuid.uuid4().hex)
-    _write_entry(folder, tracked_run)
+    _write_tracked_run(folder, tracked_run)
     return tracked_run
 
 
@@ -112,7 +112,7 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
             runs_with_key = mlflow_client.search_runs([experiment_id], key_condition, max_results=1)
             run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, tracked_run, experiment_id)
         tracked_run = replace(tracked_run, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
-        _write_entry(info.folder, tracked_run)
+        _write_tracked_run(info.folder, tracked_run)
         update_mlflow_run(mlflow_client, info, run)
         return str(run.info.run_id)
 
@@ -162,19 +162,19 @@ def _create_run(mlflow_client: "MlflowClient", info: RunInfo, tracked_run: Track
 
 def _read_entries(folder: "Path") -> list[TrackedRun]:
     """Return the entries of `mlflow.json` in the run folder `folder`, first that of the latest server."""
-    json_path = folder / TRACKED_FILE
-    if not json_path.exists():
+    tracked_file = folder / TRACKED_FILE
+    if not tracked_file.exists():
         return []
     try:
-        latest_entry = json.loads(json_path.read_text())
-        earlier_entries = latest_entry.pop("earlier", [])
-        return [TrackedRun(**entry_fields) for entry_fields in (latest_entry, *earlier_entries)]
+        latest_fields = json.loads(tracked_file.read_text())
+        earlier_entries = latest_fields.pop("earlier", [])
+        return [TrackedRun(**run_fields) for run_fields in (latest_fields, *earlier_entries)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"{json_path} is damaged. Delete its run in MLflow, so that it is not there twice, then remove the file"
+            f"{tracked_file} is damaged. Delete its run in MLflow, so that it is not there twice, then remove the file"
         ) from error
 
 
-def _write_entry(folder: "Path", latest: TrackedRun) -> None:
+def _write_tracked_run(folder: "Path", latest: TrackedRun) -> None:
     earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.server_place != latest.server_place]
     write_atomically(folder / TRACKED_FILE, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")

@@ -10,15 +10,14 @@ from fedcohort.ranges import spell_value
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
-from fedcohort.record.tags import BUDGET_TAGS, COMMITS, FORCED, ROUNDS_DONE, RUN_FOLDER, SEPARATOR
+from fedcohort.record.tags import BUDGET_TAGS, COMMITS_TAG, FORCED, ROUNDS_DONE, RUN_FOLDER, SEPARATOR
 from fedcohort.roles import find_role, flatten_config
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
 MAX_PARAM_LENGTH = 6000  # MLflow's limits, characters
-MAX_TAG_LENGTH = 8000
-MAX_KEY_LENGTH = 250
+MAX_TAG_LENGTH, MAX_KEY_LENGTH = 8000, 250
 UNSENT_TAGS = {"tracking"}  # only for the start-up table
 PACKAGE_PREFIX = "fedcohort."  # prefix of the classes of this package
 NAME_TAG = "name"  # tag: the name that a user gave the run
@@ -123,7 +122,7 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
     """
     if not info.starts:
         return {}
-    start_tags = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
+    start_tags = {"starts": str(len(info.starts)), COMMITS_TAG: SEPARATOR.join(provenance.list_commits(info.starts))}
     return start_tags | ({FORCED: "; ".join(texts)} if (texts := provenance.list_forced_starts(info.starts)) else {})
 
 

@@ -29,7 +29,7 @@ def publish_report(
 
     The run replaces earlier reports with the same `subject`.
 
-    Raises the exceptions of `server.expected_errors`, and `TrackingError` if the experiment was deleted.
+    Raises the exceptions of `server.list_server_errors`, and `TrackingError` if the experiment was deleted.
 
     Args:
         place: the server or database.
@@ -41,7 +41,7 @@ def publish_report(
         files: the artifacts, the page first.
     """
 
-    def create_report() -> str:
+    def create_report_run() -> str:
         mlflow_client = connect(place)
         experiment_id = server.find_or_create_experiment(mlflow_client, place)
         sweep_runs = _list_runs_of_sweep(mlflow_client, experiment_id, sweep or "")
@@ -72,7 +72,7 @@ def publish_report(
         view.show_reports(mlflow_client, experiment_id, _list_reports(mlflow_client, experiment_id))
         return id
 
-    return retry_after_conflicts(create_report)  # a second attempt replaces the report of the first one
+    return retry_after_conflicts(create_report_run)  # a second attempt replaces the report of the first one
 
 
 def _list_reports(mlflow_client: "MlflowClient", experiment_id: str) -> "list[Run]":

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
-from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY, ROUNDS, ROUNDS_DONE, SWEEPS
+from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY_TAG, ROUNDS, ROUNDS_DONE, SWEEPS
 from fedcohort.results.frame import COST_COLUMNS, COSTS
 from fedcohort.results.matching.tracked_run import Run, name_newest_sweep
 from fedcohort.tracking import compat, record, server
@@ -73,7 +73,7 @@ def resolve_sweep(mlflow_client: "MlflowClient", query: RunQuery) -> RunQuery:
     if query.sweep != LAST_SWEEP:
         return query
     tracked_runs = server.search_runs(mlflow_client, find_experiment(mlflow_client, query), f"tags.{SWEEPS} LIKE '%'")
-    compared_runs = [_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags]
+    compared_runs = [_convert_mlflow_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags]
     newest_sweep = name_newest_sweep(compared_runs)
     if newest_sweep is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has no sweep", query.sweep)
@@ -110,7 +110,7 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
         raise TrackingError(
             f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}: change one of these"
         )
-    return sorted(map(_convert_run, selected_runs), key=lambda run: (run.started_ms, run.name))
+    return sorted(map(_convert_mlflow_run, selected_runs), key=lambda run: (run.started_ms, run.name))
 
 
 def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
@@ -122,7 +122,7 @@ def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
     return str(experiment.experiment_id)
 
 
-def _convert_run(run: "entities.Run") -> Run:
+def _convert_mlflow_run(run: "entities.Run") -> Run:
     tags = run.data.tags
     return Run(
         id=run.info.run_id,
@@ -161,8 +161,7 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     """
     import pandas as pd
 
-    cost_metrics = [n for c in COST_COLUMNS for n in COSTS[c]]
-    metric_names = [*dict.fromkeys([*metrics, *cost_metrics])]
+    metric_names = [*dict.fromkeys([*metrics, *[n for c in COST_COLUMNS for n in COSTS[c]]])]
     metric_keys = [(run.id, n) for run in runs for n in metric_names if n in run.metrics]
 
     def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
@@ -187,15 +186,15 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
 
     Raises `CheckpointError` for a folder that holds no run.
     """
-    return sorted(map(_read_folder, folders), key=lambda run: (run.started_ms, run.name))
+    return sorted(map(_read_run_folder, folders), key=lambda run: (run.started_ms, run.name))
 
 
-def _read_folder(run_folder: Path) -> Run:
+def _read_run_folder(run_folder: Path) -> Run:
     info, run_history = metadata.load_info(run_folder), history.read_history(run_folder)
     status_fields = folder.read_status(run_folder)
     run_status = str(status_fields.get("status", "running"))
     rounds_done = run_history.steps[-1] if run_history.steps else 0
-    end_tags = {ROUNDS_DONE: str(rounds_done), ENDED_BY: ", ".join(status_fields.get("ended_by", []))}
+    end_tags = {ROUNDS_DONE: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
     return Run(
         id=run_folder.name,
         name=info.name,

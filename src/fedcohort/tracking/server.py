@@ -21,7 +21,7 @@ from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
 from fedcohort.tracking import view
-from fedcohort.tracking.compat import is_conflict
+from fedcohort.tracking.compat import is_lock_conflict
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -99,7 +99,7 @@ def list_server_options(location: ServerPlace) -> dict[str, str]:
     return uri | ({} if location.experiment == DEFAULT_EXPERIMENT else {"experiment": location.experiment})
 
 
-def expected_errors() -> tuple[type[Exception], ...]:
+def list_server_errors() -> tuple[type[Exception], ...]:
     """Return the classes of errors by an unreachable server, a full disk or a locked database; they don't end a run."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
@@ -112,7 +112,7 @@ def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -
     """Raise errors of MLflow in the `with` block as `TrackingError`, with the problem and the remedy in its message."""
     try:
         yield
-    except expected_errors() as error:
+    except list_server_errors() as error:
         raise TrackingError(f"{problem_text} ({root_cause(error)}): {remedy_text}") from error
 
 
@@ -208,8 +208,8 @@ def retry_after_conflicts(server_action: Callable[[], T]) -> T:
     for attempt_number in range(MAX_ATTEMPTS):
         try:
             return server_action()
-        except expected_errors() as error:
-            if not is_conflict(error) or attempt_number == MAX_ATTEMPTS - 1:
+        except list_server_errors() as error:
+            if not is_lock_conflict(error) or attempt_number == MAX_ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt_number * (1 + random.random()))
     raise AssertionError("unreachable")
@@ -222,7 +222,7 @@ def _try_to_open_database(database: Path) -> None:
             database_connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
         problem_text = "a folder" if database.is_dir() else "no database that can be opened"
-        raise OSError(str(error) if is_conflict(error) else f"{database} is {problem_text} ({error})") from error
+        raise OSError(str(error) if is_lock_conflict(error) else f"{database} is {problem_text} ({error})") from error
 
 
 def _make_database_tables(database: Path) -> None:

@@ -62,7 +62,7 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
         try:
             with limit_block_time(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
-        except server.expected_errors() as error:
+        except server.list_server_errors() as error:
             record_text = f"record that {info.name} belongs to this sweep, too ({server.root_cause(error)})"
             log.warning("MLflow at %s cannot %s", tracked_run.tracking_uri, record_text)
 

@@ -24,7 +24,7 @@ log = logging.getLogger("fedcohort")
 MAX_SILENT_WAIT_S = 10.0  # seconds of waiting after which a message names the server
 
 
-class Follower:
+class FollowerProcess:
     """The child process that sends journals (`tracking/follow.py`). Its standard input is one end of `connection`.
 
     Forked processes may use the follower of their parent.
@@ -65,7 +65,7 @@ class MlflowTracker(Observer):
         OptionError: an option is out of range, or the address has a password or is not supported by MLflow.
     """
 
-    _follower: ClassVar[Follower | None] = None  # shared by the runs of a process: MLflow's import takes seconds
+    _follower: ClassVar[FollowerProcess | None] = None  # shared by the runs of a process: MLflow's import takes seconds
 
     def __init__(self, *, tracking_uri: str | None, experiment: str, every_s: float, wait_s: float, logs: str) -> None:
         ranges.number("every_s", every_s, "[0, inf)")
@@ -87,7 +87,7 @@ class MlflowTracker(Observer):
     def prepare(self) -> None:
         """Start the uploading process, which imports MLflow while this process imports torch."""
         try:
-            MlflowTracker._follower = MlflowTracker._follower or Follower()
+            MlflowTracker._follower = MlflowTracker._follower or FollowerProcess()
             self._problem = ""
         except OSError as error:
             self._problem = f"no process for MLflow can be started ({error})"

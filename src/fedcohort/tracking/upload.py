@@ -12,7 +12,7 @@ from fedcohort.record import history, manifest
 from fedcohort.record.history import MAIN_METRIC, JournalLine
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import ENDED_BY, ROUNDS_DONE
+from fedcohort.record.tags import ENDED_BY_TAG, ROUNDS_DONE
 from fedcohort.tracking import identity, record
 from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
-LAST_METRIC = "time/virtual_s"  # the metric that is sent last of a step
+LAST_SENT_METRIC = "time/virtual_s"  # the metric that is sent last of a step
 MAX_BATCH_METRICS = 1000  # metrics per request, MLflow's limit
 UNSENT_METRICS = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
 MLFLOW_STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
@@ -36,7 +36,7 @@ class RunUpload:
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
         self._unsent_lines: list[JournalLine] = []
-        self._sent_steps = {m.step for m in mlflow_client.get_metric_history(run_id, LAST_METRIC)}
+        self._sent_steps = {m.step for m in mlflow_client.get_metric_history(run_id, LAST_SENT_METRIC)}
 
     def send_rounds(self) -> int:
         """Send the steps that the journal has committed and MLflow lacks, and return their number."""
@@ -84,7 +84,7 @@ class RunUpload:
         status_tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.sum_spending(history.read_journal_lines(self._journal)[0])
-            status_tags[ENDED_BY] = ", ".join(info.budget.list_reached_limits(budget_use))
+            status_tags[ENDED_BY_TAG] = ", ".join(info.budget.list_reached_limits(budget_use))
         if summary := read_summary(info.folder):
             status_tags["mlflow.note.content"] = record.write_run_note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for k, v in status_tags.items()])
@@ -134,12 +134,11 @@ def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _list_metrics(line: JournalLine) -> "Iterator[Metric]":
-    """Yield the metrics of a line of the journal. `LAST_METRIC` is last: a round that has it in MLflow is complete."""
+    """Yield the metrics of a journal line, `LAST_SENT_METRIC` last: a round that has it in MLflow is complete."""
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:
         yield Metric(record.FIRST_METRIC_NAME, line.metrics[MAIN_METRIC], line.time_ms, line.step)
-    metric_names = sorted(line.metrics, key=lambda metric_name: (metric_name == LAST_METRIC, metric_name))
-    for metric_name in metric_names:
+    for metric_name in sorted(line.metrics, key=lambda metric_name: (metric_name == LAST_SENT_METRIC, metric_name)):
         if metric_name not in UNSENT_METRICS:
             yield Metric(metric_name, line.metrics[metric_name], line.time_ms, line.step)

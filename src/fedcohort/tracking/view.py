@@ -33,7 +33,7 @@ NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
 # tags of a report: its sweep, the options in which its runs differ, and when it was made
 SWEEP_TAG, OPTIONS_TAG, DATE_TAG = ("report_sweep", "report_options", "report_date")
-ANSWER_START = "**[Answer]("  # prefix of a paragraph of the note that a report has written
+ANSWER_PREFIX = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
 MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
@@ -108,7 +108,7 @@ def show_reports(mlflow_client: "MlflowClient", experiment_id: str, report_runs:
     report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in report_runs[:MAX_REPORTS]]
     tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
-    user_paragraphs = (p for p in note_paragraphs if not p.startswith((ANSWER_START, ANSWER_START.strip("*"))))
+    user_paragraphs = (p for p in note_paragraphs if not p.startswith((ANSWER_PREFIX, ANSWER_PREFIX.strip("*"))))
     user_note_text = "\n\n".join(user_paragraphs).strip("\n")
     while report_texts and len(note_text := "\n\n".join([*report_texts, user_note_text])) > MAX_NOTE_LENGTH:
         report_texts.pop()
@@ -127,7 +127,7 @@ def _make_paragraph(experiment_id: str, report_run_id: str, report_tags: Mapping
     page_name, verdict, sweep_id, options_text, report_date = (
         report_tags.get(t, "") for t in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
-    answer_link = f"{ANSWER_START}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    answer_link = f"{ANSWER_PREFIX}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
     sweep_link = f"[sweep {sweep_id}]({spell_runs_page(experiment_id, sweep_id)})" if sweep_id else ""
     report_facts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
     return f"{answer_link} ({', '.join(report_facts)})" if report_facts else answer_link

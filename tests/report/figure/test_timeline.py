@@ -83,7 +83,7 @@ def test_what_they_say(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None
     facts = write_run(tmp_path / "run", probe_s=5.0)
     history = read_history(facts.folder)
     drawn_figures["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
-    drawn_figures["pace.png"] = not_none(curves.draw_pace(facts, history))
+    drawn_figures["pace.png"] = not_none(curves.draw_round_lengths(facts, history))
     texts = read_figure_text(drawn_figures["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
@@ -153,7 +153,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
     facts = write_run(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
-        figure = curves.draw_pace(facts, read_history(facts.folder))
+        figure = curves.draw_round_lengths(facts, read_history(facts.folder))
         assert figure is not None
         figure.draw_without_rendering()
     closed = figure.axes[0].get_lines()[0]
@@ -169,7 +169,7 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn_figures: dict[str,
     journal.finish("finished")
     history = read_history(facts.folder)
     assert timeline.draw_timeline(facts, history) is None
-    assert curves.draw_pace(facts, history) is None
+    assert curves.draw_round_lengths(facts, history) is None
     assert not drawn_figures
 
 

@@ -12,11 +12,11 @@ from fedcohort.report.comparison import mean_curves
 from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, name_estimate
 from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
-from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
+from fedcohort.report.figure.methods import STYLE_BY_SIGN, IntervalRow, draw_intervals
 from fedcohort.results.compare import Cell, CellResult, RunsByCell, group_runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
-from fedcohort.results.method_names import GROUPS, METHOD_FOLDERS, ORACLE_GROUP, describe_method, name_method
+from fedcohort.results.method_names import METHOD_FOLDERS, METHOD_GROUPS, ORACLE_GROUP, describe_method, name_method
 from fedcohort.results.metric import MetricUnit, find_metric_unit, label_metric
 from fedcohort.results.verdict import sign_of_verdict
 
@@ -85,7 +85,7 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
         verdict_text = _format_verdict(cell_result, baseline_name, has_other_options=has_other_options)
         row_style = (sign, verdict_text, bool(sign) and not has_other_options) if cells else ()
         label = f"{_name_condition(answer, cell[1])} (n={estimate.n})"
-        interval_rows.append(Row(label, group, estimate.mean * unit.factor, lower_end, upper_end, *row_style))
+        interval_rows.append(IntervalRow(label, group, estimate.mean * unit.factor, lower_end, upper_end, *row_style))
     title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: {name_estimate(answer)}"
     axis_label = f"better than {baseline_name}, {unit.difference}" if cells else f"{metric}, {unit.name}"
     figure = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
@@ -99,7 +99,9 @@ def _name_method_group(answer: Answer, cell: Cell) -> str:
 def _sort_cells(answer: Answer) -> list[Cell]:
     """Return the pairs (setting, condition) of `answer` by setting and group of method, the best of a group first."""
     settings = list(answer.headline.settings)
-    return sorted(sort_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_name_method_group(answer, c))))
+    return sorted(
+        sort_cells(answer), key=lambda c: (settings.index(c[0]), METHOD_GROUPS.index(_name_method_group(answer, c)))
+    )
 
 
 def _has_difference(cell_result: CellResult) -> bool:
@@ -140,7 +142,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
         verdict_text = _format_verdict(table.results[cell], name, has_other_options=False)
         _draw_line(axes, curve, 1.0, unit.factor, {"color": colour, "marker": marker, "label": verdict_text})
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
-    mean_curves.set_scale(panels, linear_limit)
+    mean_curves.set_vertical_scale(panels, linear_limit)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
     style.add_legend(figure)
     return style.save_figure(figure, folder / "differences.png", style.FILE_FORMATS)
@@ -182,8 +184,8 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
         panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.7))
         if unit.name == "%":  # intervals of few seeds exceed the range of a share
-            low, high = panel_grid[i, 0].get_ylim()
-            panel_grid[i, 0].set_ylim(max(low, -2.0), min(high, 102.0))
+            low_limit, high_limit = panel_grid[i, 0].get_ylim()
+            panel_grid[i, 0].set_ylim(max(low_limit, -2.0), min(high_limit, 102.0))
     style.add_legend(figure)
     return style.save_figure(figure, folder / "curves.png", style.FILE_FORMATS)
 
@@ -222,8 +224,7 @@ def _label_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
 def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the line options of the conditions that are drawn in a colour, by condition; others are drawn in grey.
 
-    These are the baseline, and the best conditions on average over settings. `conditions` are all conditions of
-    `answer`.
+    These are the baseline and the best conditions on average over settings; `conditions` are all those of `answer`.
     """
 
     def mean(condition: str) -> float:

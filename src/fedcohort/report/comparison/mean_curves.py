@@ -111,7 +111,7 @@ def find_linear_limit(mean_curves: Iterable[MeanCurve], rules: Rules) -> float:
     return rules.detectable_difference if largest > LOG_SCALE_RATIO * rules.detectable_difference else 0.0
 
 
-def set_scale(panels: "Sequence[Axes]", linear_limit: float) -> None:
+def set_vertical_scale(panels: "Sequence[Axes]", linear_limit: float) -> None:
     """Make the vertical axes of `panels` logarithmic beyond plus and minus `linear_limit`; 0 leaves them linear."""
     from matplotlib.ticker import SymmetricalLogLocator
 

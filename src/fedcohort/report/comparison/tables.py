@@ -15,7 +15,7 @@ from fedcohort.results.metric import find_metric_unit
 if TYPE_CHECKING:
     import pandas as pd
 
-ATYPICAL, ORACLE = "†", "‡"
+ATYPICAL_MARK, ORACLE = "†", "‡"
 DIFFERENCE_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
 COST_TEXTS: Sequence[tuple[str, str, Callable[[float], str]]] = (  # cost, its name, and the format of its values
     ("virtual_s", "virtual time", units.seconds),
@@ -128,7 +128,9 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
     """
     oracles = {cell for cell in cells if answer.headline.results[cell].is_untested}
     atypical_cells = answer.matching.atypical_cells
-    marks = {c: f"{' ' + ATYPICAL if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
+    marks = {
+        c: f"{' ' + ATYPICAL_MARK if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells
+    }
     setting_column = {answer.matching.setting: [cell[0] for cell in cells]} if answer.matching.setting else {}
     return {**setting_column, answer.matching.condition: [cell[1] + marks[cell] for cell in cells]}
 

@@ -149,7 +149,7 @@ def smooth_values(values: "pd.Series[float]", window_rounds: int) -> "pd.Series[
     return values.reindex(rounds).rolling(window_rounds, center=True, min_periods=1).mean()[values.index]
 
 
-def draw_pace(info: RunInfo, history: History) -> "Figure | None":
+def draw_round_lengths(info: RunInfo, history: History) -> "Figure | None":
     """Draw the virtual length of each round and its arrivals; return None if no virtual time passed.
 
     Args:

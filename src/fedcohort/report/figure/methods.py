@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from fedcohort.report.figure import style
-from fedcohort.results.method_names import GROUPS, name_method
+from fedcohort.results.method_names import METHOD_GROUPS, name_method
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +31,7 @@ MAX_LABEL_LINES = 3  # of the label of a setting
 
 
 @dataclass(frozen=True)
-class Row:
+class IntervalRow:
     """A method's value with its interval.
 
     Attributes:
@@ -55,7 +55,9 @@ class Row:
     is_filled: bool = True
 
 
-def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, reference: float | None = None) -> "Figure":
+def draw_intervals(
+    rows: Sequence[IntervalRow], title: str, note: str, label: str, reference: float | None = None
+) -> "Figure":
     """Return a figure with one point and its interval per row, such as a method's difference to the baseline.
 
     Args:
@@ -117,7 +119,7 @@ def draw_difference_map(
         differences: difference to the baseline by label of the setting (rows) and by option of the method (columns);
             NaN if there is no result.
         is_significant: whether a difference is significant, [settings, methods].
-        groups: group of each method, from `method_names.GROUPS`.
+        groups: group of each method, from `METHOD_GROUPS`.
         title: title of the figure.
         note: second line of the title.
         path: path of the file.
@@ -132,7 +134,7 @@ def draw_difference_map(
     labels = [_wrap_setting_label(label) for label in differences.index]
     label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
     mean_differences = differences.mean().fillna(0.0).to_numpy(dtype=float)
-    method_order = np.lexsort((-mean_differences, np.array([GROUPS.index(group) for group in groups])))
+    method_order = np.lexsort((-mean_differences, np.array([METHOD_GROUPS.index(group) for group in groups])))
     setting_blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in setting_blocks]
     rows = [method_order[has_values] if has_values.any() else method_order for has_values in has_result]
@@ -182,8 +184,8 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
         note: second line of the title.
         path: path of the file.
     """
-    sorted_methods = sorted(ranks, key=lambda method: (GROUPS.index(ranks[method][0]), ranks[method][1]))
-    rows = [Row(name_method(method), *ranks[method]) for method in sorted_methods]
+    sorted_methods = sorted(ranks, key=lambda method: (METHOD_GROUPS.index(ranks[method][0]), ranks[method][1]))
+    rows = [IntervalRow(name_method(method), *ranks[method]) for method in sorted_methods]
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     baseline_rank = ranks[baseline][1] if baseline in ranks else None
     figure = draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, baseline_rank)

@@ -152,7 +152,7 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
         axes.set_xlabel(style.wrap_text(panel_label, width / len(panels) - 0.2))
         axes.locator_params(axis="x", nbins=3 if i else 5)
     _label_rows(panel_axes[0], info, round, shown_clients)
-    style.add_legend(figure, _list_handles(round))
+    style.add_legend(figure, _list_legend_handles(round))
     return figure
 
 
@@ -219,7 +219,7 @@ def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> N
     axes.set_ylabel(f"client, label noise, most frequent class\n({order_text})")
 
 
-def _list_handles(round: ScoredRound) -> "list[Artist]":
+def _list_legend_handles(round: ScoredRound) -> "list[Artist]":
     """Return the legend's entries: the outcomes that occur in `round`."""
     from matplotlib.lines import Line2D
 

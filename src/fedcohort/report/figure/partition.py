@@ -30,8 +30,7 @@ def draw_partition(info: RunInfo) -> "Figure":
 
     More than 400 clients are shown in groups of neighbouring rows.
     """
-    n = len(info.class_counts)
-    traits = population.list_traits(info)
+    n, traits = len(info.class_counts), population.list_traits(info)
     client_order, sort_property = sort_clients(info)
     starts = style.find_group_starts(n)
     strip_traits = [trait for trait in traits if trait.has_spread and trait.name != TRAIT_IN_MAP]
@@ -100,8 +99,7 @@ def average_groups(row_values: np.ndarray, row_starts: Ids) -> Float64[np.ndarra
         row_starts: first row of each group, [groups].
     """
     group_sizes = np.diff(np.append(row_starts, len(row_values)))
-    group_sums = np.add.reduceat(row_values.astype(np.float64), row_starts, axis=0)
-    return np.asarray((group_sums.T / group_sizes).T)
+    return np.asarray((np.add.reduceat(row_values.astype(np.float64), row_starts, axis=0).T / group_sizes).T)
 
 
 def _draw_class_map(axes: "Axes", class_shares: np.ndarray, starts: Ids, axis_label: str) -> "AxesImage":
@@ -109,8 +107,8 @@ def _draw_class_map(axes: "Axes", class_shares: np.ndarray, starts: Ids, axis_la
 
     n_clients, n_classes = class_shares.shape
     image_options = {"extent": (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5), "cmap": "Blues"}
-    scale = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
-    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, starts), norm=scale, **image_options)
+    colour_scale = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
+    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, starts), norm=colour_scale, **image_options)
     axes.set_xlabel("class")
     axes.set_ylabel(axis_label)
     style.use_integer_ticks(axes.xaxis, 10)

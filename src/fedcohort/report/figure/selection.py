@@ -72,8 +72,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
 
 def find_selected_clients(history: History) -> Ids:
     """Return the sorted ids, [n], of the clients that were in a cohort of the run with this `history`."""
-    clients = {client for cohort in history.cohorts for client in cohort}
-    return np.array(sorted(clients), dtype=np.int64)
+    return np.array(sorted({client for cohort in history.cohorts for client in cohort}), dtype=np.int64)
 
 
 def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:

@@ -32,7 +32,7 @@ MAX_SCORE_PANELS = 6
 COMPONENT_LABELS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # labels of components
 
 
-def draw_state(info: RunInfo, history: History) -> "Figure | None":
+def draw_selector_state(info: RunInfo, history: History) -> "Figure | None":
     """Draw the quantities of the selector's state by round; return None if it traces none.
 
     Args:
@@ -45,15 +45,14 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
     hidden_text = "" if len(component_names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(component_names)})"
     title = f"State of the selector: mean and 95 % interval{hidden_text}"
     panel_titles = [label_component(name) for name in component_names[:MAX_PANELS]]
-    n_columns = 2 if len(panel_titles) <= 4 else 4
-    note = style.describe_run(info)
+    n_columns, note = 2 if len(panel_titles) <= 4 else 4, style.describe_run(info)
     figure, panels = style.make_panels(panel_titles, title, note, columns=n_columns, height=0.95, shares_y_axis=False)
     for axes, name in zip(panels, component_names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
-        rounds, mean, sd = (np.asarray(point_values, dtype=float) for point_values in zip(*trace_points, strict=True))
+        rounds, mean, std = (np.asarray(point_values, dtype=float) for point_values in zip(*trace_points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
-        axes.fill_between(rounds, mean - Z_95 * sd, mean + Z_95 * sd, color=style.BLUE, alpha=0.2, linewidth=0)
+        axes.fill_between(rounds, mean - Z_95 * std, mean + Z_95 * std, color=style.BLUE, alpha=0.2, linewidth=0)
         style.draw_line(axes, rounds, mean, color=style.BLUE)
     figure.supylabel("value of the state", fontsize=style.FONT_SIZE)
     return figure

@@ -41,7 +41,7 @@ FONT_SIZE = 8.0  # points
 MIN_FONT_SIZE = 5.0  # points: smallest text, for the ids of many rows
 COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
 LETTER_RATIO = 0.56  # mean width of a letter divided by its font size
-BOLD_RATIO = 1.15  # width of a bold letter divided by that of another
+BOLD_WIDTH_RATIO = 1.15  # width of a bold letter divided by that of another
 LINE_HEIGHT = 1.35 * FONT_SIZE / 72  # inches: height of a line of text
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
@@ -68,7 +68,7 @@ def make_figure(title: str, note_text: str, width: float, height: float) -> "Fig
     """
     from matplotlib.figure import Figure
 
-    bold_title = wrap_text(title, width / BOLD_RATIO - 0.1)
+    bold_title = wrap_text(title, width / BOLD_WIDTH_RATIO - 0.1)
     title_height = LINE_HEIGHT * (bold_title.count("\n") + 1) + 0.08
     wrapped_note = wrap_text(note_text, width - 0.1)
     total_height = height + title_height + LINE_HEIGHT * (wrapped_note.count("\n") + 1) + 0.05
@@ -138,8 +138,7 @@ def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> N
     """
     if handles is None:
         panel_legends = [axes.get_legend_handles_labels() for axes in canvas.axes]
-        handle_by_label = {label: handle for pair in panel_legends for handle, label in zip(*pair, strict=True)}
-        handles = list(handle_by_label.values())
+        handles = list({label: handle for pair in panel_legends for handle, label in zip(*pair, strict=True)}.values())
     if handles:
         label_length = max(len(str(handle.get_label())) for handle in handles)
         n_columns = int(canvas.get_figwidth() / (0.42 + label_length * LETTER_RATIO * FONT_SIZE / 72))

@@ -138,8 +138,7 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     round = load_timed_round(history, timed_rounds[-1] if step is None else step)
     n_jobs = len(round.jobs)
     # at equal distances
-    shown_job_rows = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))
-    jobs = round.jobs.iloc[shown_job_rows]
+    jobs = round.jobs.iloc[np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))]
     unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end_s))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.make_run_figure(info, describe_round(round), style.COLUMN, height)
@@ -161,7 +160,7 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     axes.tick_params(axis="y", length=0, labelsize=style.fit_row_font(axes, len(jobs)))
     for row_label, lost_mark in zip(axes.get_yticklabels(), is_lost_job, strict=True):
         row_label.set_color(style.VERMILLION if lost_mark else style.BLACK)
-    style.add_legend(figure, _list_handles(round))
+    style.add_legend(figure, _list_legend_handles(round))
     return figure
 
 
@@ -211,7 +210,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
     return right_edge
 
 
-def _list_handles(round: TimedRound) -> "list[Artist]":
+def _list_legend_handles(round: TimedRound) -> "list[Artist]":
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -63,7 +63,7 @@ class Run:
     @property
     def reached_limits(self) -> list[str]:
         """The options of the budget that the run has reached; none if a callback ended it, or if they are not known."""
-        return [name for name in self.tags.get(tags.ENDED_BY, "").split(tags.SEPARATOR) if name]
+        return [name for name in self.tags.get(tags.ENDED_BY_TAG, "").split(tags.SEPARATOR) if name]
 
 
 def result_options(run: Run) -> OptionValues:
@@ -77,10 +77,10 @@ def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]])
 
     `a` and `b` are the options of two runs, as pairs of name and value.
     """
-    a_values, b_values = dict(a), dict(b)
-    option_names = sorted({*a_values, *b_values})
-    values_by_option = [(name, a_values.get(name, "none"), b_values.get(name, "none")) for name in option_names]
-    return [name_and_values for name_and_values in values_by_option if name_and_values[1] != name_and_values[2]]
+    first_values, second_values = dict(a), dict(b)
+    option_names = sorted({*first_values, *second_values})
+    differences = ((name, first_values.get(name, "none"), second_values.get(name, "none")) for name in option_names)
+    return [difference for difference in differences if difference[1] != difference[2]]
 
 
 def label_run(run: Run) -> str:
@@ -88,13 +88,12 @@ def label_run(run: Run) -> str:
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
-    folder_name = PurePath(run.tags.get(tags.RUN_FOLDER, "")).name
-    return folder_name or f"{run.name} (MLflow's {run.id[:8]})"
+    return PurePath(run.tags.get(tags.RUN_FOLDER, "")).name or f"{run.name} (MLflow's {run.id[:8]})"
 
 
 def describe_commit(run: Run) -> str:
     """Return the commit of the code of `run`; all commits if the run was resumed with other code."""
-    if "," in (commit_text := run.tags.get(tags.COMMITS, "")):
+    if "," in (commit_text := run.tags.get(tags.COMMITS_TAG, "")):
         return commit_text.replace(", ", " then ")
     dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
     return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
