@@ -130,7 +130,7 @@ class TensorSketch:
             return h
         return np.asarray(h[self.sent_positions] * (self.rotated_length / len(self.sent_positions)))
 
-    def decode_linear(self, x: Reals) -> Reals:
+    def unrotate_and_fill(self, x: Reals) -> Reals:
         """Return the tensor [n] that the server decodes from the rotated and subsampled numbers x."""
         if self.sent_positions is not None:
             sent_values, x = x, np.zeros(self.rotated_length)
@@ -197,7 +197,7 @@ class Quant(WireCodec):
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
             sent_stop = sent_start + self._sent_length(block)
             sketched_numbers = dequantise_levels(block_range, levels[sent_start:sent_stop], self.bits)
-            tensor_numbers = self._make_tensor_sketch(block, sent_arrays[0]).decode_linear(sketched_numbers)
+            tensor_numbers = self._make_tensor_sketch(block, sent_arrays[0]).unrotate_and_fill(sketched_numbers)
             decoded_update[block.offset : block.offset + block.size] = tensor_numbers
             sent_start = sent_stop
         return decoded_update

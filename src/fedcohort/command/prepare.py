@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
             if hasattr(format_module, "write_vocabulary"):
                 format_module.write_vocabulary(destination)
         except OSError as error:
-            if disk.is_disk_refusal(error):
+            if disk.is_disk_error(error):
                 raise
             problem_file = error.filename or destination
             raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error

@@ -15,7 +15,7 @@ DISK_REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file
 }
 
 
-def is_disk_refusal(error: BaseException) -> bool:
+def is_disk_error(error: BaseException) -> bool:
     """Return whether `error` means that the disk does not accept data."""
     return isinstance(error, OSError) and error.errno in DISK_REFUSAL_CODES
 
@@ -26,7 +26,7 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not is_disk_refusal(error):
+        if not is_disk_error(error):
             raise
         raise DiskError(
             f"{error.filename or folder} could not be written ({error.strerror or error}). Files saved before are "

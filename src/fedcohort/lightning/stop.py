@@ -63,7 +63,7 @@ def finish_observers(observers: Sequence[Observer], run_status: str) -> None:
         try:
             observer.finish("failed" if observer_errors else run_status)
         except Exception as error:
-            traceback_error = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
+            traceback_error = None if isinstance(error, FedcohortError) or disk.is_disk_error(error) else error
             log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=traceback_error)
             observer_errors.append(error)
         except KeyboardInterrupt:

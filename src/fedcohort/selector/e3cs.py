@@ -138,8 +138,8 @@ def draw_systematically(p: Values, m: int, random_start: float) -> Ids:
         m: number of clients to select.
         random_start: random first point on the line, in (0, 1].
     """
-    cumulative_p = np.cumsum(p)
-    drawn_positions = np.searchsorted(cumulative_p * (m / cumulative_p[-1]), random_start + np.arange(m))
+    cumulative_probs = np.cumsum(p)
+    drawn_positions = np.searchsorted(cumulative_probs * (m / cumulative_probs[-1]), random_start + np.arange(m))
     # rounding may select a client of length 1 twice, or go beyond the end of the line
     drawn_positions = np.maximum.accumulate(drawn_positions - np.arange(m)) + np.arange(m)
     return np.minimum(drawn_positions, len(p) - m + np.arange(m))

@@ -143,8 +143,8 @@ class RankingOptions:
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
         utilities, last_rounds, job_seconds, n_participations = (
-            client_array.copy()
-            for client_array in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
+            per_client_values.copy()
+            for per_client_values in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
         )
         utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1

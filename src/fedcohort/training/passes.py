@@ -27,8 +27,8 @@ def draw_sample_passes(rng: np.random.Generator, n_samples: int, batch_ranges: B
 
     The last pass may be incomplete. `batch_ranges` are the mini-batches of a pass over `n_samples` samples.
     """
-    step_counts = range(0, n_steps, len(batch_ranges))  # steps before each pass
-    return [(rng.permutation(n_samples), batch_ranges[: n_steps - n]) for n in step_counts]
+    steps_before_pass = range(0, n_steps, len(batch_ranges))  # steps before each pass
+    return [(rng.permutation(n_samples), batch_ranges[: n_steps - n]) for n in steps_before_pass]
 
 
 def count_batches(n_samples: Ids, batch_size: int | None, merge_last_batch: bool) -> Ids:
