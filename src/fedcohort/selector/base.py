@@ -240,11 +240,11 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
     if len(available_ids) < len(draw_weights):
         exponential_draws, client_weights = exponential_draws[available_ids], client_weights[available_ids]
     has_positive_weight = np.isfinite(client_weights) & (client_weights > 0)
-    log_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
-    log_draw_keys = exponential_draws / log_divisors
-    log_draw_keys[~has_positive_weight] = np.inf
-    cutoff_score = nth_smallest(log_draw_keys, n_chosen) if 0 < n_chosen < len(log_draw_keys) else np.inf
-    candidate_rows = np.flatnonzero(log_draw_keys <= cutoff_score)  # keys above the cut need no order
-    rows_in_draw_order = candidate_rows[np.lexsort((exponential_draws[candidate_rows], log_draw_keys[candidate_rows]))]
-    draw_log_weights = np.where(has_positive_weight, client_weights, 0.0)
-    return end_draw(draw_logger, available_ids, draw_log_weights, available_ids[rows_in_draw_order[:n_chosen]])
+    key_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
+    draw_keys = exponential_draws / key_divisors
+    draw_keys[~has_positive_weight] = np.inf
+    cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
+    candidate_rows = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
+    rows_in_draw_order = candidate_rows[np.lexsort((exponential_draws[candidate_rows], draw_keys[candidate_rows]))]
+    logged_weights = np.where(has_positive_weight, client_weights, 0.0)
+    return end_draw(draw_logger, available_ids, logged_weights, available_ids[rows_in_draw_order[:n_chosen]])
