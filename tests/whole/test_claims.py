@@ -19,9 +19,7 @@ STATED = (
     "Holm over 35 tests",
     "95 % interval over 5 paired seeds",
     "50 clients, cohorts of 10",
-    "After 60 rounds or less",
     "120 to 480 rounds",
-    "rate 0.1",
     "one of five runs",
     "with 70 % noisy clients it did not find the noise",
 )
