@@ -164,7 +164,7 @@ def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptur
     finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), outcome=closing)
     parts, settings = (
         SimpleNamespace(deadline=make_component("deadline", "fixed")),
-        SimpleNamespace(update_limit=1.0, seed=0),
+        SimpleNamespace(update_limit=1.0, store_limit_gb=4.0, seed=0),
     )
     step = ServerStep(parts, None, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     for _ in range(2):
