@@ -14,7 +14,7 @@ from fedcohort.results.run import (
     average_over_clock,
     fit_late_slope,
     late_window,
-    profile_run,
+    result_of_run,
 )
 from results.statistics_cases import close_to, load_case
 
@@ -24,7 +24,7 @@ def compute_run_result(
 ) -> float:
     """Return the result of a run with these evaluations, which has no virtual clock."""
     run = Evaluations(np.array(steps, dtype=float), np.array(values, dtype=float), {})
-    return profile_run(run, result_kind, horizon)
+    return result_of_run(run, result_kind, horizon)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -22,7 +22,7 @@ def table_rows(page: str) -> list[list[str]]:
 
 def test_measures_a_run_with_a_small_population(growth_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(growth_script, "OVERRIDES", (*growth_script.OVERRIDES, "rounds=3", "eval.every=3", "cohort=10"))
-    cost = growth_script.profile_run(100)
+    cost = growth_script.measure_run(100)
     assert cost.data == 100 * 10 * (20 * 4 + 8)
     assert 0 < cost.round_s < cost.start_s
     assert cost.peak > 1e8

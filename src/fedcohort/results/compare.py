@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
-from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, profile_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, result_of_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, TestPower, adjust_p_by_family, count_seeds, judge_difference, measure_power
 
@@ -199,7 +199,9 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
         options: definition of a result, with horizon and sign.
     """
     return {
-        cell: {seed: profile_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()}
+        cell: {
+            seed: result_of_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()
+        }
         for cell, seed_runs in runs.items()
     }
 

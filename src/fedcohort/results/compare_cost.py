@@ -19,7 +19,7 @@ from fedcohort.results import target as target_costs
 from fedcohort.results.compare import Cell, Options, RunsByCell
 from fedcohort.results.frame import COST_COLUMNS, RunFrames
 from fedcohort.results.metric import is_accuracy
-from fedcohort.results.run import Evaluations, count_averaged_evaluations, profile_run
+from fedcohort.results.run import Evaluations, count_averaged_evaluations, result_of_run
 from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
 
 ROUNDS_AXIS = "rounds"
@@ -182,7 +182,7 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
     """
     if target.value is not None:
         return target.value
-    results = [profile_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
+    results = [result_of_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
     finite_results = [result for result in results if math.isfinite(result)]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_accuracy(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan

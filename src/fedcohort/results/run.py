@@ -72,7 +72,9 @@ class Evaluations:
         return Evaluations(self.steps[is_in_horizon], self.values[is_in_horizon], costs_in_horizon)
 
 
-def profile_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1) -> float:
+def result_of_run(
+    run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1
+) -> float:
     """Return the result of a run; NaN if no trained model was evaluated, unless the run ends by the virtual clock.
 
     Args:

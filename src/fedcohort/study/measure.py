@@ -13,7 +13,7 @@ from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, list_evaluations, read_curve
-from fedcohort.results.run import Evaluations, profile_run
+from fedcohort.results.run import Evaluations, result_of_run
 from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
@@ -37,7 +37,7 @@ def make_row(curve: Evaluations, options: Options, target: Target | None = None,
     """
     trained_values = curve.values[curve.steps > 0]
     row = {
-        "late": profile_run(curve, options.result, options.horizon),
+        "late": result_of_run(curve, options.result, options.horizon),
         "last": float((trained_values if len(trained_values) else curve.values)[-1]) if len(curve.values) else math.nan,
         "best": float(curve.values.max()) if len(curve.values) else math.nan,
         "target": target_value,

@@ -26,7 +26,7 @@ from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.ranges import spell_value
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
-from fedcohort.results.run import LATE_WINDOW_SHARE, profile_run
+from fedcohort.results.run import LATE_WINDOW_SHARE, result_of_run
 from fedcohort.roles import flatten_config
 from fedcohort.startup.options import make_unknown_option_error
 from fedcohort.study.checks import name_file_in_errors
@@ -145,7 +145,7 @@ class MethodTuning:
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
             metric_curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
-            run_results.append(profile_run(metric_curve, options.result, options.horizon))
+            run_results.append(result_of_run(metric_curve, options.result, options.horizon))
         mean = float(np.mean(run_results))
         return {**trial, "value": mean} if math.isfinite(mean) else {**trial, "reason": f"its mean is {mean}"}
 
