@@ -16,7 +16,10 @@ from fedcohort.record import history
 from fedcohort.record.run_log import read_run_log
 from run_harness import run_training
 
-LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+LOGGED = (
+    *("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
+    *("split.limit=480", "eval.clients_every=0", "checkpoint.every=1000"),
+)
 PROPORTIONAL = ("selector=random", "selector.weights=proportional")
 NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
 

@@ -184,7 +184,10 @@ def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path
     assert [report.metrics["round/dropped_stale"] for report in run.reports[1:]] == [0, 0, 0, 1, 0]
 
 
-SMALLER = ("device=shifted_exponential", "split.limit=240", "checkpoint.every=1000")
+SMALLER = (
+    *("device=shifted_exponential", "split.limit=240", "checkpoint.every=1000"),
+    *("eval.every=3", "eval.clients_every=0"),
+)
 
 
 @failure_hint("Credit updates by `outcome.clients`, and start a job from the model that was sent with it.")
