@@ -4,6 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command_harness import run_command
 from config_options import CONFIGS, ROOT
 from fedcohort.startup.check import GROUPS_WITHOUT_TORCH
 
@@ -25,7 +26,7 @@ def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
 
 
 def test_help_describes_the_command_and_where_ranges_are() -> None:
-    done = train("--help", "selector=flash")
+    done = run_command("--help", "selector=flash")
     assert done.returncode == 0
     choices = f"selector: {', '.join(SELECTORS[:3])}"
     for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", choices, "gamma_scale"):
