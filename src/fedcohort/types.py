@@ -77,6 +77,7 @@ class RoundContext(ReadOnly):
         backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
         in_flight: sorted ids of the clients that still work on a job of an earlier round; they are not ready.
         in_flight_s: virtual seconds until the update of each client of `in_flight` is expected, [len(in_flight)].
+        is_refill: whether this selection follows another one of the same round, with the same answers to queries.
     """
 
     round: int
@@ -89,6 +90,7 @@ class RoundContext(ReadOnly):
     backed_off: Ids = field(default_factory=lambda: np.empty(0, np.int64))
     in_flight: Ids = field(default_factory=lambda: np.empty(0, np.int64))
     in_flight_s: Values = field(default_factory=lambda: np.empty(0))
+    is_refill: bool = False
 
     @property
     def ready(self) -> Ids:
@@ -152,8 +154,7 @@ class Selection(ReadOnly):
         uncapped: whether more clients than the cohort may be selected (FLASH's first round, selector=full).
         plain: whether this round is a round of FedAvg whatever the run's aggregator, regulariser and server optimizer,
             at the cost of FedAvg (FedDiverse's pre-training).
-        units: local epochs of each client (steps, if it trains a fixed number), at least 1, int64 [n_clients]; None for
-            the default number.
+        units: local epochs (or steps) of each client, at least 1, int64 [n_clients]; None for the default number.
         upload: probability with which a client sends each tensor of its update, in (0, 1], float64 [n_clients]; the
             engine draws. None: all clients send everything.
         zero_fill: whether a tensor that a client did not send counts as zero; otherwise as the mean of those sent.
@@ -203,8 +204,7 @@ class RoundOutcome(ReadOnly):
         probes: answers to the selector's concurrent queries, by signal; empty for other components.
         round_s: virtual seconds that the round took, including the wait until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
-        sent_round: round of the model that each of `clients` received, [len(clients)]; None if all received this
-            round's.
+        sent_round: round whose model each of `clients` received, [len(clients)]; None if all received this round's.
     """
 
     round: int

@@ -21,3 +21,12 @@ def test_the_first_step_has_the_length_of_the_learning_rate() -> None:
     y.grad = torch.tensor([-123.0], dtype=torch.float64)
     optimizer.step()
     torch.testing.assert_close(y.detach(), torch.tensor([0.01], dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+def test_integers_at_the_bounds_train() -> None:
+    """With beta1 = beta2 = 0 a step is lr g / (|g| + eps)."""
+    y = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    optimizer = make_component("client", "adam", beta1=0, beta2=0, eps=1).optimizer(y, 1)
+    y.grad = torch.tensor([-3.0], dtype=torch.float64)
+    optimizer.step()
+    torch.testing.assert_close(y.detach(), torch.tensor([0.75], dtype=torch.float64), atol=1e-12, rtol=0)

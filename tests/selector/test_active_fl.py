@@ -1,5 +1,6 @@
 """Active FL: values and probabilities by hand, the split of the cohort, and the loss that each option reads."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,16 @@ def test_equal_values_at_the_cut_are_excluded_at_random() -> None:
 @pytest.mark.parametrize(("cohort", "by_value"), [(10, 9), (20, 18), (3, 2), (1, 0)])
 def test_the_cohort_has_a_part_by_value(cohort: int, by_value: int) -> None:
     assert active(alpha3=0.1).count_drawn_by_value(cohort) == by_value
+
+
+def test_single_places_are_drawn_by_value_with_the_share() -> None:
+    """Clients 1 and 2 of five have too low values, and get .5 x 2 / 5 of all draws; 200 draws, 4 sigma."""
+    excluded = 0
+    for seed in range(200):
+        ctx = replace(make_context(5, 1, 6, range(5), {"n_train": np.append(N, 1)}, seed), in_flight=ids(5))
+        selection, _ = active(alpha3=0.5).select(State(np.append(LOSS, 1.0)), ctx, {})
+        excluded += bool(np.isin(selection.clients, [1, 2]).any())
+    assert abs(excluded - 40) < 4 * np.sqrt(200 * 0.2 * 0.8)
 
 
 def test_the_parts_are_disjoint_and_excluded_clients_return_uniformly() -> None:

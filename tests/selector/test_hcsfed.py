@@ -1,5 +1,6 @@
 """HCSFed: queries, draws and weights by hand; its mathematics is tested in tests/maths."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from fedcohort.maths.strata import stratum_weights
 from fedcohort.rng import new_generator
 from fedcohort.selector.hcsfed import HcsFed, State
 from fedcohort.training.evaluate import SignalMeasurer
-from fedcohort.types import ProbeResult, RoundOutcome, Selection
+from fedcohort.types import Population, ProbeResult, RoundOutcome, Selection
 from optional_values import not_none
 from run_harness import run_training
 from selector_harness import World, ids, make_context, play_rounds
@@ -30,13 +31,14 @@ def hcs(**changes: Any) -> HcsFed:
 
 
 def make_blank_state(n_clients: int = 10) -> State:
-    return State(np.empty((n_clients, 0)), np.zeros(n_clients, bool), np.full(n_clients, -1), False)
+    return State(np.empty((n_clients, 0)), np.zeros(n_clients, bool), np.full(n_clients, -1), False, 3)
 
 
 def select_after_query(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
     ctx = make_context(0, cohort, len(sketches), seed=seed)
     answers = {"compressed_gradient": ProbeResult(ctx.available, sketches)}
-    return hcs(**{"strata": 3, **changes}).select(make_blank_state(len(sketches)), ctx, answers)
+    selector = hcs(**{"strata": 3, **changes})
+    return selector.select(selector.init(Population(len(sketches), 2, cohort, {})), ctx, answers)
 
 
 def updates(clients: list[int], rows: np.ndarray, round: int = 0) -> RoundOutcome:
@@ -105,12 +107,30 @@ def test_the_advice_has_the_stratified_weights() -> None:
 
 def test_unknown_clients_are_a_separate_stratum() -> None:
     """Client 3 never sent its sketch: client 0 represents 2 of 4 clients, client 3 itself only, and there is advice."""
-    state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
+    state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False, 3)
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
     assert advice is not None
     np.testing.assert_allclose(not_none(advice.weights), [0.5, 0.25])
-    strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False)
+    strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False, 3)
     assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
+
+
+def test_a_refill_keeps_the_answers_and_the_strata_of_the_round() -> None:
+    """In round 3, the third of a period, all clients answer; a refill without the answers of two changes nothing."""
+    selector = hcs(recluster=3)
+    step = play_rounds(selector, World(), 4)[3]
+    assert len(step.blocking["compressed_gradient"].clients) == 12
+    answers = {"compressed_gradient": step.blocking["compressed_gradient"].without(np.arange(12) < 2)}
+    refill = replace(step.ctx, cohort=1, available=np.arange(2, 12), is_refill=True)
+    assert selector.select(step.chosen, refill, answers)[1] is step.chosen
+
+
+def test_strata_are_as_many_as_places_of_the_run_where_one_client_is_selected() -> None:
+    selector = hcs()
+    state = selector.init(Population(len(X), 2, 3, {}))
+    answers = {"compressed_gradient": ProbeResult(np.arange(len(X)), X)}
+    state = selector.select(state, make_context(0, 1, len(X)), answers)[1]
+    assert len(np.unique(state.stratum_of_client)) == 3
 
 
 def test_all_clients_are_queried_once() -> None:

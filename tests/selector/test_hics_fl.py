@@ -47,6 +47,16 @@ def test_clusters_become_equally_probable(round: int, expected: list[float]) -> 
     np.testing.assert_array_equal(cluster_probabilities(np.array([0.5, 1.0]), 4.0, 300, 100), 0.5)
 
 
+def test_clusters_are_as_many_as_places_of_the_run_where_one_client_is_selected() -> None:
+    """Clients 0 to 3 have balanced updates, client 4 one of a single class: half of the draws, of two clusters."""
+    selector = make_component("selector", "hics_fl", gamma=0.0)
+    state = selector.init(Population(5, 3, 2, {}))
+    layers = [np.zeros(9 + 3)] * 4 + [np.append(np.zeros(9), [1.0, 0.0, 0.0])]
+    state = selector.observe(state, make_outcome(0, range(5), output_layer=layers))[1]
+    drawn = [selector.select(state, make_context(1, 1, 5, seed=seed), {})[0].clients[0] for seed in range(400)]
+    assert abs(drawn.count(4) - 200) < 4 * np.sqrt(400 / 4)
+
+
 def test_a_cluster_without_clients_left_is_not_drawn() -> None:
     labels, rng = np.array([0, 0, 1, 1, 1]), np.random.default_rng(0)
     assert draw_by_cluster(np.array([1.0, 0.0]), labels, 3, rng)[:2].tolist() == [0, 1]

@@ -126,11 +126,28 @@ def test_without_probability_tiers_are_drawn_uniformly() -> None:
 def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
     adapt: str, before: float, latest: int, changes: bool
 ) -> None:
-    state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, last_drawn_tier=latest)
+    state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, previous_tier=latest)
     after = tifl(adapt=adapt).observe(state, make_outcome(10, [0], accuracy_reports(ACCURACY.tolist())))[1]
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
     expected = [0.2, 0, 0.3, 0.1, 0.4] if changes else [0.2] * 5
     np.testing.assert_allclose(after.probability, expected, rtol=1e-14)
+
+
+@pytest.mark.parametrize(("accuracies", "changes"), [((0.5, 0.7), True), ((0.7, 0.5), False)])
+def test_the_tier_drawn_before_the_query_decides(accuracies: tuple[float, float], changes: bool) -> None:
+    """Tier 0 was drawn in the rounds before round 10, and w_10 is its result, whichever tier round 10 draws."""
+    selector = tifl(tiers=2, interval=10)
+    before = State(np.array([0, 0, 1, 1]), np.array([10, 10]), np.array([0.5, 0.5]), np.array([0.6, 0.6]), 0, 1)
+    answers = {"val_accuracy": ProbeResult(np.arange(4), np.repeat(accuracies, 2))}
+    drawn_tiers = set()
+    for seed in range(20):
+        state = selector.select(before, make_context(10, 1, 4, seed=seed), {})[1]
+        drawn_tiers.add(state.last_drawn_tier)
+        refill = replace(make_context(10, 1, 4, seed=seed + 20), is_refill=True)
+        state = selector.select(state, refill, {})[1]  # the tier of a refill does not decide either
+        after = selector.observe(state, make_outcome(10, [0], answers))[1]
+        np.testing.assert_allclose(after.probability, [2 / 3, 1 / 3] if changes else [0.5, 0.5], rtol=1e-14)
+    assert drawn_tiers == {0, 1}
 
 
 def test_the_first_accuracy_is_compared_with_none() -> None:

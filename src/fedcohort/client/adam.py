@@ -35,18 +35,10 @@ class Adam(LocalOptimization):
         ranges.number("beta2", self.beta2, "[0, 1)")
         ranges.number("eps", self.eps, "(0, inf)")
 
-    @property
-    def plain(self) -> bool:
-        return False
-
-    @property
-    def linear(self) -> bool:
-        return False
-
     def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked
 
         from fedcohort.maths.optimizers import uncompiled_optimizer  # noqa: PLC0415
 
-        make_adam, betas = uncompiled_optimizer(torch.optim.Adam), (self.beta1, self.beta2)
+        make_adam, betas = uncompiled_optimizer(torch.optim.Adam), (float(self.beta1), float(self.beta2))
         return make_adam([flat_parameter], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

@@ -117,7 +117,8 @@ class Dispatcher:
     ) -> Dispatch:
         """Return the decisions of a round with one more client, which replaces a client that finished during the round.
 
-        The client receives the same model as the others, and is chosen by the answers to this round's queries.
+        The client receives the same model as the others, and is chosen by the answers to this round's queries. The
+        context of the selection has `is_refill`, unless no client could be selected before.
 
         Args:
             dispatch: decisions of the round so far.
@@ -129,9 +130,9 @@ class Dispatcher:
         draws = self.federation.draws(self.settings.seed, dispatch.round)
         ready_ids = self.clock.find_ready_clients_at(dispatch.ready_ids, arrival_s)
         rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
-        ctx = self._exclude_clients(
-            replace(dispatch.first_context, cohort=1, available=ready_ids, rng=rng), state, busy_jobs, arrival_s
-        )
+        first_context = replace(dispatch.first_context, is_refill=len(dispatch.selection.clients) > 0)
+        refill_context = replace(first_context, cohort=1, available=ready_ids, rng=rng)
+        ctx = self._exclude_clients(refill_context, state, busy_jobs, arrival_s)
         if not len(ctx.available):
             return dispatch
         is_client_absent = np.ones(self.federation.n_clients, dtype=bool)

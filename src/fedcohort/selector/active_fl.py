@@ -23,6 +23,8 @@ Departures from the paper:
   uniformly, another one excludes the share 1 - alpha1.
 - Both parts of the cohort are drawn without replacement and are disjoint, so that it has m clients.
 - A loss that is not finite leaves the value as it was.
+- While other clients work (deadline=buffered), selections have few places: (1 - alpha3) m is then rounded up with the
+  probability of its fraction.
 - A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): it would otherwise keep
   the value with which it was selected.
 """
@@ -105,9 +107,12 @@ class ActiveFl(Selector[State]):
     def _draws_by_loss(self, facts: Facts) -> bool | None:
         return None if facts.cohort is None else self.alpha3 == 1 or self.count_drawn_by_value(facts.cohort) > 0
 
-    def count_drawn_by_value(self, cohort: int) -> int:
-        """Return the number of clients that are drawn by their values, out of a cohort of `cohort` clients."""
-        return math.floor((1 - self.alpha3) * cohort + 1e-9)
+    def count_drawn_by_value(self, cohort: int, rounding_draw: float = 1e-9) -> int:
+        """Return the number of clients that are drawn by their values, out of a cohort of `cohort` clients.
+
+        `rounding_draw`, a uniform draw in [0, 1), is added before the number is rounded down: its mean is then exact.
+        """
+        return math.floor((1 - self.alpha3) * cohort + rounding_draw)
 
     def init(self, population: Population) -> State:
         return State(np.full(population.n_clients, np.nan))
@@ -152,7 +157,7 @@ class ActiveFl(Selector[State]):
             eligible_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
         draw_weights, eligible_values = np.zeros(ctx.n_clients), client_values[eligible_ids]
         draw_weights[eligible_ids] = np.exp(self.alpha2 * (eligible_values - eligible_values.max(initial=-np.inf)))
-        n_drawn_by_value = self.count_drawn_by_value(ctx.cohort)
+        n_drawn_by_value = self.count_drawn_by_value(ctx.cohort, ctx.rng.random() if len(ctx.in_flight) else 1e-9)
         value_drawn_ids = draw(draw_weights, available_ids, n_drawn_by_value, ctx.rng)
         undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)
         uniform_drawn_ids = draw(np.ones(ctx.n_clients), undrawn_ids, ctx.cohort - n_drawn_by_value, ctx.rng)

@@ -44,8 +44,7 @@ class Selector(Component, Protocol[S]):
         backs_off: whether the run withholds clients that failed repeatedly (`round/backoff.py`).
         may_choose_fewer: whether the method may choose fewer than `ctx.cohort` available clients, but at least one.
         needs: names of the signals (`fedcohort/signal/`) that the selector reads, whether static, queried or reported.
-            A ClassVar, or a property where options decide: a run is not charged for signals that its options leave
-            unread.
+            A ClassVar, or a property where options decide, as a run is charged for each of these signals.
         advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
         weighs: whether its AggregationOverrides contain weights; otherwise they only exclude clients. Aggregators that
             use such weights only in part print a notice.
@@ -112,7 +111,8 @@ class Selector(Component, Protocol[S]):
     def select(self, state: S, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, S]:
         """Choose `ctx.cohort` distinct ids of `ctx.available`, or all available clients if there are fewer.
 
-        A selector with `may_choose_fewer` may choose fewer, but at least one.
+        A selector with `may_choose_fewer` may choose fewer, but at least one. With `ctx.is_refill` it was called
+        before in this round, with the same answers: what changes once per round must not change again.
 
         Args:
             state: the state before this round's selection.

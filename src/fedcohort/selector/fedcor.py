@@ -143,10 +143,11 @@ class FedCor(Selector[State]):
         return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trained_ids.tolist())})
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = self._store_losses(state, ctx.round, probes)
+        if not ctx.is_refill:
+            state = self._store_losses(state, ctx.round, probes)
         if ctx.round <= self.warmup:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
-        if state.X is None or "shadow_loss" in probes:
+        if state.X is None or ("shadow_loss" in probes and not ctx.is_refill):
             state = self._fit_gaussian_process(state, ctx)
         return self._choose_cohort(state, ctx), state
 

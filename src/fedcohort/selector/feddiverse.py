@@ -216,8 +216,7 @@ def _warn_without_attribute_information(delta: Triplets) -> None:
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
             "(AI = 1, SC = 0), so that class imbalance alone decides: use more samples per client or fewer classes",
-            n_uninformative_triplets,
-            len(finite_triplets),
+            *(n_uninformative_triplets, len(finite_triplets)),
         )
 
 

@@ -169,11 +169,11 @@ class Flash(Selector[State]):
         return [Probe(s, ctx.ready, options_by_signal[s], self.context == "lagged") for s in sorted(signals)]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.reward == "progress":  # the server's loss of w_t is known before any query
+        if self.reward == "progress" and not ctx.is_refill:  # the server's loss of w_t is known before any query
             server_loss = float(ctx.signals["server_val_loss"])
             loss_decrease = rewards.share_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
             state = self._renew_contexts(self._learn_rewards(replace(state, server_loss=server_loss), loss_decrease))
-        if self.context == "fresh" and probes:  # empty where no client is available
+        if self.context == "fresh" and probes and not ctx.is_refill:  # no probes where no client is available
             state = self._store_loss_answers(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.reward_bandit.prior(state.X.shape[1], ctx.rng))

@@ -71,12 +71,14 @@ class State:
         is_queried: whether each client sent a sketch or an update in the current period of `recluster`, [n_clients].
         stratum_of_client: stratum of each client, -1 if unknown, [n_clients].
         needs_clustering: whether a sketch is newer than the strata, so that they must be formed again.
+        n_strata: number of strata to form, at most.
     """
 
     X: Float64[np.ndarray, "k d"]
     is_queried: Bool[np.ndarray, "k"]
     stratum_of_client: Ids
     needs_clustering: bool
+    n_strata: int
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,8 @@ class HcsFed(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NO_STRATUM), False)
+        n_strata = self.strata or min(N_STRATA_BY_VARIANT[self.variant], population.cohort)
+        return State(np.empty((K, 0)), np.zeros(K, bool), np.full(K, NO_STRATUM), False, n_strata)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.is_queried[ctx.ready]]
@@ -150,9 +153,9 @@ class HcsFed(Selector[State]):
         return (Probe("compressed_gradient", unqueried_ids, query_options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        if self.is_reclustering_due(ctx.round):
+        if self.is_reclustering_due(ctx.round) and not ctx.is_refill:
             state = replace(state, is_queried=np.zeros(ctx.n_clients, bool))
-        if "compressed_gradient" in probes:
+        if "compressed_gradient" in probes and not ctx.is_refill:
             sketch_answers = find_answers(probes, "compressed_gradient")
             state = store_gradient_sketches(state, sketch_answers.clients, sketch_answers.values)
         if not self.asks_for_sketches and ctx.round == 0:
@@ -182,10 +185,10 @@ class HcsFed(Selector[State]):
         """Return each client's stratum by k-means of the stored sketches, [n_clients]; -1 for a client without one."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum_of_client = np.full(len(state.X), NO_STRATUM)
-        H = min(N_STRATA_BY_VARIANT[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
-            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, len(np.unique(X, axis=0))), ctx.rng)
+            n_strata = min(state.n_strata, len(np.unique(X, axis=0)))
+            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, n_strata, ctx.rng)
         return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:

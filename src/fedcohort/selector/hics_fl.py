@@ -51,12 +51,14 @@ class State:
             zeros before its first update, [n_clients, 0] before the first round.
         has_trained: whether a client has sent an update, [n_clients].
         n_classes: number of classes, C.
+        n_clusters: number of clusters to form, at most.
     """
 
     entropy: Values
     vectors: Float64[np.ndarray, "K d"]
     has_trained: Bool[np.ndarray, "K"]
     n_classes: int
+    n_clusters: int
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ class HicsFl(Selector[State]):
         """
         K, C = population.n_clients, population.n_classes
         reject_large_population(self.limit, K, "which are compared in every round")
-        return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C)
+        return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C, self.clusters or population.cohort)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         K, available_ids = ctx.n_clients, ctx.available
@@ -121,7 +123,7 @@ class HicsFl(Selector[State]):
         n_drawn = min(ctx.cohort - len(untrained_ids), len(candidate_ids))
         if not n_drawn:
             return Selection(untrained_ids), state
-        cluster_ids = self.cluster_clients(state, candidate_ids, self.clusters or ctx.cohort)
+        cluster_ids = self.cluster_clients(state, candidate_ids, state.n_clusters)
         mean_entropy = np.bincount(cluster_ids, state.entropy[candidate_ids]) / np.bincount(cluster_ids)
         cluster_probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
         drawn_ids = candidate_ids[draw_by_cluster(cluster_probability, cluster_ids, n_drawn, ctx.rng)]

@@ -7,7 +7,7 @@ Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided 
     score:  A_k = (norm(min(U_k, c)) + sqrt(.1 ln R / last_k)) (T / t_k)^(alpha [t_k > T])
     exploration:  eps m clients that never trained, drawn in proportion to 1 / expected seconds
     exploitation:  (1 - eps) m others, drawn in proportion to A_k, of those above cutoff x the (1 - eps) m-th largest
-    before a selection:  eps <- max(decay eps, eps_min)
+    before a round's first selection:  eps <- max(decay eps, eps_min)
     pacer, every W rounds:  T <- T + Delta where the sum of U over the last W rounds is below that of the W before
     norm(u):  (u - .999 min U) / max(max U - .999 min U, 1e-4)
 
@@ -22,7 +22,8 @@ Departures from the paper:
 - eps_min, clip and cutoff are the text's .2, .95 and .95. The code has .3, .9 and a cut_off_util of .05, which admits
   nearly all clients.
 - eps m is rounded down, as in FedScale, but one client explores as long as any is new: a cohort below five would
-  otherwise explore none at eps = .2. The authors' first code (oort/oort.py) rounds it up.
+  otherwise explore none at eps = .2. The authors' first code (oort/oort.py) rounds it up. While other clients work
+  (deadline=buffered), selections have few places: eps m is then rounded up with the probability of its fraction.
 - The extremes and c are taken over clients that have trained. The code includes the others, with their number of
   samples as U.
 - The n-th largest score is the n-th. The code takes the next one, and fails where there is none.

@@ -27,6 +27,8 @@ Departures from the paper:
 - New clients are explored by speed from the first round on, and their number is rounded down. The code explores by data
   size and duration (explore=size) after a uniform first round, and rounds up.
 - The selection's probabilities are those of the draw of the larger cohort.
+- While other clients work (deadline=buffered), overcommit x m is rounded at random, with its exact mean. A client that
+  fills a single place is compared with itself only: rho_k = low and M_k = 1.
 - R is the duration of the slowest client of the cohort, whatever the deadline: a deadline that drops late clients may
   drop some that were given more work.
 """
@@ -142,7 +144,8 @@ class PyramidFl(RankingOptions, Selector[State]):
         return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        ctx_with_shortlist = replace(ctx, cohort=self.shortlist(ctx.cohort))
+        rounding_draw = ctx.rng.random() if len(ctx.in_flight) else 1e-9
+        ctx_with_shortlist = replace(ctx, cohort=int(self.overcommit * ctx.cohort + rounding_draw))
         oort_selection, ranking_state = self.select_by_score(state.ranking_state, ctx_with_shortlist)
         chosen_ids = top(-ctx.signals["expected_s"], oort_selection.clients, ctx.cohort, ctx.rng)
         client_drop_rates, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)

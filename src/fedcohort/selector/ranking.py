@@ -112,8 +112,8 @@ class RankingOptions:
         return State(nan_by_client, zero_rounds, nan_by_client, zero_rounds, self.eps, self.preferred, np.empty(0))
 
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with less exploration (`eps`)."""
-        eps = max(self.eps_decay * state.eps, self.eps_min)
+        """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with the round's share `eps`."""
+        eps = state.eps if ctx.is_refill else max(self.eps_decay * state.eps, self.eps_min)
         preferred_job_s = self._find_preferred_duration(state, ctx)
         utilities = normalise_utilities(state.utilities, self.clip)
         staleness = staleness_bonus(ctx.round + 1, state.last_rounds)
@@ -123,9 +123,8 @@ class RankingOptions:
         untried_ids = available_ids[state.last_rounds[available_ids] == 0]
         has_reached_cap = state.n_participations >= (np.inf if self.cap is None else self.cap)
         scored_ids = available_ids[np.isfinite(scores[available_ids]) & ~has_reached_cap[available_ids]]
-        n_explore, n_exploit = count_explore_exploit(
-            min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids)
-        )
+        rounding_draw, n_chosen = ctx.rng.random() if len(ctx.in_flight) else None, min(ctx.cohort, len(available_ids))
+        n_explore, n_exploit = count_explore_exploit(n_chosen, eps, len(untried_ids), len(scored_ids), rounding_draw)
         exploited_ids = candidates_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
         exploit_weights = zero_other_weights(np.maximum(scores, 1e-12), exploited_ids)
         explore_weights = zero_other_weights(self._make_exploration_weights(state, ctx, preferred_job_s), untried_ids)
@@ -135,17 +134,14 @@ class RankingOptions:
         extra_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(chosen_ids), ctx.rng)
         clients = np.sort(np.concatenate([chosen_ids, extra_ids]))
         score_terms = {"utility": utilities, "staleness": staleness, "system": speed_factors}
-        selection_probability = expected_cohort_shares(weighted_draws)
-        return Selection(clients, scores, score_terms, selection_probability), replace(state, eps=eps)
+        return Selection(clients, scores, score_terms, expected_cohort_shares(weighted_draws)), replace(state, eps=eps)
 
     def store_client_reports(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
-        utilities, last_rounds, job_seconds, n_participations = (
-            per_client_values.copy()
-            for per_client_values in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
-        )
+        client_arrays = (state.utilities, state.last_rounds, state.seconds, state.n_participations)
+        utilities, last_rounds, job_seconds, n_participations = (values.copy() for values in client_arrays)
         utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1
         n_participations[arrived_ids] += 1

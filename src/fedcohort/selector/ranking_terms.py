@@ -64,7 +64,9 @@ def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Valu
     return speed_factors
 
 
-def count_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+def count_explore_exploit(
+    cohort: int, explore_share: float, n_untried: int, n_scored: int, rounding_draw: float | None = None
+) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are chosen by their scores.
 
     The share that explores is rounded down, but at least one client while it is above 0 and clients are untried. Small
@@ -75,8 +77,11 @@ def count_explore_exploit(cohort: int, explore_share: float, n_untried: int, n_s
         explore_share: share of the cohort that explores, in [0, 1].
         n_untried: number of available clients that never trained.
         n_scored: number of available clients with a finite score.
+        rounding_draw: uniform draw in [0, 1) that is added before the share is rounded down, so that the mean number is
+            exact and may be 0; None for none.
     """
-    n_to_explore = max(int(explore_share * cohort + 1e-9), 1) if explore_share else 0
+    min_to_explore = int(rounding_draw is None and explore_share > 0)
+    n_to_explore = max(int(explore_share * cohort + (rounding_draw or 1e-9)), min_to_explore)
     n_explore = min(n_untried, cohort, max(n_to_explore, cohort - n_scored))
     return n_explore, min(n_scored, cohort - n_explore)
 

@@ -9,8 +9,8 @@ HPDC 2020, arXiv 2001.09249.
     every I rounds:  A_j <- mean accuracy of w_t on the validation sets of tier j
 
 Then p_j <- (L - rank_j) / (L (L + 1) / 2) for the L tiers with credits. rank_j counts from 0, the tier with the lowest
-accuracy. All p_j are 1/T at first. They change only if the accuracy of the tier that was drawn last has not risen since
-the query before.
+accuracy. All p_j are 1/T at first. They change only if the accuracy of the tier that was drawn in the round before the
+query, whose clients trained w_t, has not risen since the previous query.
 
 The abstract and two third-party implementations were read, the full text was not. The defaults of T and I and the
 formula of p_j are those of the implementations. The condition on the tier drawn last is recalled from the paper and not
@@ -60,6 +60,7 @@ class State:
         probability: probability with which each tier is drawn, [n_tiers].
         accuracy: mean validation accuracy of each tier at the latest query, 0 before it, [n_tiers].
         last_drawn_tier: tier that was drawn last; -1 before the first draw.
+        previous_tier: tier that was drawn last before the current round; -1 if none was.
     """
 
     tier_of_client: Ids
@@ -67,6 +68,7 @@ class State:
     probability: Values
     accuracy: Values
     last_drawn_tier: int
+    previous_tier: int
 
 
 @dataclass(frozen=True)
@@ -77,8 +79,8 @@ class TiFl(Selector[State]):
         tiers: number of tiers.
         interval: number of rounds between queries of the clients' validation accuracy.
         credits: number of rounds in which each tier may be drawn until all credits are renewed.
-        adapt: when probabilities change: "paper", only if the tier drawn last did not become more accurate, or
-            "always", after each query but that of round 0.
+        adapt: when probabilities change: "paper", only if the tier drawn before did not become more accurate,
+            or "always", after each query but that of round 0.
         rank_sum: divisor of the ranks of L tiers: "plus", L (L + 1) / 2, or "minus", L (L - 1) / 2, with which the most
             accurate tier is not drawn.
     """
@@ -103,12 +105,14 @@ class TiFl(Selector[State]):
     def init(self, population: Population) -> State:
         T = self.tiers
         tier_of_client = assign_tiers(population.signals["expected_s"], T)
-        return State(tier_of_client, np.full(T, self.credits), np.full(T, 1 / T), np.zeros(T), -1)
+        return State(tier_of_client, np.full(T, self.credits), np.full(T, 1 / T), np.zeros(T), -1, -1)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         return (Probe("val_accuracy", ctx.ready, concurrent=True),) if ctx.round % self.interval == 0 else ()
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        if not ctx.is_refill:
+            state = replace(state, previous_tier=state.last_drawn_tier)
         is_available_tier = np.bincount(state.tier_of_client[ctx.available], minlength=self.tiers) > 0
         credits = state.credits
         if not credits[is_available_tier].any():
@@ -138,7 +142,7 @@ class TiFl(Selector[State]):
         accuracy_sums = np.bincount(tier_of_answer, weights=accuracy, minlength=self.tiers)
         tier_accuracy = np.where(answers_per_tier > 0, accuracy_sums / np.maximum(answers_per_tier, 1), state.accuracy)
         next_state = replace(state, accuracy=tier_accuracy)
-        has_accuracy_risen = tier_accuracy[state.last_drawn_tier] > state.accuracy[state.last_drawn_tier]
+        has_accuracy_risen = tier_accuracy[state.previous_tier] > state.accuracy[state.previous_tier]
         if outcome.round == 0 or (self.adapt == "paper" and has_accuracy_risen):
             return None, next_state
         return None, replace(next_state, probability=self.tier_probabilities(tier_accuracy, state.credits))
