@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import pandas as pd
 
 from fedcohort.record import metadata, provenance
 from fedcohort.record.journal import Journal
-from fedcohort.results.frame import COST_COLUMNS, COSTS, read_curves
+from fedcohort.results.compare import Options, compare_conditions
+from fedcohort.results.frame import COST_COLUMNS, COSTS, RunFrames, read_curves
+from fedcohort.results.verdict import DIVERGED
 from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
@@ -39,7 +42,7 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
     extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
     saved.store_run({**facts, **keys, **extra}, curve)
     saved.save_files()
-    curves, of_study = read_curves([folder], ["test/acc"]), read_study(study.folder)
+    curves, of_study = read_curves([folder], ["test/acc"]).replace(math.inf, math.nan), read_study(study.folder)
     row = of_study.runs.iloc[0]
     for name in ("commit", "dirty", "rounds", *COSTS):
         assert facts[name] == row[name], name
@@ -54,3 +57,23 @@ def test_curves_are_read_from_folders(tmp_path: Path) -> None:
     unmeasured = read_curves([run_folder(tmp_path / "run")], ["test/loss"])
     assert unmeasured.columns.tolist() == ["run", "round", *COST_COLUMNS]
     assert unmeasured.empty
+
+
+def test_a_loss_that_becomes_nan_is_not_compared_by_its_last_finite_values(tmp_path: Path) -> None:
+    """MLflow stores a NaN, and both sources give infinity: a metric that was not measured in a round is NaN."""
+    losses = {"random": [2.3, 1.5, 1.2, 1.0], "bad": [2.3, 0.5, 0.3, math.nan]}
+    runs = []
+    for name, seed in product(losses, range(3)):
+        journal, run = Journal(), make_run_info(tmp_path / f"{name}{seed}", rounds=4)
+        journal.start(run)
+        for step, loss in enumerate(losses[name]):
+            every_other_round = {"clients/acc_mean": 0.5} if step % 2 else {}
+            metrics = {"test/loss": loss + 0.01 * seed, **every_other_round}
+            journal.observe(replace(make_report(step), metrics=metrics))
+        runs.append({"run": run.folder.name, "setting": "", "condition": name, "seed": seed, "oracle": False})
+    curves = read_curves(sorted(tmp_path.iterdir()), ["test/loss", "clients/acc_mean"])
+    assert curves.query("run == 'bad0'")["test/loss"].tolist() == [2.3, 0.5, 0.3, math.inf]
+    assert curves["clients/acc_mean"].isna().sum() == 12  # not measured in every other round
+    entry = compare_conditions(RunFrames(pd.DataFrame(runs), curves), Options("test/loss", "random", -1)).results
+    assert entry["", "bad"].verdict == DIVERGED
+    assert not math.isfinite(entry["", "bad"].mean.mean)

@@ -15,7 +15,8 @@ The frame of curves has one row per evaluation (a round that measured a metric),
 
     run, round      round 0 is the untrained model.
     virtual_s, bytes, client_flops, joules   cumulative cost until the round; bytes are down and up, over all clients.
-    <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it.
+    <metric>        one column for each metric, named as in the journal; NaN if the round did not measure it, and
+                    infinity if the measured value is NaN, as after divergence.
 
 `matching/question.py` makes the frame of runs in folders and in MLflow, and `tracking/runs.py` reads MLflow's curves.
 """
@@ -70,24 +71,32 @@ def read_curves(run_folders: Iterable[Path], metrics: Sequence[str]) -> "pd.Data
     """
     import pandas as pd
 
-    curves = [pd.DataFrame({"run": p.name, **read_curve(history.read_history(p), metrics)}) for p in run_folders]
+    curves = [
+        pd.DataFrame({"run": p.name, **read_curve(history.read_history(p), metrics, math.inf)}) for p in run_folders
+    ]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(journal: history.History, metrics: Sequence[str]) -> dict[str, np.ndarray]:
+def read_curve(
+    journal: history.History, metrics: Sequence[str], diverged_value: float = math.nan
+) -> dict[str, np.ndarray]:
     """Return the columns of one run in the frame of curves, [n_rounds] each: the rounds that measured one of `metrics`.
 
-    The column `run` is not among them. `journal` is the history of the run.
+    The column `run` is not among them. `journal` is the history of the run. `diverged_value` replaces a metric that was
+    measured as NaN, which differs from a metric that was not measured in a round.
     """
     measured_metrics = [name for name in metrics if name in journal.measured]
     measured_rounds = {round_number for name in measured_metrics for round_number in journal.measured[name]}
     steps = np.array(journal.steps, dtype=np.int64)
     is_measured = np.isin(steps, sorted(measured_rounds))
-    columns: dict[str, np.ndarray] = {"round": steps[is_measured]}
+    columns: dict[str, np.ndarray] = {"round": (rounds := steps[is_measured])}
     for cost in COST_COLUMNS:
         parts = [_repeat_last_value(journal.values[name]) for name in COSTS[cost] if name in journal.values]
         columns[cost] = sum(parts, np.zeros(len(steps)))[is_measured]
-    return columns | {name: journal.values[name][is_measured] for name in measured_metrics}
+    for name in measured_metrics:
+        is_diverged = np.isnan(values := journal.values[name][is_measured]) & np.isin(rounds, journal.measured[name])
+        columns[name] = np.where(is_diverged, diverged_value, values)
+    return columns
 
 
 def _repeat_last_value(values: Float64[np.ndarray, "steps"]) -> Float64[np.ndarray, "steps"]:
