@@ -1,5 +1,6 @@
 """`fedcohort.sweep` and `fedcohort.compare`: a sweep from Python, and its comparison without MLflow."""
 
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,15 @@ def test_a_sweep_is_compared_by_what_it_varies(sweep_result: fedcohort.SweepResu
         fedcohort.compare([])
     with pytest.raises(CheckpointError, match="/last is not the folder of a run"):
         fedcohort.compare("last")
+
+
+def test_runs_with_equal_folder_names_are_different_runs(sweep_result: fedcohort.SweepResult, tmp_path: Path) -> None:
+    originals = sweep_result.folders[:2]
+    copies = [Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in originals]
+    comparison = fedcohort.compare([*originals, *copies])
+    assert sorted(comparison.answer.frames.runs["run"]) == sorted(map(str, copies))
+    names = ", ".join(folder.name for folder in originals)
+    assert f"left out: {names}: a newer run has the same settings and seed" in comparison.answer.notes
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 The frame of runs has one row per run.
 
-    run             id that joins both frames: name of the folder, or MLflow's run id.
+    run             id that joins both frames: path of the folder, or MLflow's run id.
     setting         value of the option by which the user groups the runs; "" for a single setting.
     condition       value of the option that is compared, mostly the method.
     seed            integer.
@@ -72,7 +72,7 @@ def read_curves(run_folders: Iterable[Path], metrics: Sequence[str]) -> "pd.Data
     import pandas as pd
 
     curves = [
-        pd.DataFrame({"run": p.name, **read_curve(history.read_history(p), metrics, math.inf)}) for p in run_folders
+        pd.DataFrame({"run": str(p), **read_curve(history.read_history(p), metrics, math.inf)}) for p in run_folders
     ]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 

@@ -51,11 +51,10 @@ def compare_run_folders(folders: Sequence[Path], question: Question, option_filt
         CheckpointError: for a folder that holds no run.
         TrackingError: there is nothing to compare.
     """
-    q, run_paths = question, {run_path.name: run_path for run_path in map(Path.absolute, folders)}
-    listed_runs = runs.read_folders(run_paths.values())
+    q, listed_runs = question, runs.read_folders(dict.fromkeys(map(Path.absolute, folders)))
     selected_runs = [run for run in listed_runs if all(run.find_value(k) == v for k, v in option_filters.items())]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-    return answer_question(q, matched_runs, read_curves([run_paths[run.id] for run in matched_runs.runs], q.metrics))
+    return answer_question(q, matched_runs, read_curves([Path(run.id) for run in matched_runs.runs], q.metrics))
 
 
 def publish_comparison(

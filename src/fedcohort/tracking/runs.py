@@ -196,7 +196,7 @@ def _read_run_folder(run_folder: Path) -> Run:
     rounds_done = run_history.steps[-1] if run_history.steps else 0
     end_tags = {ROUNDS_DONE: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
     return Run(
-        id=run_folder.name,
+        id=str(run_folder),
         name=info.name,
         status=run_status,
         started_ms=metadata.read_start_times(run_folder)[0],

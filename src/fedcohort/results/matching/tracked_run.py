@@ -24,7 +24,7 @@ class Run:
     """A tracked run.
 
     Attributes:
-        id: id in MLflow, or the name of the run folder.
+        id: id in MLflow, or the path of the run folder.
         name: name of the run.
         status: "finished", or how far the run is.
         started_ms: start of the run, in milliseconds since 1970.
