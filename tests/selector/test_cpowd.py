@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from config_options import make_component, make_typed
 from fedcohort.errors import OptionError
-from fedcohort.selector.base import EmptyState
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.types import Population, ProbeResult
 from run_harness import run_training
@@ -27,7 +27,7 @@ def cpowd(**changes: Any) -> CPowD:
 
 def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return to_list(cpowd().select(EmptyState(), make_context(**kwargs), answers)[0].clients)
+    return to_list(cpowd().select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:

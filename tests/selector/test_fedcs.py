@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from config_options import make_typed
-from fedcohort.selector.base import EmptyState
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.fedcs import FedCs, schedule_uploads
 from run_harness import run_training
 from selector_harness import World, make_context, play_rounds
@@ -59,7 +59,7 @@ def test_without_transfers_all_fast_clients_fit() -> None:
 )
 def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -> None:
     ctx = make_context(cohort=cohort, n_clients=4, signals=SIGNALS)
-    chosen = fedcs(**options).select(EmptyState(), ctx, {})[0].clients.tolist()
+    chosen = fedcs(**options).select(Stateless(), ctx, {})[0].clients.tolist()
     assert chosen == clients
     assert FedCs.may_choose_fewer, "of four available clients, three or two are chosen"
 
@@ -67,7 +67,7 @@ def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -
 def test_candidates_are_drawn_uniformly() -> None:
     """Two of four: the cohort is a part of them, and every client is in it at times."""
     ctx = [make_context(cohort=2, n_clients=4, signals=SIGNALS, seed=seed) for seed in range(60)]
-    cohorts = {tuple(fedcs(limit=9.0).select(EmptyState(), c, {})[0].clients.tolist()) for c in ctx}
+    cohorts = {tuple(fedcs(limit=9.0).select(Stateless(), c, {})[0].clients.tolist()) for c in ctx}
     assert cohorts == {(a, b) for a in range(4) for b in range(a + 1, 4)}
     assert fedcs().shortlist(7) == 7
     assert fedcs(candidates=9).shortlist(7) == 9

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from config_options import make_component
-from fedcohort.selector.base import EmptyState
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_clean import OracleClean
 from fedcohort.tracking import record
 from optional_values import not_none
@@ -18,7 +18,7 @@ RATE = {"noise_rate": np.array([0.4, 0.0, 0.2, 0.1, 0.3])}
 
 def select_clients(share: float, rates: dict[str, np.ndarray] = RATE, seed: int = 0, **ctx: object) -> list[int]:
     ctx_of_round = make_context(signals=rates, seed=seed, **ctx)  # type: ignore[arg-type]
-    return to_list(OracleClean(share).select(EmptyState(), ctx_of_round, {})[0].clients)
+    return to_list(OracleClean(share).select(Stateless(), ctx_of_round, {})[0].clients)
 
 
 def test_only_the_cleanest_clients_are_selected() -> None:
@@ -42,11 +42,11 @@ def test_only_the_cleanest_clients_are_selected() -> None:
 def test_selection_probabilities_by_hand(share: float, rates: np.ndarray, exact: list[float]) -> None:
     """Its probabilities are these, and so are the frequencies, within four standard deviations."""
     ctx = make_context(signals={"noise_rate": rates})
-    selection = OracleClean(share).select(EmptyState(), ctx, {})[0]
+    selection = OracleClean(share).select(Stateless(), ctx, {})[0]
     assert selection.probability is not None
     np.testing.assert_allclose(not_none(selection.probability), exact, rtol=1e-12)
     np.testing.assert_allclose(not_none(selection.scores), 1 - rates)
-    picks = [OracleClean(share).select(EmptyState(), ctx, {})[0].clients for _ in range(1000)]
+    picks = [OracleClean(share).select(Stateless(), ctx, {})[0].clients for _ in range(1000)]
     shares, p = np.bincount(np.concatenate(picks), minlength=5) / 1000, np.array(exact)
     assert (np.abs(shares - p) <= 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -54,7 +54,7 @@ def test_selection_probabilities_by_hand(share: float, rates: np.ndarray, exact:
 def test_rounding_does_not_widen_the_pool() -> None:
     """.3 * 10 is 3.0000000000000004 in floats (.1 + .2): the pool is of three."""
     ctx = make_context(cohort=1, n_clients=10, signals={"noise_rate": np.arange(10) / 10})
-    selection = make_component("selector", "oracle_clean", share=0.1 + 0.2).select(EmptyState(), ctx, {})[0]
+    selection = make_component("selector", "oracle_clean", share=0.1 + 0.2).select(Stateless(), ctx, {})[0]
     assert np.flatnonzero(selection.probability).tolist() == [0, 1, 2]
 
 

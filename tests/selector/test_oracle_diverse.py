@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.selector.base import EmptyState
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.types import RoundContext
 from optional_values import not_none
@@ -17,7 +17,7 @@ def make_count_context(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> R
 
 
 def select_clients(seed: int, cohort: int = 3) -> list[int]:
-    return to_list(OracleDiverse().select(EmptyState(), make_count_context(seed, cohort), {})[0].clients)
+    return to_list(OracleDiverse().select(Stateless(), make_count_context(seed, cohort), {})[0].clients)
 
 
 def test_cohorts_are_balanced_over_classes() -> None:
@@ -38,12 +38,12 @@ def test_the_first_client_is_uniform() -> None:
 def test_clients_without_samples_come_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
     assert all(
-        to_list(OracleDiverse().select(EmptyState(), make_count_context(s, 3, counts), {})[0].clients) == [0, 1, 2]
+        to_list(OracleDiverse().select(Stateless(), make_count_context(s, 3, counts), {})[0].clients) == [0, 1, 2]
         for s in range(9)
     )
 
 
 def test_a_score_is_the_clients_class_balance() -> None:
     """A single class is (1 - 1/3)^2 + 2/9 = 2/3 away from balance."""
-    scores = not_none(OracleDiverse().select(EmptyState(), make_count_context(0, 2), {})[0].scores)
+    scores = not_none(OracleDiverse().select(Stateless(), make_count_context(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-2 / 3] * 5 + [0])

@@ -7,7 +7,7 @@ import pytest
 
 from case_loop import for_all
 from fedcohort.errors import OptionError
-from fedcohort.selector.base import EmptyState, draw
+from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
 from selector_harness import World, ids, make_context, play_rounds, to_list
@@ -17,7 +17,7 @@ NAN, INF = float("nan"), float("inf")
 
 def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return to_list(PowD(None, "size").select(EmptyState(), make_context(**kwargs), answers)[0].clients)
+    return to_list(PowD(None, "size").select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:
@@ -88,7 +88,7 @@ def test_candidates_are_drawn_by_size() -> None:
     n = {"n_train": np.array([50, 30, 20])}
     for candidate, chances in (("size", [0.5, 0.3, 0.2]), ("uniform", [1 / 3] * 3)):
         rounds = (make_context(t, 1, 3, signals=n) for t in range(1000))
-        drawn = [PowD(1, candidate).plan(EmptyState(), ctx)[0].clients[0] for ctx in rounds]
+        drawn = [PowD(1, candidate).plan(Stateless(), ctx)[0].clients[0] for ctx in rounds]
         p = np.array(chances)
         assert (np.abs(np.bincount(drawn, minlength=3) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -102,5 +102,5 @@ def test_sizes_are_read_only_where_they_count() -> None:
 
 def test_scores_are_the_reported_losses() -> None:
     answers = {"loss": ProbeResult(ids(0, 3), np.array([0.5, NAN]))}
-    scores = PowD(None, "size").select(EmptyState(), make_context(), answers)[0].scores
+    scores = PowD(None, "size").select(Stateless(), make_context(), answers)[0].scores
     np.testing.assert_array_equal(scores, [0.5, NAN, NAN, -INF, NAN])

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 
 from fedcohort import rng
-from fedcohort.selector.base import EmptyState
+from fedcohort.selector.base import Stateless
 from fedcohort.selector.random import Random
 from fedcohort.types import RoundContext
 from selector_harness import World, make_context, play_rounds
@@ -17,7 +17,7 @@ def inclusion(weights: str, draws: int) -> tuple[np.ndarray, list[int]]:
     """How often each of three clients is in a cohort of two, and the sizes of the cohorts."""
     generator = rng.new_generator(0, "monte carlo")
     ctx = RoundContext(0, 2, 3, np.arange(3), N, generator)
-    picks = [Random(weights).select(EmptyState(), ctx, {})[0].clients for _ in range(draws)]
+    picks = [Random(weights).select(Stateless(), ctx, {})[0].clients for _ in range(draws)]
     return np.bincount(np.concatenate(picks), minlength=3) / draws, [len(set(p.tolist())) for p in picks]
 
 
@@ -43,7 +43,7 @@ def test_proportional_with_equal_sizes_is_uniform() -> None:
         ctx = make_context(cohort=3, n_clients=9, signals={"n_train": np.full(9, 7)}, seed=seed)
         repeat = make_context(cohort=3, n_clients=9, seed=seed)
         picks = [
-            Random(weights).select(EmptyState(), c, {})[0].clients.tolist()
+            Random(weights).select(Stateless(), c, {})[0].clients.tolist()
             for weights, c in (("proportional", ctx), ("uniform", repeat))
         ]
         assert picks[0] == picks[1]
@@ -52,7 +52,7 @@ def test_proportional_with_equal_sizes_is_uniform() -> None:
 def test_clients_without_data_come_last() -> None:
     for seed in range(20):
         ctx = make_context(cohort=3, signals={"n_train": np.array([0, 5, 0, 5, 0])}, seed=seed)
-        chosen = Random("proportional").select(EmptyState(), ctx, {})[0].clients.tolist()
+        chosen = Random("proportional").select(Stateless(), ctx, {})[0].clients.tolist()
         assert {1, 3} < set(chosen)
 
 

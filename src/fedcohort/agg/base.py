@@ -216,7 +216,7 @@ class Aggregator(Component, Protocol[S]):
         """
 
 
-def sample_count_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
+def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
     """Return the weights of n clients before normalisation, float64 [n].
 
     Args:
@@ -244,4 +244,4 @@ class SampleWeighted(Aggregator[S]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_count_weights(self.weighting, n_used, n_train)
+        return sample_weights(self.weighting, n_used, n_train)

@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_count_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_valid_losses, spread_weights_to_clients
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_MODEL, Requirement
 from fedcohort.maths.distil import distillation_step, draw_batches, trainable_parameters
@@ -117,7 +117,7 @@ class Rhfl(Aggregator[State]):
         return State(np.full(population.n_clients, np.nan))
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_count_weights("uniform", n_used, n_train)
+        return sample_weights("uniform", n_used, n_train)
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         positions_with_loss, L = read_valid_losses(arrived, "sce_loss", None)

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort.maths.qcid import class_imbalances
-from fedcohort.selector.base import EmptyState, StatelessSelector, top
+from fedcohort.selector.base import Stateless, StatelessSelector, top
 from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
@@ -33,8 +33,8 @@ class BalancedCohort(StatelessSelector):
     backs_off: ClassVar[bool] = True
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         class_counts = ctx.signals[self.sample_counts_signal].astype(float)
         has_samples = class_counts.sum(1) > 0
         remaining_ids = ctx.available

@@ -141,15 +141,15 @@ class Selector(Component, Protocol[S]):
 
 
 @dataclass(frozen=True)
-class EmptyState:
+class Stateless:
     """The empty state of a selector that remembers nothing."""
 
 
-class StatelessSelector(Selector[EmptyState]):
+class StatelessSelector(Selector[Stateless]):
     """A selector that remembers nothing between rounds."""
 
-    def init(self, population: Population) -> EmptyState:
-        return EmptyState()
+    def init(self, population: Population) -> Stateless:
+        return Stateless()
 
 
 def first_round_notice(selector_name: str) -> str:

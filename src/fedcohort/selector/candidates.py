@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, Requirement
-from fedcohort.selector.base import EmptyState, Selector, draw, find_answers, top
+from fedcohort.selector.base import Selector, Stateless, draw, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -50,7 +50,7 @@ class CandidateOptions:
 
 
 @dataclass(frozen=True)
-class PowerOfChoice(CandidateOptions, Selector[EmptyState]):
+class PowerOfChoice(CandidateOptions, Selector[Stateless]):
     """A power-of-choice selector, which queries random candidates for their loss of the round's global model.
 
     Attributes:
@@ -69,16 +69,16 @@ class PowerOfChoice(CandidateOptions, Selector[EmptyState]):
         """Return the options of the query of the loss signal in round `ctx`; {} by default."""
         return {}
 
-    def init(self, population: Population) -> EmptyState:
+    def init(self, population: Population) -> Stateless:
         self.check_candidate_count(population)
-        return EmptyState()
+        return Stateless()
 
-    def plan(self, state: EmptyState, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
         return (Probe(self.signal, self.draw_candidates(ctx), self.query_options(ctx)),)
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         """Choose the queried clients with the largest finite losses; fill the cohort up at random if too few answered.
 
         `probes` holds the answers by signal name. The scores are the losses, -inf for one that is not finite, NaN for

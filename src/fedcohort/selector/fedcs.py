@@ -33,7 +33,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import EmptyState, StatelessSelector, draw_successively
+from fedcohort.selector.base import Stateless, StatelessSelector, draw_successively
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
@@ -64,8 +64,8 @@ class FedCs(StatelessSelector):
         return self.candidates or cohort
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         job_s, upload_s, download_s = (ctx.signals[s] for s in ("expected_s", "expected_up_s", "expected_down_s"))
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
         candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)

@@ -11,12 +11,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import EmptyState, Selector, find_answers, reject_large_population, top
+from fedcohort.selector.base import Selector, Stateless, find_answers, reject_large_population, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
 @dataclass(frozen=True)
-class TrainingOracle(Selector[EmptyState]):
+class TrainingOracle(Selector[Stateless]):
     """A client selector that simulates the training of all clients before it chooses.
 
     Attributes:
@@ -33,24 +33,24 @@ class TrainingOracle(Selector[EmptyState]):
     def __post_init__(self) -> None:
         ranges.integer("limit", self.limit, "[1, inf)")
 
-    def init(self, population: Population) -> EmptyState:
+    def init(self, population: Population) -> Stateless:
         """Return the empty state, for the clients of `population`.
 
         Raises:
             OptionError: the population exceeds `limit`.
         """
         reject_large_population(self.limit, population.n_clients, "which all train in every round")
-        return EmptyState()
+        return Stateless()
 
-    def plan(self, state: EmptyState, ctx: RoundContext) -> Sequence[Probe]:
+    def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
         """Return the query for each available client's position in a simulated cohort; () if all can be selected."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.loss_direction}),)
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         """Choose the clients that the simulated training added to the cohort first; `probes` holds the answers."""
         scores = find_answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.base import EmptyState, StatelessSelector
+from fedcohort.selector.base import Stateless, StatelessSelector
 from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
@@ -20,6 +20,6 @@ class Full(StatelessSelector):
     uncapped: ClassVar[bool] = True
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         return Selection(ctx.available, uncapped=True), state

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import EmptyState, StatelessSelector, draw, replace_nan_scores, top
+from fedcohort.selector.base import Stateless, StatelessSelector, draw, replace_nan_scores, top
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
@@ -39,8 +39,8 @@ class TopPoolSelector(StatelessSelector):
         """Return a score for each client in round `ctx`, float64 [n_clients]; higher is better."""
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         return draw_from_pool(self.score_clients(ctx), self.share, ctx), state
 
 

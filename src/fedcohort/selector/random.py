@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import EmptyState, StatelessSelector, draw
+from fedcohort.selector.base import Stateless, StatelessSelector, draw
 from fedcohort.types import ProbeResult, RoundContext, Selection
 
 
@@ -41,7 +41,7 @@ class Random(StatelessSelector):
         return frozenset({"n_train"} if self.weights == "proportional" else ())
 
     def select(
-        self, state: EmptyState, ctx: RoundContext, probes: Mapping[str, ProbeResult]
-    ) -> tuple[Selection, EmptyState]:
+        self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
+    ) -> tuple[Selection, Stateless]:
         draw_weights = ctx.signals["n_train"] if self.weights == "proportional" else np.ones(ctx.n_clients)
         return Selection(draw(draw_weights.astype(float), ctx.available, ctx.cohort, ctx.rng)), state

@@ -144,9 +144,9 @@ class WeightedStep:
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
         step_view_args = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
-        sample_count_weights = self.sample_weigher.weigh(MiniBatchStepView(self.model, self.objective, *step_view_args))
+        sample_weights = self.sample_weigher.weigh(MiniBatchStepView(self.model, self.objective, *step_view_args))
         sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
-        torch.autograd.backward(self.objective.transform_mean((sample_count_weights * sample_objectives).mean()))
+        torch.autograd.backward(self.objective.transform_mean((sample_weights * sample_objectives).mean()))
         self.apply_step(self.corrections)
         return cross_entropies.detach()
