@@ -32,3 +32,14 @@ def test_without_late_updates_it_is_fedavg() -> None:
         aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("fedbuff", "fedavg")
     ]
     assert results[0].tolist() == results[1].tolist()
+
+
+@pytest.mark.parametrize("choice", ["fedbuff", "refl"])
+def test_a_discount_that_is_almost_zero_gives_finite_steps(choice: str) -> None:
+    """3^-800 is below the smallest number: fedbuff's step is half of the first update, and refl ignores discounts."""
+    discounts = make_component("deadline", "buffered", staleness_exponent=800).discount(np.array([0, 2]))
+    agg = make_component("agg", choice)
+    updates = [make_update(0, [1.0, 2.0]), make_update(1, [3.0, -1.0])]
+    steps = [agg.direction(None, make_late(agg, updates, [0, 2], s))[0] for s in (discounts, np.ones(2))]
+    expected = [0.5, 1.0] if choice == "fedbuff" else steps[1].displacement.numpy()
+    np.testing.assert_allclose(steps[0].displacement.numpy(), expected, rtol=1e-12)

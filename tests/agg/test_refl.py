@@ -33,3 +33,10 @@ def test_without_late_updates_it_is_fedavg() -> None:
         aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("refl", "fedavg")
     ]
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-12)
+
+
+def test_without_any_deviation_all_weight_on_it_leaves_the_staleness() -> None:
+    """b = 1 gives all late updates a weight of 0: 1/2 and 1/3, three to two."""
+    agg = make_component("agg", "refl", b=1)
+    direction, _ = agg.direction(None, make_late(agg, UPDATES[:2], [1, 2], np.ones(2)))
+    np.testing.assert_allclose(direction.weights, [0.6, 0.4], rtol=1e-12)

@@ -7,6 +7,7 @@ from excess_loss_example import LOSSES
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss
 from fedcohort.diagnosis.label_noise import (
     NoiseEstimate,
+    NoiseWatch,
     choose_pool,
     covers_all_classes,
     estimate_noise,
@@ -70,3 +71,13 @@ def test_holders_of_a_missing_class_join_the_pool_until_it_is_covered() -> None:
     assert not covers_all_classes(np.array([1, 1, 0, 0, 0], dtype=bool), counts, 0.5)
     without_cover = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 0.2, 0.0)
     assert np.flatnonzero(without_cover).tolist() == [0, 1]
+
+
+def test_released_clients_are_not_excluded_again() -> None:
+    watch = NoiseWatch()
+    for gap in (0.3, 0.6, 0.45, 0.5, 0.5):
+        watch = watch.with_probe(gap, 0.2, 0.8)
+    assert watch.is_released
+    assert watch.is_done
+    assert not watch.is_acting
+    assert not watch.is_suspected

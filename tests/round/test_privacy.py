@@ -1,6 +1,7 @@
 """Reported numbers with noise: which they are, how many, resumed runs, and that all else stays as it is."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -8,6 +9,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.record import history
+from fedcohort.round import aggregate, privacy
 from fedcohort.round.queries import ClientReports
 from run_harness import FinishedRun, run_training, same_bits
 
@@ -104,3 +106,37 @@ def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tm
     n_arrivals = np.sum([np.isin(np.arange(8), report.arrived) for report in run.reports[1:]], axis=0)
     noise = make_component("signal_noise", "gaussian", sigma=2.0)
     assert epsilons(run)[-1] == noise.epsilon(2 * int(n_arrivals.max()))
+
+
+FIXED_DEADLINE = ("cohort=4", "rounds=4", "device=shifted_exponential", "deadline=fixed", "deadline.k=0.8")
+
+
+@pytest.mark.parametrize(
+    "deadline_options",
+    [
+        (*FIXED_DEADLINE, "deadline.late_updates=drop"),
+        (*FIXED_DEADLINE, "deadline.late_updates=carry"),
+        ("cohort=2", "rounds=6", "device=shifted_exponential", "deadline=buffered", "deadline.max_staleness=0"),
+    ],
+)
+def test_all_answers_that_are_charged_count(
+    deadline_options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each number has 4 bytes, also if the update of its client is late or lost. powd asks for the same signal."""
+    counts = list[np.ndarray]()
+
+    def count_numbers(*round_records: Any) -> np.ndarray:
+        counts.append(privacy.count_reported_numbers(*round_records))
+        return counts[-1]
+
+    monkeypatch.setattr(aggregate, "count_reported_numbers", count_numbers)
+    run = run_training(tmp_path / "agg", *TINY, *NOISE, *deadline_options, "agg=term")
+    assert 4 * np.sum(counts) == run.last.metrics["comm/probe_bytes"] > 0
+    counts.clear()
+    run = run_training(tmp_path / "both", *TINY, *NOISE, *deadline_options, "agg=term", "selector=powd")
+    n_answers = 0
+    for report, count in zip(run.reports[1:], counts, strict=True):
+        clients = set(np.flatnonzero(report.clients["queried"]).tolist()) | set(report.cohort.tolist())
+        assert count.tolist() == [int(k in clients) for k in range(8)]
+        n_answers += len(clients)
+    assert n_answers > 0

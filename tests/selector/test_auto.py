@@ -1,6 +1,7 @@
 """Selection by diagnosis: its choices after each probe, and that it is random selection otherwise."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,33 @@ def test_probation_keeps_an_eighth_of_the_places() -> None:
     n_excluded = [sum(client >= 8 for client in cohort) for cohort in cohorts(selector, state)]
     assert sum(n_excluded) == 20
     assert max(n_excluded) == 1
+
+
+def test_a_gap_that_persists_below_the_threshold_keeps_the_pool() -> None:
+    """.2 is below the threshold of .23, but more than .8 x .245: the selector still acts."""
+    state = run_rounds(auto(gap=0.23), noisy(0.245), noisy(0.24), noisy(0.20))
+    assert state.watch.is_acting
+    assert state.watch.last_gap < 0.23
+    assert np.flatnonzero(~state.in_pool).tolist() == [8, 9, 10, 11]
+
+
+def test_the_pool_holds_a_cohort() -> None:
+    """Two clients are below the cut, and a fifth of 12 are three; a cohort has four."""
+    probe = report([0.0, 0.0, *(1.8 + 0.01 * np.arange(10)).tolist()])
+    state = run_rounds(auto(cover=0.0), probe, probe)
+    assert state.watch.is_acting
+    assert np.flatnonzero(state.in_pool).tolist() == [0, 1, 2, 3]
+
+
+def test_cohorts_are_complete_for_every_size_of_the_pool() -> None:
+    """Half of the places are for probation, and the pool may have fewer clients than the others."""
+    selector = auto(probation=0.5)
+    state = run_rounds(selector, noisy(0.6), noisy(0.6))
+    for pool_size in range(K + 1):
+        short_pool = replace(state, in_pool=pool_size > ALL)
+        for n_available in range(K + 1):
+            ctx = make_context(30, 4, K, available=range(K - n_available, K))
+            assert len(selector.select(short_pool, ctx, {})[0].clients) == min(4, n_available)
 
 
 def test_a_falling_gap_releases_the_excluded_clients_for_good() -> None:

@@ -1,13 +1,17 @@
 """FedDiverse: the three steps by hand, the rotation, the rounds with queries, and the ablations."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow
+import pyarrow.parquet
 import pytest
 
 from case_loop import for_all
 from config_options import load_options
+from fedcohort.errors import IncompatibleConfig
 from fedcohort.selector.base import draw
 from fedcohort.selector.feddiverse import (
     FedDiverse,
@@ -19,6 +23,7 @@ from fedcohort.selector.feddiverse import (
 )
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
+from run_harness import run_training
 from selector_harness import World, ids, make_context, play_rounds
 
 DELTA = np.array(
@@ -250,3 +255,28 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
     assert has_no_attribute_information(blind).tolist() == [True, True, False, False]
+
+
+LATE_UPDATES = (("deadline=buffered",), ("deadline=fixed", "deadline.k=0.8", "deadline.late_updates=carry"))
+
+
+@pytest.mark.parametrize("deadline_options", LATE_UPDATES)
+@pytest.mark.parametrize("source", ["known_dht", "known_matrix"])
+def test_late_updates_need_pretrain_0(source: str, deadline_options: tuple[str, ...], tmp_path: Path) -> None:
+    """A job of a pre-training round, which is plain FedAvg, could arrive in a round of the run's aggregator."""
+    for part, n_rows in (("train", 600), ("test", 60)):
+        rows = [np.full(784, i % 251 + 1, np.uint8) for i in range(n_rows)]
+        table = pyarrow.table({"image": rows, "label": [i % 10 for i in range(n_rows)]})
+        pyarrow.parquet.write_table(table, tmp_path / f"{part}.parquet")
+    overrides: tuple[str, ...] = (
+        "dataset=cmnist",
+        f"dataset.path={tmp_path}",
+        "split.limit=240",
+        "client.epochs=1",
+        "rounds=3",
+    )
+    overrides = (*overrides, "clients=8", "cohort=3", "agg=scaffold", "selector=feddiverse", *deadline_options)
+    overrides = (*overrides, "device=shifted_exponential", f"selector.source={source}")
+    with pytest.raises(IncompatibleConfig, match=r"selector\.pretrain=0"):
+        run_training(tmp_path / "pretrain", *overrides, "selector.pretrain=1")
+    assert run_training(tmp_path / "late", *overrides, "selector.pretrain=0").last.step == 3

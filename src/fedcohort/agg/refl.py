@@ -16,6 +16,7 @@ read.
 Departures from the paper:
 - The code divides the exponential by 10, so that an update without any deviation keeps .9 b.
 - tau counts from the download; in the code it begins at 1.
+- Where all weights are 0, which b = 1 without a fresh update gives, they are u_i / (tau_i + 1).
 """
 
 from dataclasses import dataclass
@@ -60,6 +61,8 @@ class Refl(SampleWeighted[None]):
         closeness = np.exp(-fresh_distances / max_late_distance) if max_late_distance > 0 else np.ones(len(staleness))
         staleness_factors = np.where(staleness > 0, (1 - self.b) / (staleness + 1) + self.b * (1 - closeness), 1.0)
         weights = staleness_factors * undiscounted_weights
+        if not weights.any():  # b = 1 without a deviation, as without a fresh update
+            weights = undiscounted_weights / (staleness + 1)
         return arrived.combine(weights / weights.sum()), None
 
     @staticmethod

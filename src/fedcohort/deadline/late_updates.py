@@ -19,6 +19,7 @@ from fedcohort.component import Requirement
 from fedcohort.deadline.base import Deadline, S
 from fedcohort.types import Ids, Values
 
+MIN_DISCOUNT = 1e-300  # of a weight, by which aggregators divide again
 WEIGHTS_REQUIREMENT = Requirement(
     lambda facts: not (facts.components.deadline.carries and facts.components.selector.weighs),
     "{option} lets updates arrive in later rounds, and the weights that {selector} advises are for the cohort of one "
@@ -66,4 +67,4 @@ class LateUpdates(Deadline[S]):
             discount_factors = (1.0 + staleness) ** -self.staleness_exponent
         elif self.staleness == "hinge":
             discount_factors = 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
-        return discount_factors
+        return np.asarray(np.maximum(discount_factors, MIN_DISCOUNT), np.float64)

@@ -180,6 +180,8 @@ class NoiseWatch:
         """
         is_first_probe, previous_gap = self.n_looks == 0, self.last_gap
         updated_watch = replace(self, n_looks=self.n_looks + 1, last_gap=rate_gap)
+        if self.is_released:
+            return updated_watch
         if self.is_acting:
             if rate_gap < persistence * self.largest_gap:
                 return replace(updated_watch, is_acting=False, is_released=True, is_done=True)

@@ -4,6 +4,7 @@ import numpy as np
 
 from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import ClosedRound
+from fedcohort.round.workload import mark_answering_clients
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.types import Ids, Values
 
@@ -13,8 +14,9 @@ MetricValues = dict[str, float]
 def count_reported_numbers(components: Components, closed_round: ClosedRound) -> Ids:
     """Return how many numbers each client reported in a round, int64 [n_clients]: in answers and with its update.
 
-    A query that both selector and aggregator make is answered once. A late client's reports count in the round in which
-    they arrive. Signals that clients do not send (`bytes_up` is 0) do not count. Without noise all counts are 0.
+    A query that both selector and aggregator make is answered once. Answers count in the round of the query, also if
+    the update is late or lost, and reports with an update when it arrives. Signals that clients do not send (`bytes_up`
+    is 0) do not count. Without noise all counts are 0.
 
     Args:
         components: the components of the run.
@@ -23,16 +25,16 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
     n_reported_numbers = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
         return n_reported_numbers
-    queries, arrived_jobs = closed_round.dispatch.queries, closed_round.arrived_jobs
+    dispatch, queries = closed_round.dispatch, closed_round.dispatch.queries
     for k, probe_result in queries.answers_by_signal.items():
         if find_signal(k).bytes_up:
             n_reported_numbers[probe_result.clients] += probe_result.values[:1].size
     for k in closed_round.agg_answers:
-        probes = [probe for probe in queries.answered_probes if probe.signal == k and not probe.options]
-        has_answered = np.isin(arrived_jobs.client, [probe.clients for probe in probes])
-        n_reported_numbers[arrived_jobs.client[~(has_answered & (arrived_jobs.broadcast == closed_round.round))]] += 1
+        job_clients = np.concatenate([dispatch.jobs.client, dispatch.refill_jobs.client])
+        n_reported_numbers[job_clients[~mark_answering_clients(k, job_clients, queries.answered_probes)]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
-    n_reported_numbers[arrived_jobs.client] += sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
+    n_reports = sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
+    n_reported_numbers[closed_round.arrived_jobs.client] += n_reports
     return n_reported_numbers
 
 

@@ -156,15 +156,14 @@ class Auto(Selector[State]):
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         in_pool = state.in_pool & state.is_fast
-        probation_places, owed_places = self._count_probation_places(state, ctx)
-        clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - probation_places, ctx.rng)
+        probation_ids, owed_places = self._draw_probation_clients(state, ctx)
+        other_ids, n_other_places = np.setdiff1d(ctx.available, probation_ids), ctx.cohort - len(probation_ids)
+        clients = draw(in_pool.astype(float), other_ids, n_other_places, ctx.rng)
         state = self._decide_balancing(state, in_pool, ctx)
         pool_ids = ctx.available[in_pool[ctx.available]]
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
-            clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - probation_places, ctx.rng)
-        if probation_places:
-            excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
-            clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, probation_places, ctx.rng))
+            clients = balance_cohort(state.counts, state.n_selections, pool_ids, n_other_places, ctx.rng)
+        clients = np.union1d(clients, probation_ids)
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
         selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": in_pool.astype(float)})
@@ -178,18 +177,18 @@ class Auto(Selector[State]):
         if self.speed:
             state = replace(state, durations=state.durations.with_jobs(outcome.clients, outcome.signals["duration"]))
         if len((class_losses := find_answers(outcome.probes, "class_loss")).clients):
-            state = self._update_noise_rates(state, class_losses, outcome.round)
+            state = self._update_noise_rates(state, class_losses, outcome)
         if self.speed and outcome.round and outcome.round % state.interval == 0:
             state = self._find_fast_clients(state, outcome)
         return None, state
 
-    def _count_probation_places(self, state: State, ctx: RoundContext) -> tuple[int, float]:
-        """Return how many places of the cohort excluded clients get in round `ctx`, and the fraction left for later."""
-        if not state.watch.is_acting:
-            return 0, 0.0
-        owed_places = state.owed_places + self.probation * ctx.cohort
-        n_excluded = int((~state.in_pool[ctx.available]).sum())
-        return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
+    def _draw_probation_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, float]:
+        """Return the excluded clients that get a place in round `ctx`, and the fraction of a place left for later."""
+        excluded_ids = ctx.available[~state.in_pool[ctx.available]]
+        owed_places = state.owed_places + self.probation * ctx.cohort if state.watch.is_acting else 0.0
+        n_drawn = min(int(owed_places), len(excluded_ids), ctx.cohort)
+        drawn_ids = draw(np.ones(ctx.n_clients), excluded_ids, n_drawn, ctx.rng) if n_drawn else excluded_ids[:0]
+        return drawn_ids, owed_places - int(owed_places)
 
     def _decide_balancing(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state after deciding, once per probe, whether cohorts of the clients `in_pool` are balanced."""
@@ -209,13 +208,13 @@ class Auto(Selector[State]):
             )
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
-    def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
-        """Return the state with rates of wrong labels and the pool to select from, by the probe `class_losses`."""
+    def _update_noise_rates(self, state: State, class_losses: ProbeResult, outcome: RoundOutcome) -> State:
+        """Return the state with rates of wrong labels and the pool, by the probe `class_losses` in round `outcome`."""
         is_valid_row = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
         clients, losses = class_losses.clients[is_valid_row], ClassLosses.from_rows(class_losses.values[is_valid_row])
         if not losses.n_samples.any():
             return state
-        counts = state.counts.copy()
+        round, counts = outcome.round, state.counts.copy()
         counts[clients] = losses.class_counts
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
@@ -227,11 +226,13 @@ class Auto(Selector[State]):
         watch = state.watch.with_probe(noise_estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
         rate[clients] = noise_estimate.fit.noise_rate
-        in_pool[clients] = True
         if watch.is_released:
             in_pool[:] = True
-        elif watch.is_acting and noise_estimate.gap >= self.gap:
-            in_pool[clients] = choose_pool(noise_estimate, losses.class_counts, MIN_POOL_SHARE, self.cover)
+        elif not watch.is_acting:
+            in_pool[clients] = True
+        elif noise_estimate.gap >= self.gap:  # a smaller gap that persists leaves the pool unchanged
+            min_pool_share = max(MIN_POOL_SHARE, (len(outcome.selection.clients) - 1e-6) / len(clients))
+            in_pool[clients] = choose_pool(noise_estimate, losses.class_counts, min_pool_share, self.cover)
         log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.decision_text)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 

@@ -123,8 +123,9 @@ class FedDiverse(Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        attribute_requirement = SAMPLE_ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({attribute_requirement} if self.source != "estimated" else {SAME_MODEL})
+        pretrain_requirements = {SAME_MODEL.or_else("selector.pretrain=0")} if self.pretrain else set()
+        known_requirements = {SAMPLE_ATTRIBUTES.or_else("selector.source=estimated"), *pretrain_requirements}
+        return frozenset({SAME_MODEL} if self.source == "estimated" else known_requirements)
 
     def init(self, population: Population) -> State:
         K = population.n_clients
