@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
+from fedcohort.report.comparison.tables import format_median_cost
+from fedcohort.results.compare_cost import CostResult
 from fedcohort.results.run import Evaluations
 from fedcohort.results.target import (
     Cost,
@@ -45,6 +47,15 @@ def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
     median = find_median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
     assert (median.value, median.lower, median.n_met) == (math.inf, 10.0, 1)
     assert math.isnan(find_median_cost([]).value)
+
+
+def test_the_bound_of_a_median_is_the_middle_run_and_not_the_longest() -> None:
+    """Ends at 100, 200 and 5,000 s without the target: the middle time is above 200 s, and may be 201 s."""
+    missed = [Cost(value, met=False) for value in (5000.0, 100.0, 200.0)]
+    for costs in (missed, [Cost(10.0, met=True), Cost(5000.0, met=False), Cost(200.0, met=False)]):
+        median = find_median_cost(costs)
+        assert (median.value, median.lower) == (math.inf, 200.0)
+        assert format_median_cost(CostResult(dict(enumerate(costs)), median), "virtual_s") == "> 3 min 20 s"
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,8 @@ class MedianCost:
     Attributes:
         value: the median; for an even number of runs the geometric mean of the two middle costs. Infinite if one of
             these runs never met the target.
-        lower: the lower middle cost; the median is above it if `value` is infinite.
+        lower: the lower middle cost, at the end of a run that never met the target; the median is above it if `value`
+            is infinite.
         n_met: number of runs that reached the target.
         n: number of runs.
     """
@@ -150,10 +151,10 @@ def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
     """Return the median over seeds of `costs`, one for each run; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
-    sorted_costs = sorted(cost.value if cost.met else math.inf for cost in costs)
-    lower_middle, upper_middle = sorted_costs[(len(sorted_costs) - 1) // 2], sorted_costs[len(sorted_costs) // 2]
-    median_value = math.sqrt(lower_middle * upper_middle) if math.isfinite(upper_middle) else math.inf
-    return MedianCost(median_value, lower_middle, sum(cost.met for cost in costs), len(costs))
+    sorted_costs = sorted(costs, key=lambda cost: (not cost.met, cost.value))
+    lower_middle, upper_middle = sorted_costs[(len(costs) - 1) // 2], sorted_costs[len(costs) // 2]
+    median_value = math.sqrt(lower_middle.value * upper_middle.value) if upper_middle.met else math.inf
+    return MedianCost(median_value, lower_middle.value, sum(cost.met for cost in costs), len(costs))
 
 
 @dataclass(frozen=True)

@@ -205,10 +205,7 @@ def format_median_cost(result: CostResult, axis: str) -> str:
     median, cost_format = result.median, COST_FORMATS[axis]
     if not median.n:
         return EMPTY_CELL
-    if math.isfinite(median.value):
-        return cost_format(median.value)
-    lower_bound = median.lower if math.isfinite(median.lower) else max(cost.value for cost in result.costs.values())
-    return f"> {cost_format(lower_bound)}"
+    return cost_format(median.value) if math.isfinite(median.value) else f"> {cost_format(median.lower)}"
 
 
 def format_speed_up(cost_result: CostResult) -> str:
