@@ -67,6 +67,14 @@ def test_a_missing_test_has_a_reason(values: list[float], line: str) -> None:
     assert list_verdicts(compare_runs(make_runs([0.5, 0.5, 0.5], values))) == [line]
 
 
+def test_a_verdict_names_the_condition_that_diverged() -> None:
+    baseline = [0.5, math.inf, 0.5]
+    (line,) = list_verdicts(compare_runs(make_runs(baseline, [0.6, 0.61, 0.6])))
+    assert line == "ucb is not compared, as random diverged on 1 of 3 seeds."
+    (line,) = list_verdicts(compare_runs(make_runs(baseline, [math.inf, 0.61, 0.6])))
+    assert line == "ucb diverged on 1 of 3 seeds and is not compared."
+
+
 def test_settings_have_sentences_of_their_own() -> None:
     gains = {"random": (0.0, 0.0, 0.0), "ucb": (0.1, 0.101, 0.102)}
     runs = [make_run(s, n, 0.5 + gains[s][n], agg) for s in gains for n in range(3) for agg in ("a", "b")]

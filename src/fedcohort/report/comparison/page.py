@@ -106,7 +106,7 @@ def _describe_method(
 
     `interval` is that of the absolute difference `size`, or of the signed one if the difference is not significant.
     `costs` has pairs of a multiple of the baseline's cost and the name of the cost, for costs that differ. `unlike` has
-    the other options that differ from the baseline's.
+    the other options that differ from the baseline's. `n_diverged` counts the method's own diverged seeds.
 
     Args:
         comparison: result of the comparison.
@@ -123,6 +123,7 @@ def _describe_method(
     return {
         "name": cell[1],
         "entry": result,
+        "n_diverged": sum(not math.isfinite(result.results[seed]) for seed in difference.by_seed),
         "size": f"{abs(mean):.{digits}f}{unit_name}",
         "signed": f"{mean:+.{digits}f}{unit_name}",
         "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half_width) else "",
