@@ -34,6 +34,14 @@ def test_auto_takes_texts_of_few_values(tmp_path: Path) -> None:
     assert raw.columns == ("x", "sex=f", "sex=m")
 
 
+@pytest.mark.parametrize("option", ["categories", "dates"])
+@pytest.mark.parametrize("role", ["label", "client"])
+def test_labels_and_clients_cannot_be_encoded_as_inputs(tmp_path: Path, option: str, role: str) -> None:
+    columns = {"label": "outcome", "client": "site"}
+    with pytest.raises(OptionError, match=f"{option} and {role} must be two columns, got '{columns[role]}' for both"):
+        make_folder_dataset(tmp_path, **columns, **{option: ["x", columns[role]]})
+
+
 def test_whole_numbers_may_be_categories(tmp_path: Path) -> None:
     write_both_parts(tmp_path, zip=[10 * (k % 3) for k in range(40)])
     raw = make_folder_dataset(tmp_path, categories=["zip"]).load(0)

@@ -109,15 +109,17 @@ class TableOptions:
             ranges.texts("features", self.list_columns)
             if not self.list_columns or not all(column_name.strip() for column_name in self.list_columns):
                 raise ranges.range_error("features", "text, a list of texts, or null", self.features)
+        columns_by_option = {"features": self.list_columns, "leave_out": self.leave_out}
         for option_name in ("categories", "dates"):
-            if getattr(self, option_name) != AUTO_OPTION_VALUE:
-                ranges.texts(option_name, getattr(self, option_name))
+            if (option_columns := getattr(self, option_name)) != AUTO_OPTION_VALUE:
+                ranges.texts(option_name, option_columns)
+                columns_by_option[option_name] = option_columns
         ranges.texts("leave_out", self.leave_out)
         if self.leave_out and self.list_columns:
             raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
         label_and_client_columns = {"label": self.label, "client": self.client}
         ranges.check_distinct_columns(label_and_client_columns)
         ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
-        for option_name, option_columns in (("features", self.list_columns), ("leave_out", self.leave_out)):
+        for option_name, option_columns in columns_by_option.items():
             for column_name in option_columns:
                 ranges.check_distinct_columns({**label_and_client_columns, option_name: column_name})
