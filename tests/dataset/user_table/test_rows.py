@@ -34,6 +34,19 @@ def test_small_clients_are_left_out(tmp_path: Path) -> None:
         make_folder_dataset(tmp_path, client="who", min_client_samples=31).load(0)
 
 
+def test_a_cut_test_part_leaves_every_client_its_smallest_number_of_samples(tmp_path: Path) -> None:
+    """40 clients of 13 rows, one of each class: a fifth of all rows is cut, but at most 3 rows of a client."""
+    n_clients, n_classes = 40, 13
+    clients = [f"c{k:02}" for k in range(n_clients) for _ in range(n_classes)]
+    x = np.arange(len(clients)) / len(clients)
+    write_part(tmp_path, "train", x=x, who=clients, label=np.tile(np.arange(n_classes), n_clients))
+    raw = make_folder_dataset(tmp_path, client="who", min_client_samples=10, test_share=0.2).load(0)
+    train_sizes, test_sizes = np.bincount(not_none(raw.train_owner)), np.bincount(not_none(raw.test_owner))
+    assert (train_sizes + test_sizes == n_classes).all()
+    assert train_sizes.min() == 10
+    assert test_sizes.sum() == 104  # a fifth of 520
+
+
 def test_small_clients_are_pooled_in_the_order_of_their_names(tmp_path: Path) -> None:
     write_clients(tmp_path, [3, 20, 2, 1, 4, 2])
     raw = make_folder_dataset(tmp_path, client="who", min_client_samples=5, pool_small=True).load(0)

@@ -214,13 +214,13 @@ class UserTableLoader:
 
         `owners` and `y` are the clients and labels of the samples. Raises `DataError` if no sample can be drawn.
         """
-        table, rng = frames[0], new_generator(self.seed, "test_part")
-        test_ids = rows.draw_test_rows(y[0], owners.train_clients, float(self.options.test_share or 0), rng)
+        options, rng, clients = self.options, new_generator(self.seed, "test_part"), owners.train_clients
+        test_ids = rows.draw_test_rows(y[0], clients, options.test_share or 0, rng, options.min_client_samples or 0)
         train_ids = np.setdiff1d(np.arange(len(y[0])), test_ids)
         self.notes.append(f"{len(test_ids)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
-        if (client_of_sample := owners.train_clients) is not None:
-            owners = replace(owners, train_clients=client_of_sample[train_ids], test_clients=client_of_sample[test_ids])
-        train_part, test_part = (table.select_rows_at(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
+        if clients is not None:
+            owners = replace(owners, train_clients=clients[train_ids], test_clients=clients[test_ids])
+        train_part, test_part = (frames[0].select_rows_at(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
         return [train_part, test_part, *frames[1:]], owners, [y[0][train_ids], y[0][test_ids], *y[1:]]
 
     def _rows_of_samples(self, sample_ids: Ids) -> Ids:

@@ -17,17 +17,19 @@ from fedcohort.types import Ids
 MIN_TRAINING_ROWS = 4  # of every client: three for itself, one to spare for the server
 
 
-def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.random.Generator) -> Ids:
-    """Draw the test part of a table that has none: `test_share` of each class of each client, rounded up or down.
+def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random.Generator, min_rows: int = 0) -> Ids:
+    """Draw the test part of a table that has none: `share` of each class of each client, rounded up or down.
 
     Fewer rows are drawn where clients can't spare as many, and no other client's rows replace them. The last row of
-    each class, in a random order, stays in training, and so do the last MIN_TRAINING_ROWS of each client.
+    each class, in a random order, stays in training, and so do the last rows of each client:
+    `min_rows`, or MIN_TRAINING_ROWS if that is more.
 
     Args:
         labels: label of each row, int64 [N].
         owners: the client of each row, int64 [N]; None if rows have none.
-        test_share: share of the rows that are cut, in (0, 0.5].
+        share: share of the rows that are cut, in (0, 0.5].
         rng: generator that draws the rows.
+        min_rows: smallest number of training rows of a client.
 
     Returns:
         Sorted positions of the test rows, int64.
@@ -40,14 +42,14 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     sort_key = (rank_within_group(strata, random_order) + rng.random(len(strata_sizes))[strata]) / strata_sizes[strata]
     sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
-        sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
-    test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
-    test_rows = first_rows_by_group(test_rows, strata, np.floor(test_share * strata_sizes).astype(np.int64) + 1)
+        sort_key[rank_within_group(owners, random_order[::-1]) < max(min_rows, MIN_TRAINING_ROWS)] = np.inf
+    test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(share * len(labels)))]
+    test_rows = first_rows_by_group(test_rows, strata, np.floor(share * strata_sizes).astype(np.int64) + 1)
     test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
     if not len(test_rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
         pool_advice = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={test_share}: {problem}; {'add rows' if owners is None else pool_advice}")
+        raise DataError(f"dataset.test_share={share}: {problem}; {'add rows' if owners is None else pool_advice}")
     return test_rows
 
 
