@@ -71,18 +71,15 @@ def read_curves(run_folders: Iterable[Path], metrics: Sequence[str]) -> "pd.Data
     """
     import pandas as pd
 
-    curves = [
-        pd.DataFrame({"run": str(p), **read_curve(history.read_history(p), metrics, math.inf)}) for p in run_folders
-    ]
+    run_curves = ((str(p), read_curve(history.read_history(p), metrics, math.inf)) for p in run_folders)
+    curves = [pd.DataFrame({"run": run, **columns}) for run, columns in run_curves]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(
-    journal: history.History, metrics: Sequence[str], diverged_value: float = math.nan
-) -> dict[str, np.ndarray]:
+def read_curve(journal: history.History, metrics: Sequence[str], nan_value: float = math.nan) -> dict[str, np.ndarray]:
     """Return the columns of one run in the frame of curves, [n_rounds] each: the rounds that measured one of `metrics`.
 
-    The column `run` is not among them. `journal` is the history of the run. `diverged_value` replaces a metric that was
+    The column `run` is not among them. `journal` is the history of the run. `nan_value` replaces a metric that was
     measured as NaN, which differs from a metric that was not measured in a round.
     """
     measured_metrics = [name for name in metrics if name in journal.measured]
@@ -95,7 +92,7 @@ def read_curve(
         columns[cost] = sum(parts, np.zeros(len(steps)))[is_measured]
     for name in measured_metrics:
         is_diverged = np.isnan(values := journal.values[name][is_measured]) & np.isin(rounds, journal.measured[name])
-        columns[name] = np.where(is_diverged, diverged_value, values)
+        columns[name] = np.where(is_diverged, nan_value, values)
     return columns
 
 
