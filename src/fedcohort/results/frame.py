@@ -83,9 +83,8 @@ def read_curve(journal: history.History, metrics: Sequence[str], nan_value: floa
     measured as NaN, which differs from a metric that was not measured in a round.
     """
     measured_metrics = [name for name in metrics if name in journal.measured]
-    measured_rounds = {round_number for name in measured_metrics for round_number in journal.measured[name]}
     steps = np.array(journal.steps, dtype=np.int64)
-    is_measured = np.isin(steps, sorted(measured_rounds))
+    is_measured = np.isin(steps, [r for name in measured_metrics for r in journal.measured[name]])
     columns: dict[str, np.ndarray] = {"round": (rounds := steps[is_measured])}
     for cost in COST_COLUMNS:
         parts = [_repeat_last_value(journal.values[name]) for name in COSTS[cost] if name in journal.values]

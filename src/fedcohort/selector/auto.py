@@ -11,10 +11,9 @@ Not from a paper. Random selection runs until two probes of `signal=class_loss` 
     first probe:  at the start of round R = max(first, ceil(1.2 K / m)), the others in rounds 2R, 3R, ...
     acts on noise:  gap_2 >= gap and gap_2 >= persistence gap_1
 
-The tests are in `fedcohort/diagnosis/`, which `fedcohort diagnose` uses, too. Two probes are needed because clients of
-another domain show the same gap (`diagnosis/label_noise.py`). Until both agree, cohorts are not balanced: clients with
-noisy labels have even label counts, so that balance prefers them. Clients answer during the round's training. If there
-are more than `sample` clients, the first probe goes to the most recently selected ones, a random sample.
+The tests are in `fedcohort/diagnosis/`. Two probes are needed: clients of another domain show the same gap. Until
+both agree, cohorts are not balanced: clients with noisy labels have even label counts, so that balance prefers them.
+Clients answer during the round's training. The first probe goes to at most `sample` clients, those selected last.
 Known failures: clients of another domain and other classes may be left out. Wrong labels that most clients share, or
 that all have equally often, are not seen. Lies in `class_loss` are believed.
 """
@@ -156,14 +155,15 @@ class Auto(Selector[State]):
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         in_pool = state.in_pool & state.is_fast
-        probation_ids, owed_places = self._draw_probation_clients(state, ctx)
-        other_ids, n_other_places = np.setdiff1d(ctx.available, probation_ids), ctx.cohort - len(probation_ids)
-        clients = draw(in_pool.astype(float), other_ids, n_other_places, ctx.rng)
+        n_probation_places, n_other_places, owed_places = self._split_places(state, ctx)
+        clients = draw(in_pool.astype(float), ctx.available, n_other_places, ctx.rng)
         state = self._decide_balancing(state, in_pool, ctx)
         pool_ids = ctx.available[in_pool[ctx.available]]
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
             clients = balance_cohort(state.counts, state.n_selections, pool_ids, n_other_places, ctx.rng)
-        clients = np.union1d(clients, probation_ids)
+        if n_probation_places:  # a short pool may have left too few excluded clients: then others get these places
+            free_ids, is_excluded = np.setdiff1d(ctx.available, clients), (~state.in_pool).astype(float)
+            clients = np.union1d(clients, draw(is_excluded, free_ids, n_probation_places, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
         selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": in_pool.astype(float)})
@@ -182,13 +182,13 @@ class Auto(Selector[State]):
             state = self._find_fast_clients(state, outcome)
         return None, state
 
-    def _draw_probation_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, float]:
-        """Return the excluded clients that get a place in round `ctx`, and the fraction of a place left for later."""
-        excluded_ids = ctx.available[~state.in_pool[ctx.available]]
-        owed_places = state.owed_places + self.probation * ctx.cohort if state.watch.is_acting else 0.0
-        n_drawn = min(int(owed_places), len(excluded_ids), ctx.cohort)
-        drawn_ids = draw(np.ones(ctx.n_clients), excluded_ids, n_drawn, ctx.rng) if n_drawn else excluded_ids[:0]
-        return drawn_ids, owed_places - int(owed_places)
+    def _split_places(self, state: State, ctx: RoundContext) -> tuple[int, int, float]:
+        """Return how many places excluded and other clients get in round `ctx`, and the fraction left for later."""
+        if not state.watch.is_acting:
+            return 0, ctx.cohort, 0.0
+        owed_places = state.owed_places + self.probation * ctx.cohort
+        n_places = min(int(owed_places), int((~state.in_pool[ctx.available]).sum()), ctx.cohort)
+        return n_places, ctx.cohort - n_places, owed_places % 1
 
     def _decide_balancing(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
         """Return the state after deciding, once per probe, whether cohorts of the clients `in_pool` are balanced."""
