@@ -1,6 +1,7 @@
 """The result of a run: cases, and closed forms."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     assert math.isnan(compute_run_result(steps, np.where(steps == 55, math.nan, values)))
     with pytest.raises(OptionError, match=r"result must be one of late, last, best, got 'mean'"):
         Options("test/acc", result="mean")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("result_kind", "expected"), [("last", 0.55), ("best", 0.6)])
+def test_evaluations_after_the_clock_do_not_count(result_kind: ResultKind, expected: float) -> None:
+    """The round that reaches the limit of 60 s ends at 110 s: its model does not exist at the limit."""
+    virtual_s = np.array([0.0, 30, 55, 110])
+    run = Evaluations(np.arange(4.0), np.array([0.1, 0.6, 0.55, 0.7]), {"virtual_s": virtual_s}, clock_s=60.0)
+    assert result_of_run(run, result_kind) == expected
+    only_untrained = replace(run, clock_s=20.0)
+    assert result_of_run(only_untrained, result_kind) == pytest.approx(result_of_run(only_untrained)) == 0.1
 
 
 def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:

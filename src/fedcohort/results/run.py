@@ -77,6 +77,8 @@ def result_of_run(
 ) -> float:
     """Return the result of a run; NaN if no trained model was evaluated, unless the run ends by the virtual clock.
 
+    Evaluations after a limit of virtual time never count, and the untrained model counts in such a run.
+
     Args:
         run: the evaluations of the run.
         result_kind: `late` for the mean over the last sixth of the run, or the `last` or the `best` value.
@@ -85,7 +87,8 @@ def result_of_run(
     """
     if result_kind == "late" and run.has_clock and len(run.steps):
         return average_over_clock(run.costs["virtual_s"], run.values, run.clock_s)
-    values = run.values[(run.steps > 0) & (run.steps <= (math.inf if horizon is None else horizon))]
+    is_counted = run.costs["virtual_s"] <= run.clock_s if run.has_clock else run.steps > 0
+    values = run.values[is_counted & (run.steps <= (math.inf if horizon is None else horizon))]
     if not len(values):
         return math.nan
     if result_kind == "late":
@@ -145,6 +148,4 @@ def fit_late_slope(steps: Values, values: Values, horizon: float | None = None) 
         The slope, in units of the metric per round.
     """
     window = late_window(steps, horizon)
-    if window.sum() < 2:
-        return math.nan
-    return float(np.polyfit(steps[window], values[window], 1)[0])
+    return float(np.polyfit(steps[window], values[window], 1)[0]) if window.sum() > 1 else math.nan
