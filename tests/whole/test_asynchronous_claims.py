@@ -84,9 +84,11 @@ def compare_costs(
     return np.array(logs)
 
 
-def measure_speed_up(method: str, baseline: str, cell: str, column: str, study: str = STUDY) -> tuple[float, ...]:
+def measure_speed_up(
+    method: str, baseline: str, cell: str, column: str, study: str = STUDY, seeds: Sequence[int] | None = None
+) -> tuple[float, ...]:
     """Return how many times as much `baseline` costs: lower end of the 95 % interval, geometric mean, upper end."""
-    logs = compare_costs(method, baseline, cell, column, study)
+    logs = compare_costs(method, baseline, cell, column, study, seeds)
     return tuple(np.exp(np.mean(logs) + claims.half_width(logs) * np.array([-1, 0, 1])).tolist())
 
 
