@@ -1,7 +1,6 @@
 """FedCor: choices by hand, the rounds with queries, and the shadow round."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -119,15 +118,6 @@ def test_loss_changes() -> None:
         np.testing.assert_allclose(changes[e], world.values("loss", e + 1) - world.values("loss", e), rtol=1e-12)
     for t in (4, 7, 10):
         np.testing.assert_allclose(changes[t], world.values("shadow_loss", t) - world.values("loss", t), rtol=1e-12)
-
-
-def test_a_refill_leaves_the_losses_and_the_fit_of_the_round() -> None:
-    """Clients 0 and 1, which are busy at the refill, keep their answers in rounds 1, 3 (fit) and 4 (shadow)."""
-    selector = quick(warmup=2, interval=3, memory=100)
-    for step in play_rounds(selector, World(), 5)[1:]:
-        answers = {k: result.without(np.arange(12) < 2) for k, result in step.blocking.items()}
-        refill = replace(step.ctx, cohort=1, available=np.arange(2, 12), is_refill=True)
-        assert selector.select(step.chosen, refill, answers)[1] is step.chosen
 
 
 def test_old_loss_changes_are_forgotten() -> None:

@@ -148,28 +148,6 @@ def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: i
     assert count_explore_exploit(m, eps, new, n_known) == expected
 
 
-def test_single_places_explore_by_the_share() -> None:
-    """Client 4 never trained, and client 3 is at work. Of 200 selections of one client .3 explore: 4 sigma."""
-    state = five(eps=0.3, utilities=np.array([1.0, 2.0, 3.0, 4.0, NAN]), last_rounds=ids(9, 8, 7, 6, 0))
-    selector = replace(PLAIN, eps_decay=1.0, eps_min=0.0)
-    explored = 0
-    for seed in range(200):
-        ctx = replace(make_context(20, 1, 5, [0, 1, 2, 4], EXPECTED, seed), in_flight=ids(3))
-        explored += selector.select(state, ctx, {})[0].clients.tolist() == [4]
-    assert abs(explored - 60) < 4 * np.sqrt(200 * 0.3 * 0.7)
-
-
-def test_exploration_decays_once_per_round() -> None:
-    """After 3 rounds eps is .98^3 .9, whether a round refills no place or five."""
-    for n_refills in (0, 5):
-        state = oort().init(World().population(oort().needs))
-        for round in range(3):
-            ctx = World().context(round, oort().needs)
-            for is_refill in (False, *[True] * n_refills):
-                state = oort().select(state, replace(ctx, is_refill=is_refill), {})[1]
-        assert state.eps == pytest.approx(0.9 * 0.98**3, rel=1e-14)
-
-
 @pytest.mark.parametrize("cohort", [1, 2, 3])
 def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None:
     """Of 12 clients each is explored once; 20 further rounds have distinct ids.
