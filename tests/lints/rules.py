@@ -1,7 +1,9 @@
 """What the language and size lints count: one function per rule, each returning its hits."""
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -133,10 +135,12 @@ def many_parameters(source: Source) -> Iterator[Hit]:
                 yield Hit(source.path, node.lineno, f"{node.name}: {count} parameters")
 
 
-def code_lines(source: Source) -> Iterator[Hit]:
-    """Yield every line of code: no blank lines, comments or docstrings."""
-    for line in _code_lines(source):
-        yield Hit(source.path, line, "")
+def logical_lines(source: Source) -> Iterator[Hit]:
+    """Yield every logical line of code: a statement that a long name wraps counts once, a docstring not at all."""
+    docstring_lines = {node.end_lineno for node in source.docstring_nodes()}
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.NEWLINE and token.start[0] not in docstring_lines:
+            yield Hit(source.path, token.start[0], "")
 
 
 def _code_lines(source: Source) -> Iterator[int]:
@@ -155,6 +159,6 @@ SOURCE_RULES = {
     f"files above {MAX_FILE_LINES} lines": long_files,
     f"functions above {MAX_FUNCTION_LINES} code lines": long_functions,
     f"functions with more than {MAX_PARAMETERS} parameters": many_parameters,
-    "code lines": code_lines,
+    "logical lines of code": logical_lines,
 }
 LANGUAGE_RULES = ("names that are pronouns or participles", "unclear phrases in docstrings")

@@ -51,9 +51,9 @@ def test_the_language_rules_read_tests_and_benchmarks(tmp_path: Path) -> None:
     assert hits["names that are pronouns or participles"] == []
 
 
-def test_code_lines_leave_out_blank_lines_comments_and_docstrings() -> None:
-    # def, return: two lines of the six
-    assert len(list(rules.code_lines(source_of(PLAIN + "\n# a comment\n")))) == 2
+def test_a_wrapped_statement_is_one_logical_line_and_docstrings_and_comments_are_none() -> None:
+    # def, return and the wrapped assignment
+    assert len(list(rules.logical_lines(source_of(PLAIN + "\n# a comment\nsizes = [\n    1,\n]\n")))) == 3
 
 
 @pytest.mark.parametrize(
