@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, write_tables
+from fedcohort.dataset.raw.pieces import TablePiece, write_tables
 from image_tables import encode_image, random_images
 
 
@@ -17,7 +17,7 @@ def save_image(path: Path, seed: int = 0, shape: tuple[int, int, int] = (3, 12, 
     return pixels
 
 
-def prepare_tables(pieces: list[Piece], destination: Path, unique: str = "") -> dict[str, int]:
+def prepare_tables(pieces: list[TablePiece], destination: Path, unique: str = "") -> dict[str, int]:
     return write_tables(pieces, destination, lambda part, done, count: None, unique)
 
 

@@ -146,9 +146,11 @@ class Federation(ReadOnly):
     def label_counts(self) -> ClassCounts:
         """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
         client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
-        labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        flat_counts: ClassCounts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
-        return flat_counts.reshape(self.n_clients, n)
+        label_of_sample, n_labels = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
+        flat_counts: ClassCounts = read_only(
+            np.bincount(client_of_sample * n_labels + label_of_sample, minlength=self.n_clients * n_labels)
+        )
+        return flat_counts.reshape(self.n_clients, n_labels)
 
     @cached_property
     def main_classes(self) -> Ids | None:
@@ -170,16 +172,24 @@ class Federation(ReadOnly):
         if self.group_counts is not None:
             return skew.skew_metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
         metrics_by_name = skew.skew_metrics(self.label_counts[:, :, None])
-        return {metric_name: metric for metric_name, metric in metrics_by_name.items() if metric_name.endswith("_ci")}
+        return {
+            metric_name: metric_value
+            for metric_name, metric_value in metrics_by_name.items()
+            if metric_name.endswith("_ci")
+        }
 
     def notices(self) -> list[str]:
         """Return the notices about the federation's data that a run prints at its start."""
         absent_classes = np.flatnonzero(self.class_counts.sum(0) == 0)
         if not len(absent_classes):
             return []
-        names = ", ".join(self.class_names[c] if self.class_names[c:] else str(c) for c in absent_classes[:MAX_NAMES])
-        names += f" and {len(absent_classes) - MAX_NAMES} more" if len(absent_classes) > MAX_NAMES else ""
-        message_start = f"no client has samples of {len(absent_classes)} of the {self.n_classes} classes ({names})"
+        class_names_text = ", ".join(
+            self.class_names[c] if self.class_names[c:] else str(c) for c in absent_classes[:MAX_NAMES]
+        )
+        class_names_text += f" and {len(absent_classes) - MAX_NAMES} more" if len(absent_classes) > MAX_NAMES else ""
+        message_start = (
+            f"no client has samples of {len(absent_classes)} of the {self.n_classes} classes ({class_names_text})"
+        )
         return [f"dataset={self.name}: {message_start}, so that no model can learn these classes"]
 
     def to(self, device: torch.device | str) -> "Federation":

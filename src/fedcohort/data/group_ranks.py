@@ -14,9 +14,11 @@ def rank_within_group(group_of_row: Ids, row_order: Ids | None = None) -> Ids:
     """
     row_order = np.arange(len(group_of_row)) if row_order is None else row_order
     rows_by_group, group_sizes = row_order[_sort_rows_by_group(group_of_row[row_order])], np.bincount(group_of_row)
-    ranks = np.empty(len(group_of_row), dtype=np.int64)
-    ranks[rows_by_group] = np.arange(len(group_of_row)) - np.repeat(np.cumsum(group_sizes) - group_sizes, group_sizes)
-    return ranks
+    rank_of_row = np.empty(len(group_of_row), dtype=np.int64)
+    rank_of_row[rows_by_group] = np.arange(len(group_of_row)) - np.repeat(
+        np.cumsum(group_sizes) - group_sizes, group_sizes
+    )
+    return rank_of_row
 
 
 def _sort_rows_by_group(group_of_row: Ids) -> Ids:

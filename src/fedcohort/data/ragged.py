@@ -24,8 +24,8 @@ class Ragged:
     def from_client_rows(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
         """Return the positions of all clients, given the positions `rows_by_client` of each client, int64 [n_k]."""
         rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
-        sizes = np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
-        return cls.from_sizes(rows.astype(np.int64, copy=False), sizes)
+        sizes_by_client = np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
+        return cls.from_sizes(rows.astype(np.int64, copy=False), sizes_by_client)
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":

@@ -18,22 +18,27 @@ def owners_of_clients(owner_of_sample: Ids, client_samples: Ragged) -> Ids | Non
     """
     if (client_samples.sizes == 0).any():
         return None
-    owners, client_starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
-    first_owners: Ids = owners[client_starts]
-    has_several_owners = np.minimum.reduceat(owners, client_starts) != np.maximum.reduceat(owners, client_starts)
+    owner_of_client, client_starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
+    first_owners: Ids = owner_of_client[client_starts]
+    has_several_owners = np.minimum.reduceat(owner_of_client, client_starts) != np.maximum.reduceat(
+        owner_of_client, client_starts
+    )
     return None if has_several_owners.any() or len(np.unique(first_owners)) < len(client_samples) else first_owners
 
 
-def split_test_rows_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
+def split_test_rows_by_owner(test_owner: Ids, owner_of_client: Ids) -> Ragged:
     """Return the sorted positions of each owner's test samples.
 
     Args:
         test_owner: number of the owner of each test sample, int64 [N].
-        owners: number of the owner that corresponds to each client, int64 [K].
+        owner_of_client: number of the owner that corresponds to each client, int64 [K].
     """
     row_order = np.argsort(test_owner, kind="stable")
     sorted_owners = test_owner[row_order]
-    owner_starts, owner_stops = np.searchsorted(sorted_owners, owners), np.searchsorted(sorted_owners, owners, "right")
+    owner_starts, owner_stops = (
+        np.searchsorted(sorted_owners, owner_of_client),
+        np.searchsorted(sorted_owners, owner_of_client, "right"),
+    )
     owner_sizes = owner_stops - owner_starts
     owner_offsets = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
     row_positions = np.arange(owner_sizes.sum()) + np.repeat(owner_offsets, owner_sizes)

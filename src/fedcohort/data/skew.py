@@ -34,8 +34,12 @@ def skew_triplets(group_counts: Shaped[np.ndarray, "clients classes attributes"]
     H_sum = H_y + H_a
     mutual_information = np.maximum(0.0, H_sum - compute_entropy(P.reshape(len(P), -1)))
     has_entropy = H_sum > MIN_ENTROPY
-    sc = np.where(has_entropy, 2 * mutual_information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum)  # NaN stays NaN
-    return np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), sc], axis=1).clip(0.0, 1.0)
+    spurious_correlation = np.where(
+        has_entropy, 2 * mutual_information / np.where(has_entropy, H_sum, 1.0), 0.0 * H_sum
+    )  # NaN stays NaN
+    return np.stack([_imbalance(H_y, P.shape[1]), _imbalance(H_a, P.shape[2]), spurious_correlation], axis=1).clip(
+        0.0, 1.0
+    )
 
 
 def skew_triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
@@ -74,6 +78,6 @@ def skew_metrics(group_counts: Shaped[np.ndarray, "clients classes attributes"])
     }
     return {
         f"{skew_level}_{skew_name}": float(v)
-        for skew_level, triplet in triplets_by_level.items()
-        for skew_name, v in zip(SKEW_NAMES, triplet, strict=True)
+        for skew_level, metric_triplet in triplets_by_level.items()
+        for skew_name, v in zip(SKEW_NAMES, metric_triplet, strict=True)
     }

@@ -120,8 +120,8 @@ def is_row_index_column(table: Any, column: str) -> bool:  # noqa: ANN401  a `pa
         return True
     if column != "index":
         return False
-    cells = table.column(column)
-    return pa.types.is_integer(cells.type) and bool(pc.count_distinct(cells).as_py() == len(cells))
+    index_cells = table.column(column)
+    return pa.types.is_integer(index_cells.type) and bool(pc.count_distinct(index_cells).as_py() == len(index_cells))
 
 
 def dates_to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -98,8 +98,10 @@ class Raw:
     @property
     def n_attributes(self) -> int:
         """Number of different values of the attribute; 0 for a dataset without attribute."""
-        attribute_arrays = [column for column in (self.train_attribute, self.test_attribute) if column is not None]
-        return int(max(column.max() for column in attribute_arrays)) + 1 if attribute_arrays else 0
+        attribute_arrays = [
+            attribute for attribute in (self.train_attribute, self.test_attribute) if attribute is not None
+        ]
+        return int(max(attribute.max() for attribute in attribute_arrays)) + 1 if attribute_arrays else 0
 
 
 class Dataset(Component, Protocol):
@@ -149,9 +151,9 @@ def check_raw_data(raw_data: Raw) -> Raw:
     arrays_by_field: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
     arrays_by_field |= {field: id_array.astype(np.int64, copy=False) for field, id_array in id_arrays.items()}
     if dtype_changes := [
-        f"{field_name} from {getattr(raw_data, field_name).dtype} to {array.dtype}"
-        for field_name, array in arrays_by_field.items()
-        if array.dtype != getattr(raw_data, field_name).dtype
+        f"{field_name} from {getattr(raw_data, field_name).dtype} to {checked_array.dtype}"
+        for field_name, checked_array in arrays_by_field.items()
+        if checked_array.dtype != getattr(raw_data, field_name).dtype
     ]:
         log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(dtype_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_all_samples_equal(raw_data.train_x):
@@ -201,12 +203,12 @@ def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndar
 def _check_owners_and_attributes(raw_data: Raw) -> None:
     """Raise `DataError` for invalid owners, attributes or number of classes in `raw_data`."""
     for field in ID_FIELDS:
-        id_array, y = getattr(raw_data, field), raw_data.train_y if field.startswith("train") else raw_data.test_y
-        n = len(y) if isinstance(y, np.ndarray) else 0
+        id_array, labels = getattr(raw_data, field), raw_data.train_y if field.startswith("train") else raw_data.test_y
+        n_samples = len(labels) if isinstance(labels, np.ndarray) else 0
         if id_array is not None and (
-            not _is_integer_array(id_array) or id_array.shape != (n,) or (n and id_array.min() < 0)
+            not _is_integer_array(id_array) or id_array.shape != (n_samples,) or (n_samples and id_array.min() < 0)
         ):
-            problem_text = f"{field} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
+            problem_text = f"{field} must be an integer array [{n_samples}] from 0, got {describe_value(id_array)}"
             raise DataError(f"dataset={raw_data.name}: {problem_text}")
     n_classes: object = raw_data.n_classes
     if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
@@ -221,7 +223,8 @@ def _is_integer_array(array: object) -> bool:
 def _are_all_samples_equal(x: np.ndarray) -> bool:
     """Return whether all samples in `x` [N, ...] are equal; nine samples are compared first, which is faster."""
     return bool((x[:9] == x[0]).all()) and all(
-        (x[i : i + ROWS_PER_BLOCK] == x[0]).all() for i in range(9, len(x), ROWS_PER_BLOCK)
+        (x[block_start : block_start + ROWS_PER_BLOCK] == x[0]).all()
+        for block_start in range(9, len(x), ROWS_PER_BLOCK)
     )
 
 

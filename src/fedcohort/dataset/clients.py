@@ -46,14 +46,14 @@ def read_natural_clients(frames: Sequence[Frame], column_name: str | None) -> Ow
 
 
 def read_client_column(
-    frames: Sequence[Frame], columns: Sequence[str], content: str = "client"
+    frames: Sequence[Frame], client_columns: Sequence[str], cell_noun: str = "client"
 ) -> tuple[Ids, list[Any]]:
     """Return the client of each row of several tables, and the names of the clients.
 
     Args:
         frames: tables, whose rows the result has one table after the other.
-        columns: name of the column of clients in each table.
-        content: what a cell names, such as "client", for messages.
+        client_columns: name of the column of clients in each table.
+        cell_noun: what a cell names, such as "client", for messages.
 
     Returns:
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
@@ -65,8 +65,8 @@ def read_client_column(
     import pyarrow as pa
 
     name_chunks: list[Any] = []
-    for frame, column_name in zip(frames, columns, strict=True):
-        frame_chunks = list(read_name_chunks(frame, column_name, content))
+    for frame, column_name in zip(frames, client_columns, strict=True):
+        frame_chunks = list(read_name_chunks(frame, column_name, cell_noun))
         if name_chunks and name_chunks[0].type != frame_chunks[0].type:
             problem_text = f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(column_name, f"{problem_text}: use one type")
@@ -78,33 +78,42 @@ def read_client_column(
     return client_numbers[encoded_clients.indices.to_numpy()], sorted(distinct_clients)
 
 
-def read_name_chunks(frame: Frame, column: str, content: str) -> Iterator[Any]:
+def read_name_chunks(frame: Frame, column_name: str, cell_noun: str) -> Iterator[Any]:
     """Yield a column of client names or labels in chunks, as pyarrow arrays of texts, int64 or bool.
 
     Args:
         frame: table that has the column.
-        column: name of the column.
-        content: what a cell names, such as "client", for messages.
+        column_name: name of the column.
+        cell_noun: what a cell names, such as "client", for messages.
 
     Raises:
         DataError: a cell is empty, or no text, whole number or bool; the message names the row.
     """
     import pyarrow as pa
 
-    frame.require_column(column)
-    rule = f"{content}s are texts, or whole numbers"
-    column_type = frame.get_column_type(column)
+    frame.require_column(column_name)
+    allowed_text = f"{cell_noun}s are texts, or whole numbers"
+    column_type = frame.get_column_type(column_name)
     if not (arrow_columns.is_text_type(column_type) or arrow_columns.is_number_type(column_type)):
-        raise frame.column_error(column, f": column {column!r} holds {column_type}; {rule}")
-    for first_row, chunk in frame.read_chunks(column):
+        raise frame.column_error(column_name, f": column {column_name!r} holds {column_type}; {allowed_text}")
+    for first_row, chunk in frame.read_chunks(column_name):
         if pa.types.is_boolean(column_type) or arrow_columns.is_text_type(column_type):
             yield chunk.cast(pa.large_string()) if arrow_columns.is_text_type(column_type) else chunk
             continue
         if pa.types.is_integer(column_type):
-            numbers = chunk.to_numpy()
-            is_invalid = numbers > np.iinfo(np.int64).max
+            chunk_numbers = chunk.to_numpy()
+            is_invalid = chunk_numbers > np.iinfo(np.int64).max
         else:
-            numbers = chunk.cast(pa.float64()).to_numpy()
-            is_invalid = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2**53)
-        frame.check_cells(column, is_invalid, lambda row: f"has {content} {chunk[row].as_py()}; {rule}", first_row)  # noqa: B023
-        yield pa.array(numbers.astype(np.int64))
+            chunk_numbers = chunk.cast(pa.float64()).to_numpy()
+            is_invalid = (
+                ~np.isfinite(chunk_numbers)
+                | (chunk_numbers != np.floor(chunk_numbers))
+                | (np.abs(chunk_numbers) > 2**53)
+            )
+        frame.check_cells(
+            column_name,
+            is_invalid,
+            lambda row: f"has {cell_noun} {chunk[row].as_py()}; {allowed_text}",  # noqa: B023
+            first_row,
+        )
+        yield pa.array(chunk_numbers.astype(np.int64))

@@ -126,10 +126,14 @@ class Cmnist(TableDataset):
         n_class_skewed_clients = round(self.ci * K)
         n_attribute_skewed_clients = min(round(self.ai * K), K - n_class_skewed_clients)
         imbalanced_group_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
-        ci = [imbalanced_group_shares[:: 1 - 2 * (k % 2)] for k in range(n_class_skewed_clients)]
-        ai = [imbalanced_group_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_attribute_skewed_clients)]
-        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_class_skewed_clients - n_attribute_skewed_clients)
-        return np.stack([*ci, *ai, *sc])
+        class_imbalance_shares = [imbalanced_group_shares[:: 1 - 2 * (k % 2)] for k in range(n_class_skewed_clients)]
+        attribute_imbalance_shares = [
+            imbalanced_group_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_attribute_skewed_clients)
+        ]
+        spurious_correlation_shares = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (
+            K - n_class_skewed_clients - n_attribute_skewed_clients
+        )
+        return np.stack([*class_imbalance_shares, *attribute_imbalance_shares, *spurious_correlation_shares])
 
 
 def draw_images_by_group(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
@@ -145,10 +149,10 @@ def draw_images_by_group(y: Ids, group_counts: GroupCounts, rng: np.random.Gener
     """
     draws_by_class = []
     for c in (0, 1):
-        n = group_counts[:, c].ravel()
-        drawn_rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
+        n_images_of_group = group_counts[:, c].ravel()
+        drawn_rows = rng.permutation(np.flatnonzero(y == c))[: n_images_of_group.sum()]
         clients_and_colours = np.indices(group_counts[:, c].shape).reshape(2, -1)
-        draws_by_class.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n, axis=1)]))
+        draws_by_class.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n_images_of_group, axis=1)]))
     drawn_rows, owner_of_row, colour_of_row = np.concatenate(draws_by_class, axis=1)
     row_order = np.argsort(drawn_rows)
     return drawn_rows[row_order], owner_of_row[row_order], colour_of_row[row_order]

@@ -102,17 +102,27 @@ def _recognise_csv_format(file: Path) -> tuple[str | None, str, str]:
     try:
         with file.open("rb") as file_stream:
             first_bytes = file_stream.read(MAX_INSPECTED_BYTES)
-        if reason := next(
-            (reason for file_signature, reason in OTHER_FORMATS.items() if first_bytes.startswith(file_signature)), None
+        if format_advice := next(
+            (
+                format_advice
+                for file_signature, format_advice in OTHER_FORMATS.items()
+                if first_bytes.startswith(file_signature)
+            ),
+            None,
         ):
-            raise DataError(f"dataset.path: {file} {reason}")
+            raise DataError(f"dataset.path: {file} {format_advice}")
         compression = "gzip" if first_bytes.startswith(GZIP_SIGNATURE) else None
         first_bytes = pa.input_stream(str(file), compression=compression).read(MAX_INSPECTED_BYTES)
-        encoding = next((name for name, start in UTF16_PATTERNS.items() if start.match(first_bytes)), "utf-8")
+        encoding = next(
+            (utf16_name for utf16_name, utf16_pattern in UTF16_PATTERNS.items() if utf16_pattern.match(first_bytes)),
+            "utf-8",
+        )
         check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
-        reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
-        raise DataError(f"dataset.path: {file} {reason}") from error
+        format_advice = (
+            f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
+        )
+        raise DataError(f"dataset.path: {file} {format_advice}") from error
     return compression, encoding, recognise_separator(first_bytes.decode(encoding, errors="ignore").lstrip("\ufeff"))
 
 

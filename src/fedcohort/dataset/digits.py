@@ -42,8 +42,8 @@ def read_bundled_digits() -> tuple[np.ndarray, Ids]:
     Both arrays are read-only. The file is read once per process without importing scikit-learn, whose import takes as
     long as ten rounds of training.
     """
-    file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
-    digit_table = np.loadtxt(str(file), delimiter=",")
+    digits_file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
+    digit_table = np.loadtxt(str(digits_file), delimiter=",")
     images, classes = digit_table[:, :-1].reshape(-1, 8, 8), digit_table[:, -1].astype(np.int64)
     for shared_array in (images, classes):
         shared_array.flags.writeable = False

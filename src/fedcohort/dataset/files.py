@@ -31,14 +31,16 @@ def read_table(file: Path, decimal_mark: str = "auto", option_name: str = "datas
     """
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
-        table, notes = (ParquetTable(file), []) if is_parquet else read_csv(file, decimal_mark)
+        table, format_notes = (ParquetTable(file), []) if is_parquet else read_csv(file, decimal_mark)
         if not is_parquet:
-            notes += _check_csv_header(file, list(table.column_names))
+            format_notes += _check_csv_header(file, list(table.column_names))
         if table.num_rows == 0:
             raise DataError(f"dataset.path: {file} has no rows: add samples")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option_name, 1)) from error
-    return Frame(str(file), table, option_name, notes=tuple(notes), locate_row=table.locate_row if is_parquet else None)
+    return Frame(
+        str(file), table, option_name, notes=tuple(format_notes), locate_row=table.locate_row if is_parquet else None
+    )
 
 
 def _check_csv_header(file: Path, header: list[str]) -> list[str]:
@@ -57,7 +59,9 @@ def _check_csv_header(file: Path, header: list[str]) -> list[str]:
     check_distinct_names(file, header)
     if len(header) == 1 and " " in header[0]:
         raise DataError(f"dataset.path: {file} separates columns by spaces: separate them by commas")
-    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, column.strip()) is not None for column in header)
+    n_numeric_names = sum(
+        re.fullmatch(arrow_columns.NUMBER_PATTERN, column_name.strip()) is not None for column_name in header
+    )
     if 2 * n_numeric_names < len(header) or header[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
         return []
     if n_numeric_names == len(header):

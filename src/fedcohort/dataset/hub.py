@@ -37,29 +37,34 @@ def load_hub_splits(name: str, required_splits: Sequence[str], optional_splits: 
     """
     name_match = HUB_NAME_PATTERN.fullmatch(name)
     repository, name_parts = (name_match["path"], name_match.groupdict()) if name_match else (name, {})
-    load_dataset_options = {part: text for part, text in name_parts.items() if text and part != "path"}
+    load_dataset_options = {
+        name_part: part_text for name_part, part_text in name_parts.items() if part_text and name_part != "path"
+    }
     if network_problem := check_network():  # use the cache: the library would repeat its requests for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
     logging.disable()  # an error is raised, and one message describes it
     try:
-        splits = load_dataset(repository, **load_dataset_options)
+        hub_splits = load_dataset(repository, **load_dataset_options)
     except Exception as error:  # the errors of the libraries have no common base class
         reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON_LENGTH]}"
         remedy = f"set dataset.hub={repository}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE_REMEDY
         raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
     finally:
         logging.disable(logging.NOTSET)
-    if missing_splits := [split for split in required_splits if split not in splits]:
+    if missing_splits := [split for split in required_splits if split not in hub_splits]:
         raise DataError(
-            f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(splits)}: name data that have it"
+            f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(hub_splits)}: "
+            "name data that have it"
         )
     frames = []
-    for split_name in (*required_splits, *(split for split in optional_splits if split in splits)):
-        revision = f"{name.partition('@')[0]}@{hub_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"
-        table = splits[split_name].with_format("arrow")[:]
-        frames.append(Frame(f"{name} ({split_name})", table, "dataset.hub", revision=revision))
+    for split_name in (*required_splits, *(split for split in optional_splits if split in hub_splits)):
+        revision = (
+            f"{name.partition('@')[0]}@{hub_commit(hub_splits[split_name]) or name.partition('@')[2] or 'unknown'}"
+        )
+        split_table = hub_splits[split_name].with_format("arrow")[:]
+        frames.append(Frame(f"{name} ({split_name})", split_table, "dataset.hub", revision=revision))
     return frames
 
 
@@ -71,7 +76,7 @@ def hub_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
     Args:
         split: a `datasets.Dataset`.
     """
-    file_urls = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
+    file_urls = [*(split.info.download_checksums or {}), *(cache_file["filename"] for cache_file in split.cache_files)]
     commits_by_file = [COMMIT_PATTERN.findall(file_url.replace(os.sep, "/")) for file_url in file_urls]
     return next((str(file_commits[-1]) for file_commits in commits_by_file if file_commits), "")
 

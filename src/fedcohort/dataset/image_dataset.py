@@ -77,10 +77,12 @@ class ImageTableSpec:
 
         `pixels` is the type of pixels in memory, as in `make_raw_data`. Raises `DataError` for a bad image or label.
         """
-        labels = [self.read_labels(frame) for frame in frames]
-        images = [self.read_images([frame]) for frame in frames]
+        labels_by_part = [self.read_labels(frame) for frame in frames]
+        images_by_part = [self.read_images([frame]) for frame in frames]
         release_unused_memory()
-        raw_data = self.make_raw_data((images[0], labels[0]), (images[1], labels[1]), pixels)
+        raw_data = self.make_raw_data(
+            (images_by_part[0], labels_by_part[0]), (images_by_part[1], labels_by_part[1]), pixels
+        )
         return replace(raw_data, revision=frames[0].revision)
 
     def make_raw_data(

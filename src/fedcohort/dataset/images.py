@@ -26,7 +26,7 @@ RESIZE_ADVICE = "fedcohort prepare imagefolder SRC DST size=64 reduces them"
 HIGH_BIT_MODE_PREFIXES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
 
-class BadImage(Exception):
+class InvalidImageError(Exception):
     """An image that can't be used; the message completes a sentence such as "row 3 ..."."""
 
 
@@ -90,7 +90,7 @@ def decode_image_cells(
     for row in rows_in_chunk:
         try:
             yield decode_image(encoded_images[row].as_py(), image_format)
-        except BadImage as error:
+        except InvalidImageError as error:
             raise frame.cell_error(column, chunk_start + row, str(error)) from error
 
 
@@ -114,8 +114,10 @@ def decode_images(frame: "Frame", column: str, chunk: pa.Array, chunk_start: int
             shape, images_description = image.shape, f"{n_rows:,} images of {' x '.join(map(str, image.shape))}"
             memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_description, RESIZE_ADVICE)
         if image.shape != shape:
-            path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            image_shapes_text = f"{image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
+            image_path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
+            image_shapes_text = (
+                f"{image.shape}{f' ({image_path})' if image_path else ''}, but the first is one of {shape}"
+            )
             raise frame.cell_error(column, chunk_start + row, f"is an image of {image_shapes_text}{SIZE_ADVICE}")
         decoded_images.append(image)
     return np.stack(decoded_images)
@@ -130,20 +132,20 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
             in the image's own size.
 
     Raises:
-        BadImage: the image is empty or can't be decoded, has more than 8 bits per channel, or has another shape than
-            that of `image_format`.
+        InvalidImageError: the image is empty or can't be decoded, has more than 8 bits per channel, or has another
+            shape than that of `image_format`.
     """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
     if not image_bytes:
-        raise BadImage("is empty: replace or remove it")
+        raise InvalidImageError("is empty: replace or remove it")
     try:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(image_bytes)) as image:
                 if image.mode.startswith(HIGH_BIT_MODE_PREFIXES):
-                    raise BadImage(
+                    raise InvalidImageError(
                         f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported: convert it"
                     )
                 upright_image = rotate_upright(image)
@@ -152,14 +154,14 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
                 pixels = np.asarray(
                     upright_image if upright_image.mode in ("L", "RGB") else upright_image.convert("RGB")
                 )
-    except BadImage:
+    except InvalidImageError:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
         decoder_error_text = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(f"can't be read as an image: {decoder_error_text}; replace or remove it") from error
+        raise InvalidImageError(f"can't be read as an image: {decoder_error_text}; replace or remove it") from error
     pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     if image_format is not None and pixels.shape != image_format.shape:
-        raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected: resize it")
+        raise InvalidImageError(f"is an image of {pixels.shape}, but {image_format.shape} is expected: resize it")
     return pixels
 
 

@@ -148,7 +148,11 @@ class LeafDataset(TableDataset):
                 original.
         """
         reported_comparisons = () if self.test == "given" else size_comparisons
-        return [note for sizes in reported_comparisons for note in note_count_difference(*sizes)]
+        return [
+            size_note
+            for size_comparison in reported_comparisons
+            for size_note in note_count_difference(*size_comparison)
+        ]
 
     def read_pooled_frames(self) -> list[Frame]:
         """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
@@ -199,20 +203,24 @@ class PersonImageDataset(ImageTables, LeafDataset):
         labels = np.concatenate([self.table_spec.read_labels(frame) for frame in frames])
         person_of_row = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        split = self.split_train_test(person_of_row, rng, frames[0].table.num_rows)
-        x, test_x = (self.table_spec.read_images(frames, rows) for rows in (split.train_rows, split.test_rows))
+        row_split = self.split_train_test(person_of_row, rng, frames[0].table.num_rows)
+        x, test_x = (self.table_spec.read_images(frames, rows) for rows in (row_split.train_rows, row_split.test_rows))
         pool_counts = (len(person_of_row), len(np.unique(person_of_row)))
         size_comparisons = zip(("images", "people"), pool_counts, self.table_spec.original_pool_counts, strict=True)
-        data_notes = [split.people_note, *self.describe_size_differences(*size_comparisons)]
+        data_notes = [row_split.people_note, *self.describe_size_differences(*size_comparisons)]
         raw_data = self.table_spec.make_raw_data(
-            (x, labels[split.train_rows]), (test_x, labels[split.test_rows]), self.pixels, *data_notes
+            (x, labels[row_split.train_rows]), (test_x, labels[row_split.test_rows]), self.pixels, *data_notes
         )
         if (attribute_column := getattr(self, "attribute", None)) is not None:
-            attributes = np.concatenate([read_class_column(frame, attribute_column, ("0", "1")) for frame in frames])
-            raw_data = replace(
-                raw_data, train_attribute=attributes[split.train_rows], test_attribute=attributes[split.test_rows]
+            attribute_of_row = np.concatenate(
+                [read_class_column(frame, attribute_column, ("0", "1")) for frame in frames]
             )
-        return replace(raw_data, revision=frames[0].revision, **split.raw_client_fields)
+            raw_data = replace(
+                raw_data,
+                train_attribute=attribute_of_row[row_split.train_rows],
+                test_attribute=attribute_of_row[row_split.test_rows],
+            )
+        return replace(raw_data, revision=frames[0].revision, **row_split.raw_client_fields)
 
 
 def draw_people_sample(owner_of_sample: Ids, row_share: float, rng: np.random.Generator) -> Ids:

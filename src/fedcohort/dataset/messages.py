@@ -18,15 +18,23 @@ def join_names(names: Sequence[str], max_shown_entries: int = MAX_LISTED_NAMES) 
         names: names of columns, classes or files.
         max_shown_entries: maximum number of entries; three or more names with consecutive numbers are one entry.
     """
-    groups: list[list[str]] = []
+    name_groups: list[list[str]] = []
     for listed_name in names:
-        if groups and _continues_numbered_names(groups[-1][-1], listed_name):
-            groups[-1].append(listed_name)
+        if name_groups and _continues_numbered_names(name_groups[-1][-1], listed_name):
+            name_groups[-1].append(listed_name)
         else:
-            groups.append([listed_name])
-    entries = [entry for group in groups for entry in ([f"{group[0]} ... {group[-1]}"] if len(group) > 2 else group)]
-    further_entries_text = [f"{len(entries) - max_shown_entries} more"] if len(entries) > max_shown_entries else []
-    return ", ".join([*(group_text or "''" for group_text in entries[:max_shown_entries]), *further_entries_text])
+            name_groups.append([listed_name])
+    listed_entries = [
+        listed_entry
+        for name_group in name_groups
+        for listed_entry in ([f"{name_group[0]} ... {name_group[-1]}"] if len(name_group) > 2 else name_group)
+    ]
+    further_entries_text = (
+        [f"{len(listed_entries) - max_shown_entries} more"] if len(listed_entries) > max_shown_entries else []
+    )
+    return ", ".join(
+        [*(group_text or "''" for group_text in listed_entries[:max_shown_entries]), *further_entries_text]
+    )
 
 
 def _continues_numbered_names(previous_name: str, next_name: str) -> bool:
@@ -49,8 +57,10 @@ def note_count_difference(counted_thing: str, data_count: int, original_count: i
     if data_count == original_count:
         return []
     more_or_fewer = "fewer" if data_count < original_count else "more"
-    difference = abs(original_count - data_count)
-    return [f"{data_count:,} {counted_thing}, {difference:,} {more_or_fewer} than the original's {original_count:,}"]
+    count_difference = abs(original_count - data_count)
+    return [
+        f"{data_count:,} {counted_thing}, {count_difference:,} {more_or_fewer} than the original's {original_count:,}"
+    ]
 
 
 class TableProblem(DataError):
@@ -75,11 +85,17 @@ class CombinedDataError(DataError):
 
     def __init__(self, problems: Sequence[DataError], general_remedy: str = "") -> None:
         self.problems = tuple(problems)
-        problem_lines = [error.problem_text if isinstance(error, TableProblem) else str(error) for error in problems]
-        remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
+        problem_lines = [
+            data_error.problem_text if isinstance(data_error, TableProblem) else str(data_error)
+            for data_error in problems
+        ]
+        remedies = [data_error.remedy.lstrip("; ") for data_error in problems if isinstance(data_error, TableProblem)]
         message_lines = [
             f"the data have {len(problem_lines)} problems:",
-            *(f"  {n}. {problem_message}" for n, problem_message in enumerate(problem_lines, 1)),
+            *(
+                f"  {problem_number}. {problem_message}"
+                for problem_number, problem_message in enumerate(problem_lines, 1)
+            ),
         ]
         super().__init__("\n".join([*message_lines, *filter(None, dict.fromkeys([*remedies, general_remedy]))]))
 
@@ -115,9 +131,11 @@ class ErrorList:
 
     def raise_collected_errors(self) -> None:
         """Raise the error in the list, or `CombinedDataError` if it holds several; do nothing if it is empty."""
-        errors = list(self.errors.values())
-        if errors:
-            raise errors[0] if len(errors) == 1 else CombinedDataError(errors, self._advice)
+        collected_errors = list(self.errors.values())
+        if collected_errors:
+            raise (
+                collected_errors[0] if len(collected_errors) == 1 else CombinedDataError(collected_errors, self._advice)
+            )
 
 
 def format_more_rows_text(is_wrong_row: np.ndarray) -> str:

@@ -53,8 +53,8 @@ def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
 
 def parquet_files(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder and of its folders `name=value`, sorted, without hidden files."""
-    files = [*folder.glob("*.parquet"), *folder.glob("*=*/**/*.parquet")]
-    return sorted(file for file in files if file.is_file() and file.name[0] not in "._")
+    table_files = [*folder.glob("*.parquet"), *folder.glob("*=*/**/*.parquet")]
+    return sorted(file for file in table_files if file.is_file() and file.name[0] not in "._")
 
 
 class ParquetTable:
@@ -105,10 +105,12 @@ class ParquetTable:
         Returns:
             The file as "/" and its path in the folder, "" for a table of one file; and the row's number in this file.
         """
-        file = bisect_right(self._ends, row)
-        if self._files[file] == self._folder:
+        file_number = bisect_right(self._ends, row)
+        if self._files[file_number] == self._folder:
             return "", row
-        return f"/{self._files[file].relative_to(self._folder)}", row - (self._ends[file - 1] if file else 0)
+        return f"/{self._files[file_number].relative_to(self._folder)}", row - (
+            self._ends[file_number - 1] if file_number else 0
+        )
 
     def column(self, column: str) -> pa.ChunkedArray:
         """Return the column `column` with all its rows; dictionary-encoded values are decoded.
@@ -141,12 +143,14 @@ class ParquetTable:
 
         Raises `DataError` if a part of the column can't be read.
         """
-        schema = pa.schema([self.schema.field(column)])
-        value_type = find_value_type(schema.field(column).type)
+        column_schema = pa.schema([self.schema.field(column)])
+        value_type = find_value_type(column_schema.field(column).type)
         for file_number, file in enumerate(self._files):
             try:
                 for row_group in self._row_groups_by_file[file_number]:
-                    yield from row_group.to_table(schema=schema, columns=[column])[column].cast(value_type).chunks
+                    yield from (
+                        row_group.to_table(schema=column_schema, columns=[column])[column].cast(value_type).chunks
+                    )
             except (pa.ArrowException, OSError) as error:
                 raise make_read_error(file, error) from error
 

@@ -83,14 +83,19 @@ class Reddit(leaf.LeafDataset):
         n_users = len(np.unique(user_of_row))
         x, y = read_sequences(train_frame, tokens)
         test_x, test_y = read_sequences(test_frame, tokens, x.shape[1])
-        n_targets = sum(int((labels > UNLABELLED_POSITION).sum()) for labels in (y, test_y))
-        n_special_targets = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
+        n_targets = sum(int((target_tokens > UNLABELLED_POSITION).sum()) for target_tokens in (y, test_y))
+        n_special_targets = sum(
+            int(np.isin(target_tokens, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for target_tokens in (y, test_y)
+        )
         length_note = "" if x.shape[1] == LEAF_SEQUENCE_LENGTH else f" (LEAF's have {LEAF_SEQUENCE_LENGTH})"
-        notes = [f"{x.shape[1]} words{length_note}, after each the next one is the target", f"{len(tokens)} tokens"]
+        data_notes = [
+            f"{x.shape[1]} words{length_note}, after each the next one is the target",
+            f"{len(tokens)} tokens",
+        ]
         if len(tokens) < self.vocabulary:
-            notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        notes += note_count_difference("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
-        notes += [
+            data_notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
+        data_notes += note_count_difference("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
+        data_notes += [
             f"{100 * n_special_targets / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
             row_split.people_note,
         ]
@@ -98,7 +103,7 @@ class Reddit(leaf.LeafDataset):
         return Raw(
             *(self.name, x[row_split.train_rows], y[row_split.train_rows], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
-            inputs="; ".join(notes),
+            inputs="; ".join(data_notes),
             **row_split.raw_client_fields,
             targets=PerPositionTargets((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
@@ -124,8 +129,10 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     tokens = [*SPECIAL_TOKENS, *word_column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
     if len(set(tokens)) < len(tokens):
         token_position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
-        problem = f"holds {tokens[token_position]!r}, which occurs before in the vocabulary: remove one of the rows"
-        raise frame.cell_error(column_name, token_position - len(SPECIAL_TOKENS), problem)
+        token_problem = (
+            f"holds {tokens[token_position]!r}, which occurs before in the vocabulary: remove one of the rows"
+        )
+        raise frame.cell_error(column_name, token_position - len(SPECIAL_TOKENS), token_problem)
     return pa.array(tokens, pa.string())
 
 
@@ -180,8 +187,8 @@ def read_tokens(frame: Frame, column: str, tokens: Any, dtype: type) -> np.ndarr
             token_ids = np.empty((frame.table.num_rows, int(n_words[0])), dtype)
         T = token_ids.shape[1]
         has_wrong_length = (n_words != T) | (n_words == 0)
-        message = f"holds {{}} words, but must hold {T} as the first row"
-        frame.check_cells(column, has_wrong_length, lambda row: message.format(n_words[row]), chunk_start)  # noqa: B023
+        length_problem = f"holds {{}} words, but must hold {T} as the first row"
+        frame.check_cells(column, has_wrong_length, lambda row: length_problem.format(n_words[row]), chunk_start)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
         has_missing_word = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
         frame.check_cells(column, has_missing_word, lambda row: "holds a missing value: fill it", chunk_start)

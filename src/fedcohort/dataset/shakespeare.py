@@ -91,12 +91,16 @@ class Shakespeare(leaf.LeafDataset):
         n_gap_sequences = SEQUENCE_LENGTH // self.step if has_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
         row_split = self.split_train_test(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
-        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", row_split.people_note]
-        notes += [f"{sequences.n_other_characters:,} other characters are spaces"] * bool(sequences.n_other_characters)
-        notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= SEQUENCE_LENGTH)
+        data_notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", row_split.people_note]
+        data_notes += [f"{sequences.n_other_characters:,} other characters are spaces"] * bool(
+            sequences.n_other_characters
+        )
+        data_notes += ["validation sequences overlap training sequences"] * (
+            not has_lines or self.step <= SEQUENCE_LENGTH
+        )
         if not has_lines or self.step == 1:
             size_comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
-            notes += self.describe_size_differences(*size_comparisons)
+            data_notes += self.describe_size_differences(*size_comparisons)
         release_unused_memory()
         return Raw(
             self.name,
@@ -104,7 +108,7 @@ class Shakespeare(leaf.LeafDataset):
             *sequences.select_sequences(row_split.test_rows),
             n_classes=len(ALPHABET),
             **row_split.raw_client_fields,
-            inputs="; ".join(notes),
+            inputs="; ".join(data_notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in ALPHABET),
             revision=frames[0].revision,
             single_use=True,
@@ -216,8 +220,16 @@ def _read_text_chunks(frame: Frame, column: str, required_length: int | None = N
         text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
         frame.check_cells(column, text_lengths == 0, lambda row: "is empty: remove it", chunk_start)
         if required_length is not None:
-            has_wrong_length, problem = text_lengths != required_length, f"characters; it must hold {required_length}"
-            frame.check_cells(column, has_wrong_length, lambda row: f"holds {text_lengths[row]} {problem}", chunk_start)  # noqa: B023
+            has_wrong_length, length_problem = (
+                text_lengths != required_length,
+                f"characters; it must hold {required_length}",
+            )
+            frame.check_cells(
+                column,
+                has_wrong_length,
+                lambda row: f"holds {text_lengths[row]} {length_problem}",  # noqa: B023
+                chunk_start,
+            )
         yield chunk_start, chunk.to_pylist()
 
 

@@ -66,7 +66,10 @@ class TableDataset(Dataset):
                 "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"
             )
         column_renames = self.columns or {}
-        option_by_column = {alias: f"dataset.columns.{column}={alias}" for column, alias in column_renames.items()}
+        option_by_column = {
+            name_in_table: f"dataset.columns.{column}={name_in_table}"
+            for column, name_in_table in column_renames.items()
+        }
         return [replace(frame, column_renames=column_renames, option_by_column=option_by_column) for frame in frames]
 
 
@@ -79,13 +82,17 @@ def check_column_renames(column_renames: ColumnRenames | None, *synonyms_by_colu
     """
     if column_renames is None:
         return
-    names = list(dict.fromkeys(column for synonyms in synonyms_by_column for column in synonyms))
-    if not isinstance(column_renames, Mapping) or not column_renames or set(column_renames) - set(names):
-        allowed_text = f"null, or a mapping of {', '.join(names)} to names in the table, as {{{names[0]}: other}}"
+    known_columns = list(dict.fromkeys(column for synonyms in synonyms_by_column for column in synonyms))
+    if not isinstance(column_renames, Mapping) or not column_renames or set(column_renames) - set(known_columns):
+        allowed_text = (
+            f"null, or a mapping of {', '.join(known_columns)} to names in the table, as {{{known_columns[0]}: other}}"
+        )
         raise ranges.range_error("columns", allowed_text, column_renames)
-    for column, alias in column_renames.items():
-        ranges.text(f"columns.{column}", alias)
-    ranges.check_distinct_columns({f"columns.{column}": alias for column, alias in column_renames.items()})
+    for column, name_in_table in column_renames.items():
+        ranges.text(f"columns.{column}", name_in_table)
+    ranges.check_distinct_columns(
+        {f"columns.{column}": name_in_table for column, name_in_table in column_renames.items()}
+    )
     for synonyms in synonyms_by_column:
         if len(renamed_columns := [column for column in synonyms if column in column_renames]) > 1:
             renamed_columns_text = " and ".join(renamed_columns)

@@ -62,12 +62,15 @@ class Spawrious(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for option, chosen_names, allowed_values in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
-            ranges.texts(option, chosen_names)
-            min_length = 2 if option == "breeds" else 1
+        for option_name, chosen_names, allowed_values in (
+            ("breeds", self.breeds, BREEDS),
+            ("places", self.places, PLACES),
+        ):
+            ranges.texts(option_name, chosen_names)
+            min_length = 2 if option_name == "breeds" else 1
             if set(chosen_names) - set(allowed_values) or len(set(chosen_names)) < max(min_length, len(chosen_names)):
                 allowed_text = f"a list of {min_length} or more of {', '.join(allowed_values)}, without repetition"
-                raise ranges.range_error(option, allowed_text, list(chosen_names))
+                raise ranges.range_error(option_name, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
@@ -81,10 +84,10 @@ class Spawrious(ImageTables):
             DataError: the table is missing or invalid, or a pair of breed and place has too few images.
         """
         frames = self.read_frames(("train",))
-        y = _match_names(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
-        a = _match_names(frames[0], PLACE_COLUMNS, PLACES, self.places)
-        chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
-        pair_of_image = (y * len(self.places) + a)[chosen_rows]
+        breed_of_image = _match_names(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
+        place_of_image = _match_names(frames[0], PLACE_COLUMNS, PLACES, self.places)
+        chosen_rows = np.flatnonzero((breed_of_image >= 0) & (place_of_image >= 0))
+        pair_of_image = (breed_of_image * len(self.places) + place_of_image)[chosen_rows]
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
             smallest_pair = self.format_breed_and_place(int(pair_sizes.argmin()))
@@ -101,9 +104,14 @@ class Spawrious(ImageTables):
         x, test_x = (table_spec.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
         place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
         data_notes = [f"places {place_numbers}", *self.note_extreme_pair_size(pair_sizes)]
-        raw_data = table_spec.make_raw_data((x, y[train_rows]), (test_x, y[test_rows]), self.pixels, *data_notes)
+        raw_data = table_spec.make_raw_data(
+            (x, breed_of_image[train_rows]), (test_x, breed_of_image[test_rows]), self.pixels, *data_notes
+        )
         return replace(
-            raw_data, train_attribute=a[train_rows], test_attribute=a[test_rows], revision=frames[0].revision
+            raw_data,
+            train_attribute=place_of_image[train_rows],
+            test_attribute=place_of_image[test_rows],
+            revision=frames[0].revision,
         )
 
     def format_breed_and_place(self, pair_number: int) -> str:
@@ -124,8 +132,10 @@ class Spawrious(ImageTables):
         outlier_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
         other_pairs_text = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        pair_text, size = f"images of {self.format_breed_and_place(outlier_pair)}", int(pair_sizes[outlier_pair])
-        return [note + other_pairs_text for note in note_count_difference(pair_text, size, IMAGES_PER_PAIR)]
+        pair_text, pair_size = f"images of {self.format_breed_and_place(outlier_pair)}", int(pair_sizes[outlier_pair])
+        return [
+            count_note + other_pairs_text for count_note in note_count_difference(pair_text, pair_size, IMAGES_PER_PAIR)
+        ]
 
 
 def _match_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
@@ -137,5 +147,8 @@ def _match_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str]
         all_names: all valid names, in the order of their numbers in the table.
         chosen_names: the chosen names.
     """
-    chosen_position = np.array([chosen_names.index(n) if n in chosen_names else -1 for n in all_names], dtype=np.int64)
+    chosen_position = np.array(
+        [chosen_names.index(known_name) if known_name in chosen_names else -1 for known_name in all_names],
+        dtype=np.int64,
+    )
     return np.asarray(chosen_position[read_class_column(frame, find_column(frame, *synonyms), all_names)])

@@ -144,8 +144,8 @@ class Frame:
             remedy: end of the message, what the user can do.
         """
         if is_wrong.any():
-            row = int(is_wrong.argmax())
-            raise self.cell_error(name, first_row + row, describe_row(row), remedy)
+            wrong_row = int(is_wrong.argmax())
+            raise self.cell_error(name, first_row + wrong_row, describe_row(wrong_row), remedy)
 
     def get_column_type(self, name: str) -> pa.DataType:
         """Return the type of the values in the column `name`."""
@@ -188,8 +188,8 @@ class Frame:
             # Whole columns, whose values are far apart, would need four times as long.
             for row_block_start in range(0, n_rows, ROWS_PER_BLOCK):
                 row_block = slice(row_block_start, row_block_start + ROWS_PER_BLOCK)
-                for j in range(len(block_columns)):
-                    number_matrix[row_block, block_start + j] = column_buffer[j, row_block]
+                for column_in_block in range(len(block_columns)):
+                    number_matrix[row_block, block_start + column_in_block] = column_buffer[column_in_block, row_block]
         column_problems.raise_collected_errors()
         return number_matrix
 

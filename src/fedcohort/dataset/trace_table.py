@@ -40,12 +40,12 @@ def read_table(config_group: str, path: str, column_by_option: Mapping[str, str 
     """
     from fedcohort.dataset import files  # noqa: PLC0415 - pyarrow, only where a run reads a table
 
-    if not (file := expand_home(path)).is_file():
+    if not (table_file := expand_home(path)).is_file():
         raise DataError(
             f"{config_group}.path={path}: there is no such file (from {Path.cwd()}). fedcohort contains no such table; "
             f"configs/{config_group}/*.yaml lists the columns that your table needs"
         )
-    frame = files.read_table(file, option_name=f"{config_group}.path")
+    frame = files.read_table(table_file, option_name=f"{config_group}.path")
     option_by_column = {column: f"{config_group}.{option}" for option, column in column_by_option.items() if column}
     return replace(frame, origin=path, option_by_column=option_by_column)
 

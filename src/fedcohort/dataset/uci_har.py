@@ -63,8 +63,8 @@ class UciHar(TableDataset):
         )
         labels = [read_class_column(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
-        for split_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
-            data_notes += note_count_difference(f"{split_name} windows", len(y), n_windows)
+        for split_name, part_labels, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
+            data_notes += note_count_difference(f"{split_name} windows", len(part_labels), n_windows)
         return Raw(
             *(self.name, read_windows(train_frame), labels[0], read_windows(test_frame), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),

@@ -75,7 +75,10 @@ class Waterbirds(ImageTables):
         raw_data = replace(raw_data, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:
             return raw_data
-        x, y = table_spec.read_images([frames[2]]), table_spec.read_labels(frames[2])
-        validation_part = (table_spec.pixel_scale.convert(x) if raw_data.scale is None else x, y)
-        inputs_text = f"{raw_data.inputs}; {len(y):,} validation images are the server's"
+        validation_x, validation_y = table_spec.read_images([frames[2]]), table_spec.read_labels(frames[2])
+        validation_part = (
+            table_spec.pixel_scale.convert(validation_x) if raw_data.scale is None else validation_x,
+            validation_y,
+        )
+        inputs_text = f"{raw_data.inputs}; {len(validation_y):,} validation images are the server's"
         return replace(raw_data, valid=validation_part, inputs=inputs_text)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.dataset.raw import pieces
-from fedcohort.dataset.raw.pieces import Piece, size_and_time, write_tables
+from fedcohort.dataset.raw.pieces import TablePiece, size_and_time, write_tables
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -27,17 +27,17 @@ class Source:
     def __init__(self) -> None:
         self.made: list[str] = []
 
-    def pieces(self, key: str = "k", broken: int | None = None) -> list[Piece]:
+    def pieces(self, key: str = "k", broken: int | None = None) -> list[TablePiece]:
         return [self._piece(i, part, key, broken) for i, part in enumerate(("train", "train", "test"))]
 
-    def _piece(self, i: int, part: str, key: str, broken: int | None) -> Piece:
+    def _piece(self, i: int, part: str, key: str, broken: int | None) -> TablePiece:
         def make() -> Any:
             if i == broken:
                 raise KeyboardInterrupt
             self.made.append(f"{part}{i}")
             return pa.table({"x": [10 * i, 10 * i + 1]})
 
-        return Piece(part, f"{key}{i}", make)
+        return TablePiece(part, f"{key}{i}", make)
 
 
 def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
@@ -158,6 +158,6 @@ def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
 
 def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[1], ["a"]]
-    parts = [Piece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
+    parts = [TablePiece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
     with pytest.raises(DataError, match=r"train.parquet: all parts must have the columns"):
         write_tables(parts, tmp_path, quiet)

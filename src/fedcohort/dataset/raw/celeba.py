@@ -10,14 +10,14 @@ from pathlib import Path
 
 from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import TablePiece
 from fedcohort.dataset.raw.source import check_file, find_path, log_unused_files
 from fedcohort.errors import DataError
 
 PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
-def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
     """Return the pieces of the tables to write from CelebA's image folder and lists.
 
     Args:
@@ -31,7 +31,7 @@ def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
     image_dir = find_path(raw_dir, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_path(raw_dir, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
     header_lines, flags_by_image = _read_image_list(file, n_header_lines=2)
-    _, identities = _read_image_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
+    _, person_by_image = _read_image_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
     _, part_by_image = _read_image_list(find_path(raw_dir, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not flags_by_image:
         raise DataError(f"{file} names no image: restore the file")
@@ -40,27 +40,33 @@ def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
         raise DataError(
             f"{file}: the attribute {repeated_names[0]!r} occurs twice, or has the name of another column: rename it"
         )
-    rows = []
+    encoded_images = []
     for image, (line_number, attribute_flags) in flags_by_image.items():
         location_text = f"{file}, line {line_number}"
         if len(attribute_flags) != len(columns) or set(attribute_flags) - {"-1", "1"}:
             raise DataError(f"{location_text}: expected {len(columns)} values of 1 or -1, one for each attribute")
-        if image not in identities or image not in part_by_image:
-            list_name = "list_eval_partition.txt" if image in identities else "identity_CelebA.txt"
+        if image not in person_by_image or image not in part_by_image:
+            list_name = "list_eval_partition.txt" if image in person_by_image else "identity_CelebA.txt"
             raise DataError(f"{location_text}: {image} is missing in {list_name}: add it there, or remove this line")
-        split_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
-        if split_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
+        split_code, person_id = (
+            " ".join(values_by_image[image][1]) for values_by_image in (part_by_image, person_by_image)
+        )
+        if split_code not in PART_BY_CODE or not (
+            person_id.isascii() and person_id.isdecimal() and len(person_id) < 19
+        ):
             raise DataError(
                 f"{image}: in list_eval_partition.txt the part must be 0, 1 or 2, got {split_code!r}, and in "
-                f"identity_CelebA.txt the identity a whole number, got {identity!r}: correct the line"
+                f"identity_CelebA.txt the identity a whole number, got {person_id!r}: correct the line"
             )
         image_file = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
-        column_values = (int(identity), *(attribute_flag == "1" for attribute_flag in attribute_flags))
-        rows.append(EncodedImage(PART_BY_CODE[split_code], image_file, column_values))
-    if n_rows != [str(len(rows))]:
-        raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
-    log_unused_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - flags_by_image.keys()))
-    return plan_chunks(rows, ("celeb_id", *columns), raw_dir, image_size)
+        column_values = (int(person_id), *(attribute_flag == "1" for attribute_flag in attribute_flags))
+        encoded_images.append(EncodedImage(PART_BY_CODE[split_code], image_file, column_values))
+    if n_rows != [str(len(encoded_images))]:
+        raise DataError(
+            f"{file}: the first line says {' '.join(n_rows)!r}, but {len(encoded_images)} images follow: correct it"
+        )
+    log_unused_files(image_dir, sorted((person_by_image.keys() | part_by_image.keys()) - flags_by_image.keys()))
+    return plan_chunks(encoded_images, ("celeb_id", *columns), raw_dir, image_size)
 
 
 def _read_image_list(file: Path, n_header_lines: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
@@ -82,9 +88,11 @@ def _read_image_list(file: Path, n_header_lines: int = 0) -> tuple[list[list[str
         for line_number, line_text in enumerate(file.read_text("utf-8").split("\n"), 1)
         if line_text.strip()
     ]
-    cells: dict[str, tuple[int, list[str]]] = {}
+    line_by_image: dict[str, tuple[int, list[str]]] = {}
     for line_number, (image, *image_values) in numbered_lines[n_header_lines:]:
-        if image in cells:
-            raise DataError(f"{file}, line {line_number}: {image} occurs in line {cells[image][0]}, too: remove one")
-        cells[image] = line_number, image_values
-    return [header_words for _, header_words in numbered_lines[:n_header_lines]], cells
+        if image in line_by_image:
+            raise DataError(
+                f"{file}, line {line_number}: {image} occurs in line {line_by_image[image][0]}, too: remove one"
+            )
+        line_by_image[image] = line_number, image_values
+    return [header_words for _, header_words in numbered_lines[:n_header_lines]], line_by_image

@@ -8,14 +8,14 @@ too, which dataset=folder takes for the server's validation data (dataset.valid=
 from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import TablePiece
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
 
 
-def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
     """Return the pieces of the tables to write from a folder of images.
 
     Args:
@@ -33,8 +33,10 @@ def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
 def has_class_folders(folder: Path) -> bool:
     """Return whether a subfolder of `folder`, or of `folder`/train if that exists, contains images."""
     class_folder_parent = folder / "train" if (folder / "train").is_dir() else folder
-    folders = [path for path in class_folder_parent.iterdir() if path.is_dir() and not path.name.startswith(".")]
-    return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in folders for file in class_folder.iterdir())
+    class_folders = [path for path in class_folder_parent.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return any(
+        file.suffix.lower() in IMAGE_SUFFIXES for class_folder in class_folders for file in class_folder.iterdir()
+    )
 
 
 def list_images_by_part(raw_dir: Path) -> dict[str, list[EncodedImage]]:

@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, size_and_time
+from fedcohort.dataset.raw.pieces import TablePiece, size_and_time
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
@@ -38,7 +38,7 @@ REQUIRED_JSON_KEYS = ("user_data", "users", "num_samples")
 FILLER_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
-def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
     """Return the pieces of the tables to write from LEAF's JSON, one piece for each file.
 
     Args:
@@ -57,7 +57,9 @@ def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
         files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(raw_dir, folder)]
     if not files:
         raise DataError(f"{raw_dir} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
-    return [Piece(part, f"{file.name} {size_and_time(file)}", partial(_make_leaf_table, file)) for part, file in files]
+    return [
+        TablePiece(part, f"{file.name} {size_and_time(file)}", partial(_make_leaf_table, file)) for part, file in files
+    ]
 
 
 def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
@@ -67,8 +69,12 @@ def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
     """
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != raw_dir:
-        log_unused_files(folder, [name for name in file_names if not name.endswith(".json")])
-    return [check_file(raw_dir, (folder / name).relative_to(raw_dir)) for name in file_names if name.endswith(".json")]
+        log_unused_files(folder, [file_name for file_name in file_names if not file_name.endswith(".json")])
+    return [
+        check_file(raw_dir, (folder / file_name).relative_to(raw_dir))
+        for file_name in file_names
+        if file_name.endswith(".json")
+    ]
 
 
 def _make_leaf_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
@@ -95,9 +101,11 @@ def _make_leaf_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
 
 def _reject_repeated_keys(json_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the JSON object with these pairs of key and value. Raises `ValueError` for a repeated key."""
-    json_keys = [name for name, _ in json_pairs]
+    json_keys = [json_key for json_key, _ in json_pairs]
     if len(set(json_keys)) < len(json_keys):
-        raise ValueError(f"the key {next(name for name in json_keys if json_keys.count(name) > 1)!r} occurs twice")
+        raise ValueError(
+            f"the key {next(json_key for json_key in json_keys if json_keys.count(json_key) > 1)!r} occurs twice"
+        )
     return dict(json_pairs)
 
 
@@ -115,31 +123,31 @@ def _read_samples(file: Path) -> Iterator[tuple[str, Any, Any]]:
     )
     if not isinstance(data_by_user, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data; restore or remove it")
-    n_entries_by_user = Counter(user if isinstance(user, str) else repr(user) for user in users)
+    n_entries_by_user = Counter(user_name if isinstance(user_name, str) else repr(user_name) for user_name in users)
     n_entries_by_user.subtract(data_by_user.keys())
-    if invalid_users := [user for user, n in n_entries_by_user.items() if n or not user.strip()]:
+    if invalid_users := [user_name for user_name, n in n_entries_by_user.items() if n or not user_name.strip()]:
         raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
     if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
     input_length = None
-    for user_number, user in enumerate(users):
-        user_data = data_by_user.get(user)
+    for user_number, user_name in enumerate(users):
+        user_data = data_by_user.get(user_name)
         user_samples = user_data if isinstance(user_data, dict) else {}
         x, y = user_samples.get("x"), user_samples.get("y")
         if not isinstance(x, list) or not isinstance(y, list):
-            raise DataError(f"{file}: user {user!r} has no lists x and y: add them")
+            raise DataError(f"{file}: user {user_name!r} has no lists x and y: add them")
         if y and isinstance(y[0], dict):
             sample_counts = None
-            x, y = _split_comments(f"{file}: user {user!r}", x, y)
+            x, y = _split_comments(f"{file}: user {user_name!r}", x, y)
         n_samples = len(y) if sample_counts is None else sample_counts[user_number]
         if not len(x) == len(y) == n_samples:
             raise DataError(
-                f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}: correct them"
+                f"{file}: user {user_name!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}: correct them"
             )
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
-        input_length = _check_user_samples(f"{file}: user {user!r}", x, y, input_length)
-        yield from zip([user] * len(x), x, y, strict=True)
+        input_length = _check_user_samples(f"{file}: user {user_name!r}", x, y, input_length)
+        yield from zip([user_name] * len(x), x, y, strict=True)
 
 
 def _check_user_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_length: int | None) -> int | None:
@@ -219,16 +227,18 @@ def write_vocabulary(out_folder: Path) -> None:
     train_file, vocabulary_file = out_folder / "train.parquet", out_folder / "vocabulary.parquet"
     if os.path.lexists(vocabulary_file) or not train_file.exists():
         return
-    table = parquet.open_file(train_file, pre_buffer=False)
-    if table.schema_arrow.field("x").type != pa.list_(pa.string()):
+    train_table = parquet.open_file(train_file, pre_buffer=False)
+    if train_table.schema_arrow.field("x").type != pa.list_(pa.string()):
         return
     token_counts: Counter[str] = Counter()
-    for row_group in range(table.num_row_groups):
-        token_counts.update(pc.list_flatten(table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist())
+    for row_group in range(train_table.num_row_groups):
+        token_counts.update(
+            pc.list_flatten(train_table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist()
+        )
     for token in FILLER_TOKENS:
         del token_counts[token]
     ranked_tokens = sorted(token_counts.items(), key=lambda token_and_count: (-token_and_count[1], token_and_count[0]))
-    vocabulary_rows = [{"word": word, "count": n} for word, n in ranked_tokens]
+    vocabulary_rows = [{"word": word, "count": token_count} for word, token_count in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
     with disk.write_file_atomically(vocabulary_file) as draft_path:
         parquet.write_table(pa.Table.from_pylist(vocabulary_rows, schema), draft_path)

@@ -26,7 +26,7 @@ ROWS_PER_GROUP = 10_000  # of a row group
 
 
 @dataclass(frozen=True)
-class Piece:
+class TablePiece:
     """Adjacent rows of a table to write, which are computed and saved together.
 
     Attributes:
@@ -42,14 +42,17 @@ class Piece:
 
 
 def write_tables(
-    pieces: Sequence[Piece], out_folder: Path, on_piece: Callable[[str, int, int], None], unique_column: str = ""
+    table_pieces: Sequence[TablePiece],
+    out_folder: Path,
+    on_piece: Callable[[str, int, int], None],
+    unique_column: str = "",
 ) -> dict[str, int]:
     """Write the planned tables that are missing, and return the number of rows of each part.
 
     Pieces that an interrupted command has finished are not computed again.
 
     Args:
-        pieces: the rows of all tables, in their order.
+        table_pieces: the rows of all tables, in their order.
         out_folder: folder to write to.
         on_piece: function that is called after each piece with its part, the number of finished pieces and the number
             of all pieces.
@@ -58,12 +61,14 @@ def write_tables(
     Raises:
         DataError: the folder holds other data, pieces contradict each other, or a saved piece is damaged.
     """
-    plan_text = "\n".join(f"{p.part} {p.source_version}" for p in pieces)
+    plan_text = "\n".join(f"{table_piece.part} {table_piece.source_version}" for table_piece in table_pieces)
     plan_digest = hashlib.blake2b(plan_text.encode(), digest_size=16).hexdigest()
     work_folder = out_folder / f"{UNFINISHED_FOLDER_PREFIX}{plan_digest}"
     finished_row_counts = _read_finished_row_counts(out_folder, plan_digest)
     missing_part_names = [
-        part for part in dict.fromkeys(p.part for p in pieces) if not (out_folder / f"{part}.parquet").is_file()
+        part
+        for part in dict.fromkeys(table_piece.part for table_piece in table_pieces)
+        if not (out_folder / f"{part}.parquet").is_file()
     ]
     if finished_row_counts is not None and not missing_part_names:
         return finished_row_counts
@@ -71,14 +76,14 @@ def write_tables(
     _check_table_folder(out_folder, table_names, work_folder)
     work_folder.mkdir(parents=True, exist_ok=True)
     files_by_part: dict[str, list[Path]] = {}
-    for piece_number, piece in enumerate(pieces):
-        piece_file = work_folder / f"{piece.part}-{piece_number:06}.parquet"
+    for piece_number, piece_to_write in enumerate(table_pieces):
+        piece_file = work_folder / f"{piece_to_write.part}-{piece_number:06}.parquet"
         if not piece_file.exists():
-            table = piece.make_table()
+            table = piece_to_write.make_table()
             with disk.write_file_atomically(piece_file) as draft_path:
                 parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
-        files_by_part.setdefault(piece.part, []).append(piece_file)
-        on_piece(piece.part, piece_number + 1, len(pieces))
+        files_by_part.setdefault(piece_to_write.part, []).append(piece_file)
+        on_piece(piece_to_write.part, piece_number + 1, len(table_pieces))
     row_count_by_part = {
         split_name: _merge_piece_files(piece_files, work_folder / f"{split_name}.parquet", unique_column)
         for split_name, piece_files in files_by_part.items()
@@ -107,11 +112,11 @@ def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, i
     Raises:
         DataError: the folder holds data of another plan, or a record that can't be read.
     """
-    file = out_folder / PREPARED_RECORD_FILE
-    if not os.path.lexists(file):
+    record_file = out_folder / PREPARED_RECORD_FILE
+    if not os.path.lexists(record_file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        prepared_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
+        prepared_record: Any = json.loads(record_file.read_text()) if disk.is_file_or_folder(record_file) else None
         if prepared_record["plan"] == plan_digest:
             return {str(split_name): int(n_rows) for split_name, n_rows in prepared_record["rows"].items()}
     problem_text = "holds data that were prepared from another source or with other options: name another folder"
@@ -165,15 +170,19 @@ def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_co
             for piece_file in piece_files:
                 parquet_file = parquet.open_file(piece_file, pre_buffer=False)
                 if not parquet_file.schema_arrow.equals(schema):
-                    problem = f"{joined_file.name}: all parts must have the columns {schema.names} with the same types"
-                    raise DataError(f"{problem}, but {piece_file.name} has {parquet_file.schema_arrow}")
+                    column_problem = (
+                        f"{joined_file.name}: all parts must have the columns {schema.names} with the same types"
+                    )
+                    raise DataError(f"{column_problem}, but {piece_file.name} has {parquet_file.schema_arrow}")
                 for row_group in range(parquet_file.num_row_groups):
                     row_group_table = parquet_file.read_row_group(row_group)
-                    for value in row_group_table.column(unique_column).unique().to_pylist() if unique_column else ():
-                        if first_file_by_client.setdefault(value, piece_file) != piece_file:
+                    for unique_value in (
+                        row_group_table.column(unique_column).unique().to_pylist() if unique_column else ()
+                    ):
+                        if first_file_by_client.setdefault(unique_value, piece_file) != piece_file:
                             raise DataError(
-                                f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
-                                ": move them to one file, or change the value in one of them"
+                                f"{joined_file.name}: {unique_column} {unique_value!r} has samples in two files "
+                                "of the source: move them to one file, or change the value in one of them"
                             )
                     parquet_writer.write_table(row_group_table)
                     n_rows += row_group_table.num_rows

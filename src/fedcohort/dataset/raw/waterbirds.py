@@ -12,7 +12,7 @@ from pathlib import Path
 from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_chunks
-from fedcohort.dataset.raw.pieces import Piece
+from fedcohort.dataset.raw.pieces import TablePiece
 from fedcohort.dataset.raw.source import check_file
 from fedcohort.errors import DataError
 
@@ -20,7 +20,7 @@ SPLIT_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 COLUMN_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
 
 
-def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[Piece]:
+def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
     """Return the pieces of the tables to write from WaterBirds.
 
     Args:

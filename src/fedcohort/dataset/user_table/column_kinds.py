@@ -129,14 +129,22 @@ def make_feature_scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[
         x: inputs of the training rows, float32 [N, features].
         names: names of the features.
     """
-    rms = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
+    root_mean_squares = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
     largest_values = np.abs(x).max(0)
     is_tiny = (largest_values > 0) & (largest_values < MIN_LARGEST_FEATURE_VALUE)
-    unscaled_features = np.flatnonzero((rms > MAX_FEATURE_RMS) | is_tiny)
+    unscaled_features = np.flatnonzero((root_mean_squares > MAX_FEATURE_RMS) | is_tiny)
     if n_unscaled := len(unscaled_features):
-        feature_order = unscaled_features[np.argsort(-np.abs(np.log(rms[unscaled_features])), kind="stable")]
+        feature_order = unscaled_features[
+            np.argsort(-np.abs(np.log(root_mean_squares[unscaled_features])), kind="stable")
+        ]
         listed_features = [
-            (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_SHOWN_FEATURES]
+            (
+                names[feature_index],
+                f"{root_mean_squares[feature_index]:,.0f}"
+                if root_mean_squares[feature_index] >= 1
+                else f"{root_mean_squares[feature_index]:.2g}",
+            )
+            for feature_index in feature_order[:MAX_SHOWN_FEATURES]
         ]
         rms_texts = ", ".join(f"{feature_name} ({rms_text})" for feature_name, rms_text in listed_features)
         rms_texts += f" and {n_unscaled - MAX_SHOWN_FEATURES} more" if n_unscaled > MAX_SHOWN_FEATURES else ""
@@ -201,11 +209,11 @@ def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, 
             time_candidates.append(name)
     for series_column in series_candidates:
         block_of_row = find_row_blocks(frame, [series_column])
-        n = int(block_of_row[-1]) + 1
+        n_blocks = int(block_of_row[-1]) + 1
         n_series = _encode_cells(frame.column(series_column)).max() + 1
-        if n < 2 or len(block_of_row) < MIN_SERIES_ROWS * n or n != n_series:
+        if n_blocks < 2 or len(block_of_row) < MIN_SERIES_ROWS * n_blocks or n_blocks != n_series:
             continue
-        if find_row_blocks(frame, [series_column, label_column])[-1] + 1 > n:
+        if find_row_blocks(frame, [series_column, label_column])[-1] + 1 > n_blocks:
             continue
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
         for time_column in time_candidates:

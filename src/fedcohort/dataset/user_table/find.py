@@ -35,20 +35,28 @@ def find_files_by_part(path: str) -> dict[str, Path]:
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_data_folder(path)
-    files = {split_name: table for split_name in SPLIT_NAMES if (table := find_part_file(path, split_name)) is not None}
-    if "train" in files:
-        return files
-    if files.get("test") != folder / "test.parquet" and _is_one_table_folder(folder):
+    file_by_part = {
+        split_name: part_file
+        for split_name in SPLIT_NAMES
+        if (part_file := find_part_file(path, split_name)) is not None
+    }
+    if "train" in file_by_part:
+        return file_by_part
+    if file_by_part.get("test") != folder / "test.parquet" and _is_one_table_folder(folder):
         return {"train": folder}
     visible_files = [file for file in sorted(folder.iterdir()) if file.is_file() and file.name[0] not in "._"]
-    tables = [file for file in visible_files if file.suffix.lower() in TABLE_SUFFIXES and file not in files.values()]
-    if len(tables) == 1:
-        return {"train": tables[0], **files}
-    if not tables and imagefolder.has_class_folders(folder):
+    visible_tables = [
+        file for file in visible_files if file.suffix.lower() in TABLE_SUFFIXES and file not in file_by_part.values()
+    ]
+    if len(visible_tables) == 1:
+        return {"train": visible_tables[0], **file_by_part}
+    if not visible_tables and imagefolder.has_class_folders(folder):
         return {"images": folder}
     remedy = ""
-    if tables:
-        remedy = f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
+    if visible_tables:
+        remedy = (
+            f"; name one of its tables, as dataset.path={visible_tables[0]}, or join parts of one table to train.csv"
+        )
     elif any(path_in_folder.suffix.lower() in IMAGE_SUFFIXES for path_in_folder in folder.iterdir()):
         remedy = "; put the images into one folder for each class, as <class>/*.png"
     raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_contents(folder)}{remedy}")
@@ -61,45 +69,53 @@ def _is_one_table_folder(folder: Path) -> bool:
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in top_level_files)
 
 
-def load_tables(path: str, draws_test_set: bool, reads_valid: bool, decimal: str, problems: ErrorList) -> list[Frame]:
+def load_tables(
+    path: str, draws_test_set: bool, reads_valid: bool, decimal_mark: str, error_list: ErrorList
+) -> list[Frame]:
     """Read the training table, and the test and validation tables if they exist.
 
     Args:
         path: value of the option `dataset.path`.
         draws_test_set: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
         reads_valid: whether the validation table is read.
-        decimal: decimal mark of CSV files.
-        problems: list to which problems are added; the tables that can be read are returned in any case.
+        decimal_mark: decimal mark of CSV files.
+        error_list: list to which problems are added; the tables that can be read are returned in any case.
 
     Raises:
         DataError: there is no training table, or no training image.
     """
-    files = find_files_by_part(path)
-    image_frames = read_image_frames(files["images"]) if "images" in files else {}
+    file_by_part = find_files_by_part(path)
+    image_frames = read_image_frames(file_by_part["images"]) if "images" in file_by_part else {}
     if image_frames and "train" not in image_frames:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
-    has_test_part = "test" in (image_frames or files)
+    has_test_part = "test" in (image_frames or file_by_part)
     if has_test_part and draws_test_set:
-        test_file = files.get("test", Path(path) / "test")
-        problems.add_data_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
+        test_file = file_by_part.get("test", Path(path) / "test")
+        error_list.add_data_error(
+            DataError(f"dataset.test_share must be null: the data have a test part ({test_file})")
+        )
     elif not has_test_part and not draws_test_set:
-        train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
-        valid_file = files.get("valid")
-        hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
+        train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else file_by_part["train"].name
+        valid_file = file_by_part.get("valid")
+        rename_hint = (
+            f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
+        )
         remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
-        problems.add_data_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
+        error_list.add_data_error(DataError(f"dataset.path={path} has no test table: {remedy}{rename_hint}"))
     frames: list[Frame] = []
     for split_name in SPLIT_NAMES:
         is_part_read = {"train": True, "test": not draws_test_set, "valid": reads_valid}[split_name]
-        if is_part_read and split_name in (image_frames or files):
-            with problems.collect_data_errors():
-                frames.append(image_frames[split_name] if image_frames else read_table(files[split_name], decimal))
+        if is_part_read and split_name in (image_frames or file_by_part):
+            with error_list.collect_data_errors():
+                frames.append(
+                    image_frames[split_name] if image_frames else read_table(file_by_part[split_name], decimal_mark)
+                )
     if frames and not image_frames:
-        train_file, train_notes = files["train"], list(frames[0].notes)
+        train_file, train_notes = file_by_part["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
             train_notes.insert(0, f"{train_file.name} is the training table")
-        if "valid" in files and not reads_valid:
-            train_notes.append(f"{files['valid'].name} isn't read")
+        if "valid" in file_by_part and not reads_valid:
+            train_notes.append(f"{file_by_part['valid'].name} isn't read")
         frames[0] = replace(frames[0], notes=tuple(train_notes))
     return frames
 

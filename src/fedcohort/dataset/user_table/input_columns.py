@@ -70,13 +70,15 @@ def choose_input_columns(
     """
     kind_by_column = {name: find_column_kind(frame, name) for name in frame.names if name not in set(non_inputs)}
     if dates == AUTO_OPTION_VALUE:
-        dates = [name for name, kind in kind_by_column.items() if kind == "date"]
+        dates = [name for name, column_kind in kind_by_column.items() if column_kind == "date"]
     if categories == AUTO_OPTION_VALUE:
-        text_columns = [name for name, kind in kind_by_column.items() if kind == "text"]
+        text_columns = [name for name, column_kind in kind_by_column.items() if column_kind == "text"]
         categories = [name for name in text_columns if 2 <= count_column_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded_columns = {*categories, *dates}
     numeric_columns = [
-        name for name, kind in kind_by_column.items() if kind in ("number", "boolean") and name not in encoded_columns
+        name
+        for name, column_kind in kind_by_column.items()
+        if column_kind in ("number", "boolean") and name not in encoded_columns
     ]
     for name in dates:
         cells = frame.column(name)
@@ -100,8 +102,8 @@ def _make_no_input_column_error(frame: Frame, kind_by_column: Mapping[str, str])
         frame: the training table.
         kind_by_column: kind of each column that is not a label, client or series, as `find_column_kind` names it.
     """
-    list_columns = [name for name, kind in kind_by_column.items() if kind in ("lists", "images")]
-    text_columns = [name for name, kind in kind_by_column.items() if kind == "text"]
+    list_columns = [name for name, column_kind in kind_by_column.items() if column_kind in ("lists", "images")]
+    text_columns = [name for name, column_kind in kind_by_column.items() if column_kind == "text"]
     remedies = [
         f"{name!r} holds {content_description}: {remedy}"
         for name in text_columns
@@ -113,7 +115,9 @@ def _make_no_input_column_error(frame: Frame, kind_by_column: Mapping[str, str])
         remedies.append("dataset.categories=auto encodes texts of few values")
     if not remedies:
         remedies.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns_text = ", ".join(f"{name} ({kind})" for name, kind in list(kind_by_column.items())[:MAX_LISTED_COLUMNS])
+    columns_text = ", ".join(
+        f"{name} ({column_kind})" for name, column_kind in list(kind_by_column.items())[:MAX_LISTED_COLUMNS]
+    )
     content_description = f"dataset.features: {frame.origin} has no column of numbers besides the label"
     return DataError(f"{content_description}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
 
@@ -128,24 +132,31 @@ def find_category_levels(train_frame: Frame, input_columns: InputColumns) -> dic
     Raises:
         DataError: a category has fewer than two levels or above `MAX_CATEGORIES`, or holds neither texts nor numbers.
     """
-    levels = {}
+    levels_by_category = {}
     for name in input_columns.categories:
-        levels[name] = sorted(level for level in pc.unique(_read_categories(train_frame, name)).to_pylist() if level)
-        if not 2 <= (n := len(levels[name])) <= MAX_CATEGORIES:
-            message_start = f"dataset.categories: {train_frame.origin}: column {name!r} has {n:,} different values"
+        levels_by_category[name] = sorted(
+            level for level in pc.unique(_read_categories(train_frame, name)).to_pylist() if level
+        )
+        if not 2 <= (n_levels := len(levels_by_category[name])) <= MAX_CATEGORIES:
+            message_start = (
+                f"dataset.categories: {train_frame.origin}: column {name!r} has {n_levels:,} different values"
+            )
             raise DataError(f"{message_start}, but only 2 to {MAX_CATEGORIES:,} can be encoded: leave it out")
-    return levels
+    return levels_by_category
 
 
 def encode_columns(
-    frames: Sequence[Frame], input_columns: InputColumns, levels: Mapping[str, Sequence[str]], allow_missing: bool
+    frames: Sequence[Frame],
+    input_columns: InputColumns,
+    levels_by_category: Mapping[str, Sequence[str]],
+    allow_missing: bool,
 ) -> tuple[list[Frame], list[str], list[str]]:
     """Add the columns of numbers that encode categories and dates.
 
     Args:
         frames: the tables, the training rows first.
         input_columns: the columns that are inputs.
-        levels: levels of each category, from `find_category_levels`.
+        levels_by_category: levels of each category, from `find_category_levels`.
         allow_missing: whether empty cells become missing numbers; otherwise they are errors.
 
     Returns:
@@ -165,16 +176,16 @@ def encode_columns(
                     derived_columns[name] = arrow_columns.dates_to_days(cells)
                     continue
                 category_texts = _read_categories(frame, name)
-                for level in levels[name]:
+                for level in levels_by_category[name]:
                     derived_columns[f"{name}={level}"] = pc.equal(category_texts, level).cast(pa.float32())
-                is_known_level = pc.is_in(category_texts, value_set=pa.array(levels[name]))
+                is_known_level = pc.is_in(category_texts, value_set=pa.array(levels_by_category[name]))
                 if n_unknown_cells := int(np.count_nonzero(~np.asarray(is_known_level)) - category_texts.null_count):
                     file_name = Path(frame.origin).name
                     unknown_cells_text = f"{n_unknown_cells:,} cells of {name} in {file_name}"
                     encoding_notes.append(f"{unknown_cells_text} have values that no training row has")
         encoded_frames.append(replace(frame, derived_columns=derived_columns))
     column_problems.raise_collected_errors()
-    level_columns = [f"{name}={level}" for name in input_columns.categories for level in levels[name]]
+    level_columns = [f"{name}={level}" for name in input_columns.categories for level in levels_by_category[name]]
     return encoded_frames, [*input_columns.numbers, *level_columns, *input_columns.dates], encoding_notes
 
 

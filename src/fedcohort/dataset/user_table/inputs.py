@@ -40,25 +40,29 @@ def read_inputs(
         n_channels = (shape or train_shape)[0]
         pixel_scale = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
-        problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
-        raise frames[0].column_error(column_name, f"{problem}: set dataset.pixels=auto")
+        problem_text = (
+            f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
+        )
+        raise frames[0].column_error(column_name, f"{problem_text}: set dataset.pixels=auto")
     is_float32_over_2gb = 4 * sum(x.size for x in input_arrays) > MAX_AUTO_BYTES
     prefers_uint8 = options.pixels == "uint8" or (options.pixels == "auto" and is_float32_over_2gb)
     keeps_uint8_pixels = pixel_scale is not None and prefers_uint8
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
-            problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
-            raise frame.column_error(column_name, f"{problem}: make them equal")
+            problem_text = (
+                f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
+            )
+            raise frame.column_error(column_name, f"{problem_text}: make them equal")
         if not keeps_uint8_pixels:
             x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
             with np.errstate(all="ignore"):
                 x /= (float32_divisor := np.float32(input_divisor))
             if np.isinf(float32_divisor) or np.isinf(x).any() or (np.isnan(x).any() and not allow_missing):
-                problem = f"makes values of {frame.origin} that float32 can't hold: choose another scale"
-                raise DataError(f"dataset.scale={input_divisor} {problem}")
+                problem_text = f"makes values of {frame.origin} that float32 can't hold: choose another scale"
+                raise DataError(f"dataset.scale={input_divisor} {problem_text}")
         elif x.dtype != np.uint8:
-            problem = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
-            raise frame.column_error(column_name, problem)
+            problem_text = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
+            raise frame.column_error(column_name, problem_text)
         input_arrays[i] = x.reshape(len(x), *shape) if shape else x
     return input_arrays, pixel_scale
 
@@ -124,8 +128,12 @@ def fill_nans(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     """
     is_missing_number = np.isnan(input_parts[0])
     if (is_missing_feature := is_missing_number.all(0).reshape(-1)).any():
-        j = int(is_missing_feature.argmax())
-        column = columns[j if len(columns) == is_missing_feature.size else j * len(columns) // is_missing_feature.size]
+        feature_index = int(is_missing_feature.argmax())
+        column = columns[
+            feature_index
+            if len(columns) == is_missing_feature.size
+            else feature_index * len(columns) // is_missing_feature.size
+        ]
         raise frame.column_error(
             column, f": column {column!r} has no number in any training row: no mean fills its gaps, leave it out"
         )
@@ -133,7 +141,10 @@ def fill_nans(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     missing_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
     fill_note = ""
     if any(missing_counts):
-        count_texts = [f"{n} {split_name}" for n, split_name in zip(missing_counts, SPLIT_NAMES, strict=False)]
+        count_texts = [
+            f"{missing_count} {split_name}"
+            for missing_count, split_name in zip(missing_counts, SPLIT_NAMES, strict=False)
+        ]
         count_text = ", ".join(count_texts[:-1]) + f" and {count_texts[-1]}"
         fill_note = f"{count_text} cells filled with the means of the training rows"
     return [np.where(np.isnan(part_inputs), feature_means, part_inputs) for part_inputs in input_parts], fill_note

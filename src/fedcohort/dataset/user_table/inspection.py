@@ -71,16 +71,20 @@ class Inspection:
     def describe_column(self, name: str) -> tuple[str, str, str]:
         """Return the name of a column, its kind such as "text", and details such as empty cells and example values."""
         cells, column_kind = self.train.column(name), self.kinds[name]
-        notes = [self.roles[name]] if name in self.roles else []
+        column_details = [self.roles[name]] if name in self.roles else []
         if n_empty := int(arrow_columns.find_empty_cells(cells).sum()):
-            notes.append(f"{n_empty:,} cells empty")
+            column_details.append(f"{n_empty:,} cells empty")
         if column_kind == "text":
             examples = [cell_text[:20] for cell_text in pc.unique(cells).to_pylist() if cell_text and cell_text.strip()]
-            notes += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
-            notes.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}")
+            column_details += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
+            column_details.append(
+                f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}"
+            )
         elif column_kind == "number" and arrow_columns.is_text_type(cells.type):
-            notes.append(f"{int(np.isnan(arrow_columns.as_float64(cells)).sum()) - n_empty:,} cells hold no number")
-        return name, column_kind, "; ".join(notes)
+            column_details.append(
+                f"{int(np.isnan(arrow_columns.as_float64(cells)).sum()) - n_empty:,} cells hold no number"
+            )
+        return name, column_kind, "; ".join(column_details)
 
     def propose_roles(self) -> Iterator[Decision]:
         """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
@@ -106,7 +110,9 @@ class Inspection:
         label_counts: Counter[str] = Counter()
         for label_count in pc.value_counts(self.train.column(label_column)).to_pylist():
             label_counts[str(label_count["values"]).strip()] += label_count["counts"]
-        frequent_labels_text = ", ".join(f"{label} ({n:,})" for label, n in label_counts.most_common(MAX_LISTED_NAMES))
+        frequent_labels_text = ", ".join(
+            f"{label} ({n_rows_of_label:,})" for label, n_rows_of_label in label_counts.most_common(MAX_LISTED_NAMES)
+        )
         other_labels_text = f"; also possible: {', '.join(other_labels[:MAX_LISTED_NAMES])}" if other_labels else ""
         reason = f"{self.levels[label_column]} classes: {frequent_labels_text}{other_labels_text}"
         return Decision("label", self._propose_label_options(label_column), reason)
@@ -114,7 +120,9 @@ class Inspection:
     def _rank_label_columns(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
-        label_columns = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
+        label_columns = [
+            name for name, n_levels in self.levels.items() if 2 <= n_levels <= max_classes and self._may_be_label(name)
+        ]
         likely_columns = [name for label_name in LABEL_NAMES for name in label_columns if name.casefold() == label_name]
         likely_columns += [name for name in label_columns if set(_split_column_name(name)) & (set(LABEL_NAMES) - {"y"})]
         other_names = [name for name in reversed(label_columns) if not (_is_client_name(name) or _is_row_id_name(name))]
@@ -166,25 +174,32 @@ class Inspection:
         window = int(self.overrides.get("dataset.window") or self.window)
         n_samples = self.train.table.num_rows // window
         if client_column is None:
-            n = int(min(50, max(2, n_samples * (0.8 if self.draws_test_set else 1) // ROWS_PER_CLIENT)))
-            options: dict[str, object] = {"clients": n, "cohort": _propose_cohort_size(n)}
-            reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
+            proposed_n_clients = int(
+                min(50, max(2, n_samples * (0.8 if self.draws_test_set else 1) // ROWS_PER_CLIENT))
+            )
+            options: dict[str, object] = {
+                "clients": proposed_n_clients,
+                "cohort": _propose_cohort_size(proposed_n_clients),
+            }
+            reason = f"no column of clients is recognised: {proposed_n_clients} clients are made, each a random sample"
             yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[client_column] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(client_column)).field("counts").to_numpy())
         client_train_sizes = client_sizes * (0.8 if self.draws_test_set else 1) / window
-        n_small_clients, n = int((client_train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
+        n_small_clients, proposed_n_clients = int((client_train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
         options = {"dataset.client": client_column}
-        reason = f"{n:,} clients of {_format_count_range(client_sizes[0], client_sizes[-1])} rows"
+        reason = f"{proposed_n_clients:,} clients of {_format_count_range(client_sizes[0], client_sizes[-1])} rows"
         if n_small_clients:
             options["dataset.min_client_samples"] = MIN_CLIENT_SAMPLES
-            n -= n_small_clients
+            proposed_n_clients -= n_small_clients
             if 2 * n_small_clients > len(client_sizes):
                 options["dataset.pool_small"] = True
-                n += int(client_train_sizes[client_train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
+                proposed_n_clients += int(
+                    client_train_sizes[client_train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES)
+                )
             reason += f", {n_small_clients:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
-        yield Decision("client", {**options, "cohort": _propose_cohort_size(n)}, reason)
+        yield Decision("client", {**options, "cohort": _propose_cohort_size(proposed_n_clients)}, reason)
 
     def _may_be_client_column(self, name: str) -> bool:
         """Return whether the column `name` can say who owns a row: each value has two rows or more on average.
@@ -199,10 +214,10 @@ class Inspection:
         """Propose to leave out columns of row numbers, and the column of the time steps of series."""
         n_rows = self.train.table.num_rows
         row_id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
-        for name, n in self.levels.items():
+        for name, n_levels in self.levels.items():
             is_integer_column = pa.types.is_integer(self.train.column(name).type)
             is_identifier_name = _is_row_id_name(name) or _is_client_name(name)
-            if n == n_rows and is_integer_column and is_identifier_name and name not in self.roles:
+            if n_levels == n_rows and is_integer_column and is_identifier_name and name not in self.roles:
                 row_id_columns.append(name)
         if row_id_columns:
             self.roles |= dict.fromkeys(row_id_columns, "left out")

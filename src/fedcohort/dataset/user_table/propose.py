@@ -31,7 +31,11 @@ class DatasetProposal:
     @property
     def options(self) -> dict[str, object]:
         """Proposed values of all options, by option name."""
-        return {option: setting for decision in self.decisions for option, setting in decision.options.items()}
+        return {
+            option_name: option_value
+            for decision in self.decisions
+            for option_name, option_value in decision.options.items()
+        }
 
 
 def propose_options(path: str, user_options: Mapping[str, str]) -> DatasetProposal:
@@ -65,9 +69,9 @@ def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
     """
     n_levels = inspection.levels
     columns_by_kind: dict[str, list[str]] = {}
-    for column, column_kind in inspection.kinds.items():
-        if column not in inspection.roles:
-            columns_by_kind.setdefault("number" if column_kind == "boolean" else column_kind, []).append(column)
+    for column_name, column_kind in inspection.kinds.items():
+        if column_name not in inspection.roles:
+            columns_by_kind.setdefault("number" if column_kind == "boolean" else column_kind, []).append(column_name)
     numeric_columns, image_columns = columns_by_kind.get("number", []), columns_by_kind.get("images", [])
     list_columns = columns_by_kind.get("lists", [])
     if image_columns or (list_columns and not numeric_columns):
@@ -78,13 +82,19 @@ def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
         columns_text = f"columns of {'images' if image_columns else 'lists'}: {join_names(feature_columns)}"
         yield Decision("inputs", input_options, columns_text)
         return
-    if categories := [column for column in columns_by_kind.get("text", []) if 2 <= n_levels[column] <= MAX_AUTO_LEVELS]:
-        levels_text = ", ".join(f"{column} ({n_levels[column]} values)" for column in categories[:MAX_LISTED_NAMES])
-        yield Decision("categories", {"dataset.categories": categories}, f"{levels_text}: one number for each value")
+    if category_columns := [
+        column_name for column_name in columns_by_kind.get("text", []) if 2 <= n_levels[column_name] <= MAX_AUTO_LEVELS
+    ]:
+        levels_text = ", ".join(
+            f"{column_name} ({n_levels[column_name]} values)" for column_name in category_columns[:MAX_LISTED_NAMES]
+        )
+        yield Decision(
+            "categories", {"dataset.categories": category_columns}, f"{levels_text}: one number for each value"
+        )
     if date_columns := columns_by_kind.get("date", []):
         yield Decision("dates", {"dataset.dates": date_columns}, "as days since 1970")
-    x = np.nan_to_num(inspection.train.read_matrix(numeric_columns, allow_missing=True))
-    scale_notice = next(make_feature_scale_notices(x, numeric_columns), "") if numeric_columns else ""
+    feature_matrix = np.nan_to_num(inspection.train.read_matrix(numeric_columns, allow_missing=True))
+    scale_notice = next(make_feature_scale_notices(feature_matrix, numeric_columns), "") if numeric_columns else ""
     if scale_notice or date_columns:
         scale_reason = scale_notice.partition(", which")[0] or "dates are far from unit scale"
         yield Decision("scale", {"dataset.standardise": True}, scale_reason)
@@ -97,20 +107,35 @@ def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
         inspection: the tables, with the roles of their columns decided.
     """
     roles, n_levels, missing_counts = inspection.roles, inspection.levels, dict[str, int]()
-    for column, column_kind in inspection.kinds.items():
-        is_used_column = column_kind != "text" or column in roles or 2 <= n_levels[column] <= MAX_AUTO_LEVELS
-        if column_kind not in SCALAR_KINDS or roles.get(column, "label") not in UNFILLABLE_ROLES or not is_used_column:
+    for column_name, column_kind in inspection.kinds.items():
+        is_used_column = column_kind != "text" or column_name in roles or 2 <= n_levels[column_name] <= MAX_AUTO_LEVELS
+        if (
+            column_kind not in SCALAR_KINDS
+            or roles.get(column_name, "label") not in UNFILLABLE_ROLES
+            or not is_used_column
+        ):
             continue
-        for frame in (frame for frame in inspection.frames if column in frame.names):
-            cells = frame.column(column)
-            is_number = column_kind == "number" and column not in roles and arrow_columns.may_hold_numbers(cells)
-            is_empty = np.isnan(arrow_columns.as_float64(cells)) if is_number else arrow_columns.find_empty_cells(cells)
-            missing_counts[column] = missing_counts.get(column, 0) + int(is_empty.sum())
-    missing_counts = {column: n for column, n in missing_counts.items() if n}
+        for frame in (frame for frame in inspection.frames if column_name in frame.names):
+            column_cells = frame.column(column_name)
+            is_number = (
+                column_kind == "number" and column_name not in roles and arrow_columns.may_hold_numbers(column_cells)
+            )
+            is_empty = (
+                np.isnan(arrow_columns.as_float64(column_cells))
+                if is_number
+                else arrow_columns.find_empty_cells(column_cells)
+            )
+            missing_counts[column_name] = missing_counts.get(column_name, 0) + int(is_empty.sum())
+    missing_counts = {
+        column_name: missing_count for column_name, missing_count in missing_counts.items() if missing_count
+    }
     if not missing_counts:
         return
-    cells_text = ", ".join(f"{column} ({n:,})" for column, n in list(missing_counts.items())[:MAX_LISTED_NAMES])
-    if any(roles.get(column) in UNFILLABLE_ROLES for column in missing_counts):
+    cells_text = ", ".join(
+        f"{column_name} ({missing_count:,})"
+        for column_name, missing_count in list(missing_counts.items())[:MAX_LISTED_NAMES]
+    )
+    if any(roles.get(column_name) in UNFILLABLE_ROLES for column_name in missing_counts):
         yield Decision(
             "missing", {"dataset.missing": "drop"}, f"cells hold no value: {cells_text}; drop omits these rows"
         )

@@ -37,19 +37,23 @@ def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random
     Raises:
         DataError: no row can be cut for the test part.
     """
-    strata = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
-    random_order, strata_sizes = rng.permutation(len(labels)), np.bincount(strata)
-    sort_key = (rank_within_group(strata, random_order) + rng.random(len(strata_sizes))[strata]) / strata_sizes[strata]
+    stratum_of_row = (
+        labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
+    )
+    random_order, strata_sizes = rng.permutation(len(labels)), np.bincount(stratum_of_row)
+    sort_key = (
+        rank_within_group(stratum_of_row, random_order) + rng.random(len(strata_sizes))[stratum_of_row]
+    ) / strata_sizes[stratum_of_row]
     sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
         sort_key[rank_within_group(owners, random_order[::-1]) < max(min_rows, MIN_TRAINING_ROWS)] = np.inf
     test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(share * len(labels)))]
-    test_rows = first_rows_by_group(test_rows, strata, np.floor(share * strata_sizes).astype(np.int64) + 1)
+    test_rows = first_rows_by_group(test_rows, stratum_of_row, np.floor(share * strata_sizes).astype(np.int64) + 1)
     test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
     if not len(test_rows):
-        problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
+        problem_text = f"there are too few rows of each class and client to cut any of {len(labels)}"
         pool_advice = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={share}: {problem}; {'add rows' if owners is None else pool_advice}")
+        raise DataError(f"dataset.test_share={share}: {problem_text}; {'add rows' if owners is None else pool_advice}")
     return test_rows
 
 
@@ -134,8 +138,11 @@ def drop_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
             f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {client_sizes.max()}; "
             "dataset.pool_small=true pools small clients"
         )
-    n = int(is_small_client.sum())
-    return kept_rows, f"{n:,} clients with fewer than {min_samples} samples left out" if n else ""
+    n_small_clients = int(is_small_client.sum())
+    return (
+        kept_rows,
+        f"{n_small_clients:,} clients with fewer than {min_samples} samples left out" if n_small_clients else "",
+    )
 
 
 def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Owners, str]:
