@@ -1,6 +1,7 @@
 """The cost to a target: cases, and what noise does to it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from fedcohort.results.target import (
     find_costs_to_target,
     find_crossing,
     find_median_cost,
+    measure_speed_up,
     parse_target,
 )
 from results.statistics_cases import close_to, load_case
@@ -30,6 +32,27 @@ def test_costs_to_a_target_of_cases_by_hand() -> None:
     inputs, expected = load_case(4)
     median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
     assert (median.value, median.n_met, median.n) == (close_to(expected), 4, 6)
+
+
+def test_a_run_that_misses_the_target_under_a_clock_costs_what_it_spent_within_the_clock() -> None:
+    """The limit is 10 s; the evaluation at 13 s does not count, although its round ended the run."""
+    costs = {"virtual_s": np.array([0.0, 4, 8, 13]), "bytes": np.array([0.0, 100, 200, 300])}
+    run = Evaluations(np.arange(4.0), np.array([0.1, 0.2, 0.3, 0.9]), costs, clock_s=10.0)
+    assert find_costs_to_target(run, 0.8) == {"virtual_s": Cost(10.0, met=False), "bytes": Cost(200.0, met=False)}
+    assert find_costs_to_target(run, 0.3) == {"virtual_s": Cost(8.0, met=True), "bytes": Cost(200.0, met=True)}
+    ended_by_rounds = replace(run, clock_s=20.0)
+    assert find_costs_to_target(ended_by_rounds, 0.95)["virtual_s"] == Cost(13.0, met=False)
+    only_late = Evaluations(run.steps[3:], run.values[3:], {name: cost[3:] for name, cost in costs.items()}, 10.0)
+    assert find_costs_to_target(only_late, 0.8) == {"virtual_s": Cost(10.0, met=False), "bytes": Cost(0.0, met=False)}
+
+
+def test_a_pair_without_a_common_cost_has_the_ratio_one() -> None:
+    """The baseline misses the target with nothing spent within the clock: the cost that both runs spent is 0."""
+    baseline_costs = {0: Cost(0.0, met=False), 1: Cost(100.0, met=True), 2: Cost(400.0, met=True)}
+    method_costs = {0: Cost(50.0, met=True), 1: Cost(50.0, met=True), 2: Cost(100.0, met=True)}
+    speed_up = measure_speed_up(baseline_costs, method_costs)
+    assert speed_up.ratio == pytest.approx(2.0)  # (1 x 2 x 4) ** (1 / 3)
+    assert (speed_up.n, speed_up.n_unmet) == (3, 1)
 
 
 def test_a_full_window_of_trained_models_is_needed() -> None:

@@ -5,6 +5,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -64,16 +65,32 @@ def table_rows() -> list[str]:
     return [*to_target, *whole_runs]
 
 
+@cache
+def read_end_costs(study: str, cell: str, column: str) -> claims.Runs:
+    """Return the cost of each run at its last evaluation within the limit of virtual time, by method and seed.
+
+    The virtual seconds of a run that passes the limit are the limit.
+    """
+    results = claims.read_results(study).query("cell == @cell")
+    clock = float(results["budget"].str.extract(r"virtual_s=([\d.e+]+)", expand=False).iloc[0])
+    curves = claims.read_curves(study).query("cell == @cell and virtual_s <= @clock").sort_values("step")
+    is_cut = set(results.query("virtual_s > @clock")[["selector", "seed"]].itertuples(index=False, name=None))
+    costs: dict[str, dict[int, float]] = {}
+    for method, seed, cost in curves[["selector", "seed", column.replace("rounds", "step")]].itertuples(index=False):
+        costs.setdefault(method, {})[seed] = clock if column == "virtual_s" and (method, seed) in is_cut else cost
+    return costs
+
+
 def compare_costs(
     method: str, baseline: str, cell: str, column: str, study: str, seeds: Sequence[int] | None = None
 ) -> np.ndarray:
     """Return the logarithms of the baseline's cost to the target over the method's, one for each of `seeds`.
 
-    A pair in which a run never met the target counts with the smaller cost of its unmet runs, as on the study's page.
+    A pair in which a run never met the target counts with the smaller cost at the end of its unmet runs.
     None for `seeds` are all of the study.
     """
     costs = claims.read_runs(study, cell, column)
-    ends = claims.read_runs(study, cell, column.removesuffix("_to_target"))
+    ends = read_end_costs(study, cell, column.removesuffix("_to_target"))
     logs = []
     for seed in costs[method] if seeds is None else seeds:
         pair = [costs[m][seed] for m in (baseline, method)]

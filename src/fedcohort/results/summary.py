@@ -113,10 +113,13 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     for share in ACCURACY_SHARES if best_accuracy > 0 else ():
         costs = find_costs_to_target(run, share * best_accuracy)
         if costs["round"].met:  # not if the untrained model, which never counts, is the best
-            facts: dict[str, Any] = {"share": share, "target": share * best_accuracy}
-            facts["round"] = int(costs["round"].value)
-            facts["virtual_s"] = costs["virtual_s"].value if run.costs["virtual_s"].any() else None
-            facts["bytes"] = costs["bytes"].value if DOWN_METRIC in history.values else None
+            facts = {
+                "share": share,
+                "target": share * best_accuracy,
+                "round": int(costs["round"].value),
+                "virtual_s": costs["virtual_s"].value if run.costs["virtual_s"].any() else None,
+                "bytes": costs["bytes"].value if DOWN_METRIC in history.values else None,
+            }
             reached_shares.append(facts)
     return reached_shares
 

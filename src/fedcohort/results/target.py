@@ -2,7 +2,8 @@
 
     T  cost at the first evaluation at which the mean of the last w evaluations is at least the target, up to 1e-6.
        The window is full, and w is the number of evaluations that the run's result averages (`run.late_window`).
-    C  cost at the end of a run that never met the target: T > C.
+    C  cost at the end of a run that never met the target: T > C. For a run that passes its limit of virtual time, the
+       end is this limit for virtual seconds, and the last evaluation within it for other costs.
     h(s)  smallest C among the runs of the pair that never met the target; infinite if both met it.
     r(s)  log min(T_b, h) - log min(T_m, h);  speed-up = exp(mean r), interval and p of the paired t-test on r.
 
@@ -131,7 +132,10 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
 
 
 def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
-    """Return the costs of a run until it met the target, by name; evaluations after its time limit do not count.
+    """Return the costs of a run until it met the target, or until its end, by name.
+
+    Evaluations after the run's limit of virtual time do not count. A run that missed the target within the limit took
+    longer than the limit, and spent more than at its last evaluation within it.
 
     Args:
         run: the evaluations of the run, one or more.
@@ -139,12 +143,14 @@ def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign:
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
     """
-    masked_values = run.values
-    if run.has_clock:
-        masked_values = np.where(run.costs["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
-    crossing_index = find_crossing(run.steps, masked_values, target, window, sign)
-    cost_index, met_target = (-1, False) if crossing_index is None else (crossing_index, True)
-    return {cost_name: Cost(float(costs[cost_index]), met_target) for cost_name, costs in run.costs.items()}
+    n_counted = int((run.costs["virtual_s"] <= run.clock_s).sum()) if run.has_clock else len(run.steps)
+    crossing_index = find_crossing(run.steps[:n_counted], run.values[:n_counted], target, window, sign)
+    if crossing_index is not None:
+        return {cost_name: Cost(float(costs[crossing_index]), met=True) for cost_name, costs in run.costs.items()}
+    end_costs = {cost_name: float(costs[n_counted - 1]) if n_counted else 0.0 for cost_name, costs in run.costs.items()}
+    if n_counted < len(run.steps):
+        end_costs["virtual_s"] = run.clock_s
+    return {cost_name: Cost(cost, met=False) for cost_name, cost in end_costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -162,7 +168,7 @@ class SpeedUp:
     """How many times as fast as the baseline a method is.
 
     Attributes:
-        ratio: baseline's cost divided by the method's, geometric mean over pairs; NaN if a run of a pair spent nothing.
+        ratio: baseline's cost divided by the method's, geometric mean over pairs; NaN if only one run of a pair cost 0.
         low: lower end of the 95 % interval; NaN without an interval.
         high: upper end of the 95 % interval; NaN without an interval.
         p: p-value of the paired t-test on the logarithms.
@@ -205,8 +211,9 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
         common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
         b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
         baseline_cost, method_cost = min(b.value, common_horizon), min(m.value, common_horizon)
-        has_both_costs = baseline_cost > 0 and method_cost > 0
-        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if has_both_costs else math.nan
+        log_ratios[seed] = 0.0 if baseline_cost == method_cost else math.nan
+        if baseline_cost > 0 and method_cost > 0:
+            log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost)
         n_unmet += not b_met and not m_met
         baseline_is_later |= not b.met and m.met and m.value < common_horizon
         method_is_later |= not m.met and b.met and b.value < common_horizon
