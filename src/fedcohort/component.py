@@ -93,8 +93,10 @@ class Requirement:
     def __post_init__(self) -> None:
         for old_placeholder, new_placeholder in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
             if old_placeholder in self.message:
-                problem_text = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
-                raise ComponentError(f"{problem_text}: {self.message}")
+                raise ComponentError(
+                    f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now: "
+                    f"{self.message}"
+                )
 
     def or_else(self, alternative_option: str) -> "Requirement":
         """Return this requirement, whose message also offers `alternative_option`, such as "selector.beta=0"."""

@@ -127,8 +127,10 @@ def check_clients_option(n_clients: int | None, example_number: int) -> None:
         example_number: number of clients that the message suggests.
     """
     if n_clients is None:  # it follows the option `clients` of the run
-        message_start = "clients must be an integer in [1, inf), got null: this dataset has no natural clients"
-        raise OptionError(f"{message_start}, but generates clients. Set their number, such as clients={example_number}")
+        raise OptionError(
+            "clients must be an integer in [1, inf), got null: this dataset has no natural clients, but generates "
+            f"clients. Set their number, such as clients={example_number}"
+        )
     ranges.integer("clients", n_clients, "[1, inf)")
 
 
@@ -157,8 +159,10 @@ def check_raw_data(raw_data: Raw) -> Raw:
     ]:
         log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(dtype_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_all_samples_equal(raw_data.train_x):
-        problem_text = f"all {len(raw_data.train_x)} training samples are the same"
-        raise DataError(f"dataset={raw_data.name}: {problem_text}: there is nothing to learn, check the data")
+        raise DataError(
+            f"dataset={raw_data.name}: all {len(raw_data.train_x)} training samples are the same: there is nothing to "
+            "learn, check the data"
+        )
     validation_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
     return replace(raw_data, **arrays_by_field, valid=validation_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
@@ -187,9 +191,10 @@ def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndar
     if len(x) != len(y) or len(y) == 0:
         raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: both must be equal")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
-        part_shapes_text = f"inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}"
-        train_text = f"training samples {list(raw_data.train_x.shape[1:])} and {list(raw_data.train_y.shape[1:])}"
-        raise DataError(f"{message_start} samples have {part_shapes_text}, {train_text}: all must be equal")
+        raise DataError(
+            f"{message_start} samples have inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}, training samples "
+            f"{list(raw_data.train_x.shape[1:])} and {list(raw_data.train_y.shape[1:])}: all must be equal"
+        )
     if y.min() < (lowest_label := raw_data.targets.min_label) or y.max() >= raw_data.n_classes:
         raise DataError(
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"

@@ -1,10 +1,12 @@
 """Read the natural clients of the rows of tables from a column of names or numbers."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.table import Frame
@@ -25,6 +27,31 @@ class Owners:
     train_clients: Ids | None = None
     test_clients: Ids | None = None
     client_names: Sequence[str] = ()
+
+
+def keep_spellings(frames: Sequence[Frame], columns: Sequence[str]) -> list[Frame]:
+    """Return tables whose column of names holds texts in all CSV files, unless it holds plain numbers in all of them.
+
+    A plain number is spelt as 7. The names 007 and 07 are texts, which would both be read as the number 7. So are whole
+    numbers that float64 can't hold exactly.
+
+    Args:
+        frames: tables with all rows of their files.
+        columns: name of the column in each table; a table without the column is returned unchanged.
+    """
+    needs_texts, text_frames = False, list(frames)
+    for i, (frame, column) in enumerate(zip(frames, columns, strict=True)):
+        if frame.read_texts is None or frame.row_ids is not None or column not in frame.names:
+            continue
+        numbers, is_integer = frame.column(column), pa.types.is_integer(frame.get_column_type(column))
+        needs_texts |= arrow_columns.is_text_type(numbers.type)
+        if is_integer or pa.types.is_floating(numbers.type):
+            texts = pc.if_else(pc.is_valid(numbers), frame.read_texts(column), pa.scalar(None, pa.string()))
+            is_whole_number = pc.match_substring_regex(texts, "" if is_integer else r"^[+-]?\d+$")
+            is_other_spelling = pc.and_(is_whole_number, pc.not_equal(numbers.cast(pa.string()), texts))
+            needs_texts |= bool(pc.any(is_other_spelling).as_py())
+            text_frames[i] = replace(frame, table=frame.table.set_column(frame.names.index(column), column, texts))
+    return text_frames if needs_texts else list(frames)
 
 
 def read_natural_clients(frames: Sequence[Frame], column_name: str | None) -> Owners:
@@ -62,14 +89,14 @@ def read_client_column(
         DataError: a cell is empty, or neither a text nor a whole number (the message names the row), or one table has
             texts and another one numbers.
     """
-    import pyarrow as pa
-
     name_chunks: list[Any] = []
-    for frame, column_name in zip(frames, client_columns, strict=True):
+    for frame, column_name in zip(keep_spellings(frames, client_columns), client_columns, strict=True):
         frame_chunks = list(read_name_chunks(frame, column_name, cell_noun))
         if name_chunks and name_chunks[0].type != frame_chunks[0].type:
-            problem_text = f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}"
-            raise frame.column_error(column_name, f"{problem_text}: use one type")
+            raise frame.column_error(
+                column_name,
+                f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}: use one type",
+            )
         name_chunks += frame_chunks
     encoded_clients = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
     distinct_clients = encoded_clients.dictionary.to_pylist()
@@ -89,8 +116,6 @@ def read_name_chunks(frame: Frame, column_name: str, cell_noun: str) -> Iterator
     Raises:
         DataError: a cell is empty, or no text, whole number or bool; the message names the row.
     """
-    import pyarrow as pa
-
     frame.require_column(column_name)
     allowed_text = f"{cell_noun}s are texts, or whole numbers"
     column_type = frame.get_column_type(column_name)

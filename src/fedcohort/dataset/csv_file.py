@@ -66,7 +66,34 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
     n_file_bytes = file.stat().st_size
     file_and_size = f"dataset.path: {file} ({n_file_bytes / 1e9:.1f} GB)"
     memory.require_memory(n_file_bytes / CSV_TO_MEMORY_RATIO, file_and_size, "write it as Parquet, or use fewer rows")
-    compression, encoding, separator = _recognise_csv_format(file)
+    compression, encoding, separator = csv_format = _recognise_csv_format(file)
+    table = _parse_csv(file, *csv_format)
+    file_notes = ["unpacked from gzip"] if compression else []
+    file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
+    file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
+    if decimal_mark == "comma" or (decimal_mark == "auto" and separator != ","):
+        table, has_decimal_commas = _read_decimal_commas(table)
+        file_notes += ["decimal commas"] * has_decimal_commas
+    return table, file_notes
+
+
+def read_texts(file: Path, column_name: str) -> Any:  # noqa: ANN401  pyarrow has no types
+    """Return a column of a CSV file as a `pa.ChunkedArray` of the texts in the file, without spaces around them."""
+    convert_options = pa.csv.ConvertOptions(include_columns=[column_name], column_types={column_name: pa.string()})
+    return pc.utf8_trim_whitespace(_parse_csv(file, *_recognise_csv_format(file), convert_options)[column_name])
+
+
+def _parse_csv(
+    file: Path,
+    compression: str | None,
+    encoding: str,
+    separator: str,
+    convert_options: Any = None,  # noqa: ANN401
+) -> Any:  # noqa: ANN401  pyarrow has no types
+    """Return the `pa.Table` of a CSV file, whose columns have the types that pyarrow infers, or `convert_options` say.
+
+    Raises `DataError` if the file can't be parsed, or if rows have more or fewer cells than the header.
+    """
     ragged_rows: list[Any] = []
 
     def remember_ragged_row(row: Any) -> str:  # noqa: ANN401  pyarrow has no types
@@ -79,18 +106,13 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
         delimiter=separator, newlines_in_values=True, invalid_row_handler=remember_ragged_row
     )
     try:
-        table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse_options)
+        file_stream = pa.input_stream(str(file), compression=compression)
+        table = pa.csv.read_csv(file_stream, read_options, parse_options, convert_options)
     except (pa.ArrowException, OSError) as error:
         raise make_read_error(file, error) from error
     if ragged_rows:
         raise _make_cell_count_error(file, ragged_rows)
-    file_notes = ["unpacked from gzip"] if compression else []
-    file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
-    file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
-    if decimal_mark == "comma" or (decimal_mark == "auto" and separator != ","):
-        table, has_decimal_commas = _read_decimal_commas(table)
-        file_notes += ["decimal commas"] * has_decimal_commas
-    return table, file_notes
+    return table
 
 
 def _recognise_csv_format(file: Path) -> tuple[str | None, str, str]:
@@ -140,8 +162,9 @@ def check_encoding(file_stream: Any, file_text: str, encoding: str = "utf-8") ->
             pass
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
-            problem_text = f"begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
-            raise DataError(f"{file_text} {problem_text}") from error
+            raise DataError(
+                f"{file_text} begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
+            ) from error
         invalid_byte = error.object[error.start]
         raise DataError(
             f"{file_text} is no UTF-8 text (byte 0x{invalid_byte:02x} after line {line_number}): save it as UTF-8. For "

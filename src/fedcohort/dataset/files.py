@@ -2,12 +2,14 @@
 
 import os
 import re
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.csv_file import read_csv
+from fedcohort.dataset.csv_file import read_csv, read_texts
 from fedcohort.dataset.messages import join_names
 from fedcohort.dataset.parquet import ParquetTable, check_distinct_names, parquet_files
 from fedcohort.dataset.table import Frame
@@ -38,8 +40,11 @@ def read_table(file: Path, decimal_mark: str = "auto", option_name: str = "datas
             raise DataError(f"dataset.path: {file} has no rows: add samples")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option_name, 1)) from error
-    return Frame(
-        str(file), table, option_name, notes=tuple(format_notes), locate_row=table.locate_row if is_parquet else None
+    frame = Frame(str(file), table, option_name, notes=tuple(format_notes))
+    return (
+        replace(frame, locate_row=table.locate_row)
+        if is_parquet
+        else replace(frame, read_texts=partial(read_texts, file))
     )
 
 
@@ -65,8 +70,10 @@ def _check_csv_header(file: Path, header: list[str]) -> list[str]:
     if 2 * n_numeric_names < len(header) or header[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
         return []
     if n_numeric_names == len(header):
-        message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
-        raise DataError(f"{message_start}: add a line such as x0,x1,label")
+        raise DataError(
+            f"dataset.path: {file} begins with numbers, but its first line must name the columns: add a line such as "
+            "x0,x1,label"
+        )
     return [f"its first line names the columns ({join_names(header, 3)})"]
 
 
@@ -88,8 +95,10 @@ def read_part_table(path: str, split_name: str, option_name: str = "dataset.path
         DataError: the folder has no table of this part, or the table can't be read.
     """
     if (file := find_part_file(path, split_name, option_name)) is None:
-        needs_text = f"needs {split_name}.parquet or {split_name}.csv; it holds {list_contents(expand_home(path))}"
-        raise DataError(f"{option_name}={path} {needs_text}: add the file, or name another folder")
+        raise DataError(
+            f"{option_name}={path} needs {split_name}.parquet or {split_name}.csv; it holds "
+            f"{list_contents(expand_home(path))}: add the file, or name another folder"
+        )
     return read_table(file, option_name=option_name)
 
 
@@ -114,8 +123,10 @@ def find_part_file(path: str, split_name: str, option_name: str = "dataset.path"
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (split_name + suffix))]
     irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and parquet_files(file))]
     if irregular_files:
-        problem_text = "is no regular file, or a broken link: it is not read, replace it"
-        raise DataError(f"{option_name}={path}: {irregular_files[0].name} {problem_text}")
+        raise DataError(
+            f"{option_name}={path}: {irregular_files[0].name} "
+            "is no regular file, or a broken link: it is not read, replace it"
+        )
     if len(files) > 1:
         raise DataError(f"{option_name}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None

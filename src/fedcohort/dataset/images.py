@@ -115,10 +115,13 @@ def decode_images(frame: "Frame", column: str, chunk: pa.Array, chunk_start: int
             memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_description, RESIZE_ADVICE)
         if image.shape != shape:
             image_path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            image_shapes_text = (
+            raise frame.cell_error(
+                column,
+                chunk_start + row,
+                "is an image of "
                 f"{image.shape}{f' ({image_path})' if image_path else ''}, but the first is one of {shape}"
+                f"{SIZE_ADVICE}",
             )
-            raise frame.cell_error(column, chunk_start + row, f"is an image of {image_shapes_text}{SIZE_ADVICE}")
         decoded_images.append(image)
     return np.stack(decoded_images)
 

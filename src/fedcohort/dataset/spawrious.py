@@ -91,9 +91,9 @@ class Spawrious(ImageTables):
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
             smallest_pair = self.format_breed_and_place(int(pair_sizes.argmin()))
-            message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
             raise DataError(
-                f"{message_start}: too few for a test part of test_share={self.test_share:g} of them: add images"
+                f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}: too few for "
+                f"a test part of test_share={self.test_share:g} of them: add images"
             )
         n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
         image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))

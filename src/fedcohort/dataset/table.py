@@ -38,6 +38,7 @@ class Frame:
         notes: differences of the file from UTF-8 text with commas, such as its compression, and odd column names.
         locate_row: function that returns the file of a row, as an addition to `origin`, and the row's number in it;
             None for one file.
+        read_texts: function that reads a column of a CSV file as texts, with its name as the argument; None for others.
         derived_columns: columns of numbers that were computed from other columns, by name.
     """
 
@@ -52,6 +53,7 @@ class Frame:
     revision: str = ""
     notes: Sequence[str] = ()
     locate_row: Callable[[int], tuple[str, int]] | None = None
+    read_texts: Callable[[str], pa.ChunkedArray] | None = None
     derived_columns: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
 
     @cached_property

@@ -85,8 +85,10 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     for channel, signal in enumerate(SIGNALS):
         signal_windows = frame.read_arrays(column := find_column(frame, signal))
         if signal_windows.shape[1:] != (WINDOW_LENGTH,):
-            shape_text = f"must hold lists of {WINDOW_LENGTH} numbers, but holds {signal_windows.shape[1:]}"
-            raise frame.column_error(column, f": column {column!r} {shape_text}")
+            raise frame.column_error(
+                column,
+                f": column {column!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {signal_windows.shape[1:]}",
+            )
         x[:, channel] = signal_windows
     release_unused_memory()
     return x

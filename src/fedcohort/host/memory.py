@@ -106,5 +106,7 @@ def require_memory(needed_bytes: float, owner_name: str, advice_on_error: str) -
         advice_on_error: the options that the user can change.
     """
     if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := read_available_bytes()):
-        requirement_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
-        raise OptionError(f"{requirement_text}, {free_bytes / 1e9:.1f} GB are available: {advice_on_error}")
+        raise OptionError(
+            f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory, {free_bytes / 1e9:.1f} GB are "
+            f"available: {advice_on_error}"
+        )

@@ -90,10 +90,10 @@ class RoundCheckpoint(Checkpoint):
             rename_checkpoint(partial_path, self.path)
         except OSError as error:
             previous_text = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
-            round_text = f"the checkpoint of round {trainer.current_epoch + 1}"
-            problem_text = f"{round_text} could not be written to {self.path.parent}"
-            remedy_text = "Free disk space and resume with resume=true"
-            raise CheckpointError(f"{problem_text} ({error}); {previous_text}. {remedy_text}") from error
+            raise CheckpointError(
+                f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent} "
+                f"({error}); {previous_text}. Free disk space and resume with resume=true"
+            ) from error
         finally:
             partial_path.unlink(missing_ok=True)
 

@@ -69,8 +69,10 @@ class TokenModel(Model):
 def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
     """Raise `IncompatibleConfig`, with `model_name`, unless a sample is a sequence: `sample_shape` is (length,)."""
     if len(sample_shape) != 1:
-        message_start = f"model={model_name} needs sequences [length]"
-        raise IncompatibleConfig(f"{message_start}, but the inputs are {list(sample_shape)}: choose another model")
+        raise IncompatibleConfig(
+            f"model={model_name} needs sequences [length], but the inputs are {list(sample_shape)}: choose another "
+            "model"
+        )
 
 
 def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
@@ -82,8 +84,10 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
         min_side: smallest allowed height and width, in pixels.
     """
     if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
-        message_start = f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}"
-        raise IncompatibleConfig(f"{message_start}, but the inputs are {list(sample_shape)}: choose another model")
+        raise IncompatibleConfig(
+            f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}, but the "
+            f"inputs are {list(sample_shape)}: choose another model"
+        )
     return sample_shape
 
 

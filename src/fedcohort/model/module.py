@@ -106,9 +106,10 @@ class Module(Model):
             second_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
             for k, w in first_weights.items():
                 if not w.nan_to_num().equal(second_weights[k].nan_to_num()):
-                    problem_text = f"two networks with the same seed have different weights {k!r}"
-                    remedy_text = "draw initial weights only from torch's generator, as torch.nn.init does"
-                    raise IncompatibleConfig(f"model.path={self.path}: {problem_text}: {remedy_text}")
+                    raise IncompatibleConfig(
+                        f"model.path={self.path}: two networks with the same seed have different weights {k!r}: draw "
+                        "initial weights only from torch's generator, as torch.nn.init does"
+                    )
         return network
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
@@ -152,8 +153,10 @@ class Module(Model):
         if missing_name := next((k for k in required_names if k not in arguments), None):
             remedy_text = f"type model.args={{{missing_name}: ...}}"
             data_parameter_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
-            message_start = f"model.args: {self.path} needs the parameter {missing_name!r}"
-            raise OptionError(f"{message_start}: {remedy_text}. The data set {data_parameter_names}")
+            raise OptionError(
+                f"model.args: {self.path} needs the parameter {missing_name!r}: {remedy_text}. The data set "
+                f"{data_parameter_names}"
+            )
         return arguments
 
 
@@ -185,8 +188,10 @@ def _import_factory(factory_path: str) -> Callable[..., object]:
         raise OptionError(f"model.path={factory_path}: importing {module_name} raises {cause_text}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
-        message_start = f"model.path={factory_path} is a network, but each run must build a new one"
-        raise OptionError(f"{message_start}: name its class, or a function that returns a new network")
+        raise OptionError(
+            f"model.path={factory_path} is a network, but each run must build a new one: name its class, or a function "
+            "that returns a new network"
+        )
     if not callable(factory):
         class_names = [k for k, v in vars(module).items() if inspect.isclass(v) and not k.startswith("_")]
         similar_class_hint = _suggest_name(factory_name, class_names, "it has ")

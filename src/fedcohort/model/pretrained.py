@@ -62,13 +62,18 @@ def _read_tensors(weights_file: Path) -> dict[str, Tensor]:
         else:
             file_tensors = torch.load(weights_file, map_location="cpu", weights_only=True)
     except ImportError as error:
-        remedy_text = "needs the package safetensors: pip install safetensors"
-        raise OptionError(f"model.weights={weights_file} {remedy_text}") from error
+        raise OptionError(
+            f"model.weights={weights_file} needs the package safetensors: pip install safetensors"
+        ) from error
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
         error_text = str(error).split("\n")[0][:120]
-        message_start = f"model.weights={weights_file} can't be read as weights"
-        raise OptionError(f"{message_start} ({type(error).__name__}: {error_text}); choose another file") from error
+        raise OptionError(
+            f"model.weights={weights_file} can't be read as weights ({type(error).__name__}: {error_text}); choose "
+            "another file"
+        ) from error
     if not isinstance(file_tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in file_tensors.values()):
-        required_content_text = "must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
-        raise OptionError(f"model.weights={weights_file} {required_content_text}")
+        raise OptionError(
+            f"model.weights={weights_file} "
+            "must hold a state dict (tensors by name) and nothing else: save network.state_dict()"
+        )
     return dict(file_tensors)

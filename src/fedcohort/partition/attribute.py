@@ -147,8 +147,10 @@ class Attribute(Partition):
         """
         count_tables = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(count_tables)):
-            message_start = f"clients={n_clients}, but partition.counts has tables for {len(count_tables)} clients"
-            raise OptionError(f"{message_start}; feasible: clients={len(count_tables)}")
+            raise OptionError(
+                f"clients={n_clients}, but partition.counts has tables for {len(count_tables)} clients; feasible: "
+                f"clients={len(count_tables)}"
+            )
         if count_tables.shape[1:] != group_sizes.shape:
             shape_texts = [f"{C} classes and {A} attributes" for C, A in (count_tables.shape[1:], group_sizes.shape)]
             raise OptionError(

@@ -39,7 +39,9 @@ class Natural(Partition):
         owner_starts = np.concatenate([[0], np.cumsum(owner_sizes[owner_sizes > 0])])
         n_owners = len(owner_starts) - 1
         if n_clients is not None and n_clients > n_owners:
-            message_start = f"clients={n_clients} exceeds the {n_owners} natural clients"
-            raise OptionError(f"{message_start}; feasible: clients<={n_owners} or clients=null")
+            raise OptionError(
+                f"clients={n_clients} exceeds the {n_owners} natural clients; feasible: clients<={n_owners} or "
+                "clients=null"
+            )
         client_starts = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
         return Ragged(np.argsort(owner_of_sample, kind="stable")[: client_starts[-1]], client_starts)

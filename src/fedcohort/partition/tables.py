@@ -22,8 +22,10 @@ def require_samples_for_clients(partition: str, n_clients: int | None, n_samples
         n_samples: number of training samples.
     """
     if n_clients is None:
-        message_start = f"clients=null needs natural clients (partition=natural), and partition={partition} has none"
-        raise OptionError(f"{message_start}: clients must be an integer in [1, {n_samples}], got null")
+        raise OptionError(
+            f"clients=null needs natural clients (partition=natural), and partition={partition} has none: clients must "
+            f"be an integer in [1, {n_samples}], got null"
+        )
     if n_clients > n_samples:
         raise OptionError(
             f"clients={n_clients} exceeds the {n_samples} training samples; feasible: clients<={n_samples}"

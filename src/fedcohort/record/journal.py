@@ -135,8 +135,10 @@ def check_journal(folder: Path, rounds_done: int, running_digest: str | None) ->
     if running_digest is not None:
         _check_all_rounds(folder, rounds_done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != running_digest:
-            problem = f"is damaged: up to round {rounds_done} it differs from the journal at the checkpoint"
-            raise DamagedFile(f"{folder / JOURNAL_FILE} {problem}. Restore the file from a copy, or {RESTART_HINT}")
+            raise DamagedFile(
+                f"{folder / JOURNAL_FILE} is damaged: up to round {rounds_done} it differs from the journal at the "
+                f"checkpoint. Restore the file from a copy, or {RESTART_HINT}"
+            )
     for damage in client_files.find_damaged_steps(folder, {line.step: line.table for line in committed_lines}).values():
         raise DamagedFile(damage)
 

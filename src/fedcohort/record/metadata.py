@@ -78,8 +78,10 @@ def _read_npz_arrays(run_path: Path, dtype_by_array: dict[str, str]) -> dict[str
     path = run_path / ARRAYS_FILE
     manifest.check_file(path)
     if not is_file(path):
-        npz_problem = f"{run_path} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to"
-        raise CheckpointError(f"{npz_problem}. Copy the whole folder again")
+        raise CheckpointError(
+            f"{run_path} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to. Copy the whole "
+            "folder again"
+        )
     try:
         with np.load(path, allow_pickle=False) as npz_archive:
             return {n: npz_archive[n].astype(array_dtype, copy=False) for n, array_dtype in dtype_by_array.items()}

@@ -128,8 +128,9 @@ def read_start_records(run_path: Path) -> list[StartRecord]:
         except ValueError:
             is_line_undamaged = not line_bytes.endswith(b"}")  # then it was cut
         if not is_line_undamaged:
-            repair_text = "Restore it from a copy, or remove it"
-            raise DamagedFile(f"{starts_path} is damaged: the content of a line has changed. {repair_text}")
+            raise DamagedFile(
+                f"{starts_path} is damaged: the content of a line has changed. Restore it from a copy, or remove it"
+            )
     return start_records
 
 

@@ -48,8 +48,7 @@ class DebugEngine:
                 for vector_name, upload_vector in update.uploads.items():
                     self._check_tensor_is_finite(vector_name, upload_vector)
             except Exception as error:
-                error_location = f"round {task.round + 1}, client {task.client}, {self.stage}"
-                raise ClientError(f"{error_location}: {error}") from error
+                raise ClientError(f"round {task.round + 1}, client {task.client}, {self.stage}: {error}") from error
             yield replace(update)  # a copy without the cached `delta`
 
     def _add_step_checks(self, training_step: TrainingStep) -> TrainingStep:

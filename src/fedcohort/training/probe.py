@@ -67,8 +67,10 @@ def _compute_checked_logits(network: nn.Module, federation: Federation) -> Tenso
     inputs_copy = x.clone()
     logits: Tensor = network(x)
     if not torch.equal(x, inputs_copy):
-        message_start = f"forward in {network_mode} mode must not change its inputs in place"
-        raise ComponentError(f"{message_start}: write `x = x - 0.5` instead of `x -= 0.5`")
+        raise ComponentError(
+            f"forward in {network_mode} mode must not change its inputs in place: write `x = x - 0.5` instead of `x -= "
+            "0.5`"
+        )
     if isinstance(logits, list | tuple | dict):
         output_names = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
         raise ComponentError(

@@ -3,6 +3,7 @@
 import datetime
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -91,3 +92,18 @@ def test_a_run_keeps_the_levels(tmp_path: Path) -> None:
     assert not_none(json.loads(make_folder_dataset(tmp_path, categories="auto").load(0).categories)) == {
         "sex": ["f", "m"]
     }
+
+
+def test_labels_clients_and_categories_of_a_csv_file_keep_their_spellings(tmp_path: Path) -> None:
+    lines = [f"{k},{('01', '1')[k % 2]},{('007', '07', '7')[k // 2 % 3]},{('7', '07')[k // 20]}" for k in range(40)]
+    (tmp_path / "train.csv").write_text("\n".join(["x,label,site,ward", *lines]))
+    raw = make_folder_dataset(tmp_path, test_share=0.2, client="site", categories=["ward"]).load(0)
+    assert (raw.class_names, raw.owner_names) == (("01", "1"), ("007", "07", "7"))
+    assert raw.columns == ("x", "ward=07", "ward=7")
+
+
+@pytest.mark.parametrize("columns", [{"sex=f": range(40)}, {"sex=f": ["g", "h"] * 20, "sex": ["f=g", "m"] * 20}])
+def test_two_inputs_of_the_same_name_are_an_error(tmp_path: Path, columns: dict[str, Any]) -> None:
+    write_both_parts(tmp_path, **{"sex": ["f", "m"] * 20, **columns})
+    with pytest.raises(DataError, match=r"^dataset.categories: .*train.parquet: two inputs have the name 'sex=f(=g)?'"):
+        make_folder_dataset(tmp_path, categories="auto").load(0)

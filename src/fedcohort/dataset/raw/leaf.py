@@ -172,10 +172,9 @@ def _check_user_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], inpu
         input_values = sample if isinstance(sample, list) else [sample]
         invalid_numbers = [n for n in input_values if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
         if invalid_numbers or not isinstance(sample, list):
-            allowed_text = "texts, or lists of numbers that float32 can hold"
             raise DataError(
-                f"{user_text}, sample {sample_number}: x must hold {allowed_text}, but holds "
-                f"{[*invalid_numbers, sample][0]!r:.40}"
+                f"{user_text}, sample {sample_number}: x must hold texts, or lists of numbers that float32 can hold, "
+                f"but holds {[*invalid_numbers, sample][0]!r:.40}"
             )
         input_length = len(sample) if input_length is None else input_length
         if len(sample) != input_length or not sample:
@@ -209,8 +208,10 @@ def _split_comments(user_text: str, comments: list[Any], target_objects: list[An
             for sequences in (token_sequences, target_sequences)
         ]
         if sequence_lengths[0] != sequence_lengths[1]:
-            problem_text = f"has words in lists of {sequence_lengths[0]} and targets in lists of {sequence_lengths[1]}"
-            raise DataError(f"{user_text}, comment {comment_number} {problem_text}: both must have the same lengths")
+            raise DataError(
+                f"{user_text}, comment {comment_number} has words in lists of {sequence_lengths[0]} and targets in "
+                f"lists of {sequence_lengths[1]}: both must have the same lengths"
+            )
         x += token_sequences
         y += target_sequences
     return x, y

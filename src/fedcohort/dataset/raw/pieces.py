@@ -119,8 +119,9 @@ def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, i
         prepared_record: Any = json.loads(record_file.read_text()) if disk.is_file_or_folder(record_file) else None
         if prepared_record["plan"] == plan_digest:
             return {str(split_name): int(n_rows) for split_name, n_rows in prepared_record["rows"].items()}
-    problem_text = "holds data that were prepared from another source or with other options: name another folder"
-    raise DataError(f"{out_folder} {problem_text}")
+    raise DataError(
+        f"{out_folder} holds data that were prepared from another source or with other options: name another folder"
+    )
 
 
 def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folder: Path) -> None:
@@ -170,10 +171,10 @@ def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_co
             for piece_file in piece_files:
                 parquet_file = parquet.open_file(piece_file, pre_buffer=False)
                 if not parquet_file.schema_arrow.equals(schema):
-                    column_problem = (
-                        f"{joined_file.name}: all parts must have the columns {schema.names} with the same types"
+                    raise DataError(
+                        f"{joined_file.name}: all parts must have the columns {schema.names} with the same types, but "
+                        f"{piece_file.name} has {parquet_file.schema_arrow}"
                     )
-                    raise DataError(f"{column_problem}, but {piece_file.name} has {parquet_file.schema_arrow}")
                 for row_group in range(parquet_file.num_row_groups):
                     row_group_table = parquet_file.read_row_group(row_group)
                     for unique_value in (
@@ -187,6 +188,7 @@ def _merge_piece_files(piece_files: Sequence[Path], joined_file: Path, unique_co
                     parquet_writer.write_table(row_group_table)
                     n_rows += row_group_table.num_rows
     except (pa.ArrowException, EOFError) as error:
-        message_start = f"{piece_file} is damaged ({str(error).splitlines()[0]})"
-        raise DataError(f"{message_start}: remove it and type the command again") from error
+        raise DataError(
+            f"{piece_file} is damaged ({str(error).splitlines()[0]}): remove it and type the command again"
+        ) from error
     return n_rows

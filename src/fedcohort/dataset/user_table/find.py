@@ -1,9 +1,11 @@
 """Find and read the tables of `dataset.path`: a folder of tables, one table, Parquet files, or a folder of images."""
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fedcohort.dataset.clients import keep_spellings
 from fedcohort.dataset.files import check_data_folder, find_part_file, list_contents, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
 from fedcohort.dataset.messages import ErrorList
@@ -70,7 +72,12 @@ def _is_one_table_folder(folder: Path) -> bool:
 
 
 def load_tables(
-    path: str, draws_test_set: bool, reads_valid: bool, decimal_mark: str, error_list: ErrorList
+    path: str,
+    draws_test_set: bool,
+    reads_valid: bool,
+    decimal_mark: str,
+    id_columns: Sequence[str],
+    error_list: ErrorList,
 ) -> list[Frame]:
     """Read the training table, and the test and validation tables if they exist.
 
@@ -79,6 +86,7 @@ def load_tables(
         draws_test_set: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
         reads_valid: whether the validation table is read.
         decimal_mark: decimal mark of CSV files.
+        id_columns: columns whose cells are names; in CSV files, names such as 007 remain texts.
         error_list: list to which problems are added; the tables that can be read are returned in any case.
 
     Raises:
@@ -111,13 +119,18 @@ def load_tables(
                     image_frames[split_name] if image_frames else read_table(file_by_part[split_name], decimal_mark)
                 )
     if frames and not image_frames:
-        train_file, train_notes = file_by_part["train"], list(frames[0].notes)
-        if train_file.stem != "train" and train_file.is_file():
-            train_notes.insert(0, f"{train_file.name} is the training table")
-        if "valid" in file_by_part and not reads_valid:
-            train_notes.append(f"{file_by_part['valid'].name} isn't read")
-        frames[0] = replace(frames[0], notes=tuple(train_notes))
-    return frames
+        frames[0] = replace(frames[0], notes=_note_files(frames[0], file_by_part, reads_valid))
+    for column in id_columns:
+        frames = keep_spellings(frames, [column] * len(frames))
+    return [replace(frame, read_texts=None) for frame in frames]
+
+
+def _note_files(train_frame: Frame, file_by_part: Mapping[str, Path], reads_valid: bool) -> tuple[str, ...]:
+    """Return the notes of the training table `train_frame`, and notes on unusual and unread files."""
+    train_file, is_unread = file_by_part["train"], "valid" in file_by_part and not reads_valid
+    is_other_name = train_file.stem != "train" and train_file.is_file()
+    name_notes = [f"{train_file.name} is the training table"] if is_other_name else []
+    return (*name_notes, *train_frame.notes, *([f"{file_by_part['valid'].name} isn't read"] if is_unread else []))
 
 
 def read_image_frames(folder: Path) -> dict[str, Frame]:

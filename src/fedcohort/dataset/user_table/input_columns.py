@@ -7,6 +7,7 @@ A level that no training row has is 0 in all columns of its category, and is cou
 in all of them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,9 +86,9 @@ def choose_input_columns(
         if not arrow_columns.is_date_type(cells.type):
             example_cells = pc.drop_null(cells.slice(0, 99)).to_pylist()
             example_text = f" (as {str(example_cells[0])[:EXAMPLE_LENGTH]!r})" if example_cells else ""
-            message_start = f"dataset.dates: {frame.origin}"
             raise DataError(
-                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {cells.type}{example_text}"
+                f"dataset.dates: {frame.origin}: column {name!r} must hold dates as 2024-12-31, but holds "
+                f"{cells.type}{example_text}"
             )
     input_columns = InputColumns(tuple(numeric_columns), tuple(categories), tuple(dates))
     if not input_columns.names:
@@ -130,7 +131,8 @@ def find_category_levels(train_frame: Frame, input_columns: InputColumns) -> dic
         input_columns: the columns that are inputs, among them the categories.
 
     Raises:
-        DataError: a category has fewer than two levels or above `MAX_CATEGORIES`, or holds neither texts nor numbers.
+        DataError: a category has fewer than two levels or above `MAX_CATEGORIES`, or holds neither texts nor numbers;
+            two inputs have the same name.
     """
     levels_by_category = {}
     for name in input_columns.categories:
@@ -138,10 +140,17 @@ def find_category_levels(train_frame: Frame, input_columns: InputColumns) -> dic
             level for level in pc.unique(_read_categories(train_frame, name)).to_pylist() if level
         )
         if not 2 <= (n_levels := len(levels_by_category[name])) <= MAX_CATEGORIES:
-            message_start = (
-                f"dataset.categories: {train_frame.origin}: column {name!r} has {n_levels:,} different values"
+            raise DataError(
+                f"dataset.categories: {train_frame.origin}: column {name!r} has {n_levels:,} different values, but "
+                f"only 2 to {MAX_CATEGORIES:,} can be encoded: leave it out"
             )
-            raise DataError(f"{message_start}, but only 2 to {MAX_CATEGORIES:,} can be encoded: leave it out")
+    level_columns = [f"{name}={level}" for name, levels in levels_by_category.items() for level in levels]
+    input_counts = Counter([*input_columns.numbers, *input_columns.dates, *level_columns])
+    for name in (name for name, count in input_counts.items() if count > 1):
+        raise DataError(
+            f"dataset.categories: {train_frame.origin}: two inputs have the name {name!r}, a column or a level of a "
+            "category as column=level: rename or leave out one"
+        )
     return levels_by_category
 
 

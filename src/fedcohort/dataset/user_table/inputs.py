@@ -110,8 +110,11 @@ def _read_list_columns(frame: Frame, list_columns: Sequence[str], allow_missing:
     for name in list_columns:
         channel_arrays.append(frame.read_arrays(name, allow_missing=allow_missing))
         if channel_arrays[-1].shape != channel_arrays[0].shape:
-            shapes_text = f"holds {channel_arrays[-1].shape[1:]} and {list_columns[0]!r} {channel_arrays[0].shape[1:]}"
-            raise frame.column_error(name, f": {name!r} {shapes_text}: all columns of lists must have the same length")
+            raise frame.column_error(
+                name,
+                f": {name!r} holds {channel_arrays[-1].shape[1:]} and {list_columns[0]!r} "
+                f"{channel_arrays[0].shape[1:]}: all columns of lists must have the same length",
+            )
     return channel_arrays[0] if len(channel_arrays) == 1 else np.stack(channel_arrays, axis=1)
 
 

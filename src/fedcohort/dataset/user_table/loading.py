@@ -112,8 +112,8 @@ class UserTableLoader:
     def _read_tables(self) -> list[Frame]:
         """Read the tables, the training rows first, and note the files' format. Raises `DataError` without one."""
         options = self.options
-        draws_test_set, reads_valid = options.test_share is not None, options.valid == "server"
-        frames = load_tables(options.path, draws_test_set, reads_valid, options.decimal, self.problems)
+        draws_test, reads_valid = options.test_share is not None, options.valid == "server"
+        frames = load_tables(options.path, draws_test, reads_valid, options.decimal, options.id_columns, self.problems)
         if not frames:
             self.problems.raise_collected_errors()
         columns = {options.label: "label", options.client: "client", options.series: "series"}

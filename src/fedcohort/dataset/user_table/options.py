@@ -99,6 +99,12 @@ class TableOptions:
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
     @property
+    def id_columns(self) -> list[str]:
+        """Names of the columns whose cells are names, also where these are numbers: labels, clients, categories."""
+        categories = [] if self.categories == AUTO_OPTION_VALUE else self.categories
+        return [name for name in (self.label, self.client, self.series, *categories) if name is not None]
+
+    @property
     def standardises_inputs(self) -> bool:
         """Whether inputs are standardised."""
         return self.standardise in ("train", True)

@@ -50,7 +50,7 @@ def propose_options(path: str, user_options: Mapping[str, str]) -> DatasetPropos
     """
     files, table_problems = find_files_by_part(path), ErrorList()
     draws_test_set = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
-    frames = load_tables(path, draws_test_set, True, user_options.get("dataset.decimal", "auto"), table_problems)
+    frames = load_tables(path, draws_test_set, True, user_options.get("dataset.decimal", "auto"), (), table_problems)
     table_problems.raise_collected_errors()
     inspection = Inspection(frames, user_options, draws_test_set)
     table_texts = [", ".join([f"{frame.origin}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]

@@ -111,8 +111,10 @@ def cut_series(frame: Frame, window: int, constant_columns: Sequence[str]) -> tu
     window_rows = np.flatnonzero(time_step_of_row < (block_sizes - block_sizes % window)[block_of_row])
     if not len(window_rows):
         columns_text = ", ".join(constant_columns)
-        problem_text = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns_text}"
-        raise DataError(f"{problem_text}; the longest such series has {block_sizes.max()} rows: lower dataset.window")
+        raise DataError(
+            f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns_text}; the "
+            f"longest such series has {block_sizes.max()} rows: lower dataset.window"
+        )
     n_skipped_rows = len(block_of_row) - len(window_rows)
     window_note = f"{len(window_rows) // window:,} windows of {window} rows"
     window_note += f", {n_skipped_rows:,} rows left out" if n_skipped_rows else ""
