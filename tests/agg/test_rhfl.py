@@ -93,6 +93,16 @@ def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
     assert pull.tolist() == pytest.approx([0.5, 0.7, 0.8], abs=1e-12)
 
 
+@pytest.mark.parametrize("beta", [10.0, 16.0, 30.0])
+def test_the_mixture_of_others_is_exact_for_a_model_with_nearly_all_of_the_weight(beta: float) -> None:
+    """Confidences (1, e^-beta, e^-beta): the others' mean prediction is their plain mean, also in float32."""
+    omega = torch.tensor([1.0, math.exp(-beta), math.exp(-beta)]) / (1 + 2 * math.exp(-beta))
+    p = torch.tensor([[[0.8, 0.2]], [[0.3, 0.7]], [[0.5, 0.5]]])
+    _, mixture, pull = mean_prediction_of_others(p, omega)
+    assert mixture[0, 0].tolist() == pytest.approx([0.4, 0.6], rel=1e-6)
+    assert pull.tolist() == pytest.approx([float(omega[1] + omega[2]), 1, 1], rel=1e-4)
+
+
 def test_non_finite_predictions_are_left_out() -> None:
     p = torch.tensor([[[0.9, 0.1]], [[math.nan, 0.1]], [[0.3, 0.7]]], dtype=torch.float64)
     omega, mixture, pull = mean_prediction_of_others(p, torch.tensor([0.5, 0.3, 0.2], dtype=torch.float64))

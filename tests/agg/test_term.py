@@ -8,6 +8,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.agg.term import State
+from fedcohort.errors import OptionError
 from loss_weighting_harness import aggregate_losses, loss_weights
 from optional_values import not_none
 from run_harness import run_training
@@ -132,3 +133,13 @@ def test_a_resumed_run_keeps_its_normaliser(tmp_path: Path) -> None:
     assert resumed.last.fingerprint == uninterrupted.last.fingerprint
     weight = uninterrupted.last.clients["weight"][uninterrupted.last.arrived]
     assert weight.sum() < 0.999  # losses fall, and the normaliser remembers them higher
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("name", "option"), [("term", "tilt"), ("fedmaba", "eta")])
+def test_the_largest_step_of_a_loss_gives_finite_weights(name: str, option: str) -> None:
+    """A larger factor of the losses overflows, which made all weights NaN in every round."""
+    weights = loss_weights(make_component("agg", name, **{option: 1e30}), [1.0, 20.0])
+    assert np.isfinite(weights).all()
+    with pytest.raises(OptionError, match=f"{option} must be a number in .*1e30.*got 1e[+]?300"):
+        make_component("agg", name, **{option: 1e300})

@@ -26,6 +26,13 @@ def test_a_share_of_whole_updates_is_not_rounded_down() -> None:
     assert aggregate_once(make_component("agg", "trimmed_mean", beta=0.29), updates, 100).tolist() == [1.0]
 
 
+def test_one_value_remains_however_near_beta_is_to_one_half() -> None:
+    """0.4999999999 * 2 rounds to 1, which would leave none of two values; their mean remains."""
+    agg = make_component("agg", "trimmed_mean", beta=0.4999999999)
+    assert aggregate_once(agg, UPDATES[:2]).tolist() == [1.5, 0.5]
+    assert aggregate_once(agg, UPDATES[:4]).tolist() == [2, 0]
+
+
 def test_nothing_left_out_is_reported(tmp_path: Path) -> None:
     notice = "agg=trimmed_mean is the plain mean with agg.beta=0: choose agg.beta above 0"
     notices = [startup_notices("agg=trimmed_mean", f"agg.beta={beta}", f"paths.logs={tmp_path}") for beta in (0, 0.1)]

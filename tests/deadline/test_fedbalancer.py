@@ -114,6 +114,14 @@ def test_fewer_samples_above_the_threshold_take_less_time() -> None:
     assert np.isnan(state.over[1])
 
 
+@pytest.mark.filterwarnings("error")
+def test_the_deadline_is_finite_if_clients_report_no_samples() -> None:
+    """Attackers may report that they have no samples: each then counts with one, whose epoch takes 1, 2 or 8 s."""
+    deadline = fedbalancer()
+    reported, honest = (deadline.announce(deadline.init(population((n, n, n))), context()) for n in (0, 10))
+    assert reported == honest
+
+
 def test_a_late_client_uses_all_of_its_samples_again() -> None:
     """Two clients report one sample: T(5) = (1.5, 2, 41); after a round without arrivals it is (6, 11, 41) again."""
     part = fedbalancer()

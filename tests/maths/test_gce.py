@@ -29,3 +29,13 @@ def test_q_of_one_is_the_absolute_error_and_zero_is_cross_entropy() -> None:
     y = torch.tensor([0, 0])
     torch.testing.assert_close(generalised_ce(logp, y, 1.0), torch.tensor([0.7, 0.2], dtype=torch.float64))
     torch.testing.assert_close(generalised_ce(logp, y, 1e-9), -logp[:, 0], atol=1e-7, rtol=0)
+
+
+@pytest.mark.parametrize("q", [1e-20, 1e-40, 1e-300])
+def test_a_tiny_q_is_cross_entropy_in_single_precision(q: float) -> None:
+    """1e-40 is no normal number there, and 1e-300 is 0."""
+    logits = torch.tensor([[1.0, 2.0, 0.0]], requires_grad=True)
+    loss = generalised_ce(torch.log_softmax(logits, 1), torch.tensor([0]), q)
+    (gradient,) = torch.autograd.grad(loss.sum(), logits)
+    torch.testing.assert_close(loss, -torch.log_softmax(logits, 1)[:, 0])
+    torch.testing.assert_close(gradient, logits.softmax(1) - torch.tensor([[1.0, 0.0, 0.0]]))

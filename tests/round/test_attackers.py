@@ -1,6 +1,7 @@
 """False updates: what attackers know, how the collector replaces them, and that groups and order make no difference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,11 +10,16 @@ import torch
 
 from agg_harness import make_layout, make_update
 from config_options import make_component
+from fedcohort.flat import Block, Layout
 from fedcohort.rng import new_generator
+from fedcohort.round import aggregate
+from fedcohort.round import arrivals as arrivals_module
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.attackers import AttackCollector, RoundAttack, compute_update_stats
 from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.types import ClientUpdate, UpdateGroup
+from optional_values import not_none
+from run_harness import run_training
 from signal_kinds import find_reported
 
 HONEST = {0: [1.0, 0.0], 1: [2.0, 2.0], 3: [3.0, 1.0]}
@@ -98,6 +104,42 @@ def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
     for variant in (backward, collect(attack, grouped)):
         torch.testing.assert_close(variant.mean, stacked.mean, atol=1e-12, rtol=0)
         assert variant.clients.tolist() == stacked.clients.tolist()
+
+
+@pytest.mark.parametrize("choice", ["alie", "gaussian", "ipm"])
+def test_a_false_update_is_zero_in_tensors_that_the_attacker_does_not_send(choice: str) -> None:
+    """Clients 2 and 4 attack; client 2 sends the second of two tensors, and client 4 both."""
+    tensor_masks = {2: np.array([False, True]), 4: None}
+    round_attack = RoundAttack(make_component("attack", choice), np.array([2, 4]), 0, 0, tensor_masks)
+    layout = Layout((Block("first", (1,), 0), Block("second", (1,), 1)), (), ())
+    collector = AttackCollector(round_attack, layout, np.arange(5), np.ones(5), CollectorOptions(keeps_updates=True))
+    for update in updates():
+        collector.add_client_update(update)
+    rows = not_none(collector.sum_over_ranks(identity, identity).updates)[[2, 4]]
+    assert (rows != 0).tolist() == [[False, True], [True, True]]
+
+
+def test_only_senders_of_a_tensor_move_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PyramidFL leaves tensors out. Noise of attackers that did not send a tensor was in its mean over the senders."""
+    differences = list[float]()
+
+    def compare_means(arrivals: Arrivals, tensor_masks: Mapping[int, Any], layout: Layout) -> Arrivals:
+        filled = arrivals_module.fill_unsent_tensors(arrivals, tensor_masks, layout)
+        for i, block in enumerate(layout.parameters):
+            has_sent = [tensor_masks[k] is None or tensor_masks[k][i] for k in arrivals.clients.tolist()]
+            columns = slice(block.offset, block.offset + block.size)
+            if any(has_sent):
+                p = torch.from_numpy(arrivals.weights * has_sent)
+                mean = p @ not_none(arrivals.updates)[:, columns] / p.sum()
+                differences.append(float((not_none(filled.mean)[columns] - mean).abs().max()))
+        return filled
+
+    monkeypatch.setattr(aggregate, "fill_unsent_tensors", compare_means)
+    pyramidfl = ("selector=pyramidfl", "selector.low=0.5", "selector.high=0.9", "device=shifted_exponential")
+    attack = ("attack=gaussian", "attack.fraction=0.4", "attack.sigma=1", "agg=norm_clipping", "agg.norm=1e9")
+    run_training(tmp_path, *pyramidfl, *attack, "model=mlp", "client.epochs=1", "rounds=4")
+    assert len(differences) > 10
+    assert max(differences) < 1e-9
 
 
 def test_noise_is_keyed_by_round_and_client() -> None:

@@ -140,3 +140,20 @@ def test_all_answers_that_are_charged_count(
         assert count.tolist() == [int(k in clients) for k in range(8)]
         n_answers += len(clients)
     assert n_answers > 0
+
+
+def test_reports_with_updates_that_are_too_old_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client sends two numbers with its update, which is charged, also if the server then drops it."""
+    counts = list[np.ndarray]()
+
+    def count_numbers(*round_records: Any) -> np.ndarray:
+        counts.append(privacy.count_reported_numbers(*round_records))
+        return counts[-1]
+
+    monkeypatch.setattr(aggregate, "count_reported_numbers", count_numbers)
+    asynchronous = ("deadline=buffered", "deadline.max_staleness=0", "deadline.concurrency=5", "deadline.refill=step")
+    overrides = ("cohort=2", "rounds=8", "device=shifted_exponential", "selector=oort", *asynchronous)
+    metrics = [report.metrics for report in run_training(tmp_path, *TINY, *NOISE, *overrides).reports[1:]]
+    n_uploads = [int(m["round/arrived"] + m["round/dropped_stale"]) for m in metrics]
+    assert sum(m["round/dropped_stale"] for m in metrics) > 0
+    assert [int(count.sum()) for count in counts] == [2 * n for n in n_uploads]

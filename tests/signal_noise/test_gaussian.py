@@ -39,6 +39,14 @@ def test_epsilon_is_that_of_the_privacy_loss_distribution(sigma: float, n: int, 
     assert gaussian(sigma).epsilon(n) == pytest.approx(expected, abs=2e-4)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("delta", [1e-310, 1e-300, 1e-50])
+def test_epsilon_of_a_tiny_delta_is_below_the_bound(delta: float) -> None:
+    """1 / 1e-310 overflows. At 1e-50 the bound is within 3 % of epsilon."""
+    epsilon, bound = Gaussian([0.0, 5.0], False, delta, 1.0).epsilon(1), 0.5 + math.sqrt(-2 * math.log(delta))
+    assert 0.97 * bound < epsilon < bound
+
+
 @pytest.mark.parametrize(("sigma", "n"), [(0.3, 4), (1.0, 1), (5.0, 1000), (50.0, 7)])
 def test_epsilon_solves_the_equation_and_is_below_the_bound(sigma: float, n: int) -> None:
     """k answers of sigma are one of sigma / sqrt(k), and rho-zCDP implies eps = rho + 2 sqrt(rho ln(1/delta))."""

@@ -118,14 +118,12 @@ class Arrived(ReadOnly):
     def add_model_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
         """Return the weighted sum of y_i - w_t over the clients' models y_i, [P], also if some updates are late.
 
-        An update is y_i minus the model that the client received, which is older than w_t for a late update.
+        An update is y_i minus the model that the client received, which is older than w_t for a late update. Raises
+        `ValueError` if there are late updates, but no `sent_offset`.
 
         Args:
             displacement: weighted sum of the updates, [P].
             weights: weight of each update in both sums, [m].
-
-        Raises:
-            ValueError: there are late updates, but no `sent_offset`.
         """
         staleness = self.outcome.staleness
         for staleness_in_steps in np.unique(staleness[staleness > 0]).tolist():
@@ -208,11 +206,9 @@ class Aggregator(Component, Protocol[S]):
 
     @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
-        """Return the server update of a round and the next state.
+        """Return the server update of a round and the state that follows `state`.
 
-        Args:
-            state: the aggregator's state before the round.
-            arrived: the updates that arrived, at least one; a round without arrivals makes no step.
+        `arrived` has the updates that arrived, at least one; a round without arrivals makes no step.
         """
 
 
@@ -220,8 +216,8 @@ def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
     """Return the weights of n clients before normalisation, float64 [n].
 
     Args:
-        weighting: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by
-            the training samples, "uniform" equally.
+        weighting: "used" weighs by the samples that mini-batches are drawn from, "samples" by the training samples,
+            "uniform" equally.
         n_used: samples used by each client, [n].
         n_train: training samples of each client, [n].
     """
@@ -245,3 +241,10 @@ class SampleWeighted(Aggregator[S]):
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights(self.weighting, n_used, n_train)
+
+
+class StatelessSampleWeighted(SampleWeighted[None]):
+    """A `SampleWeighted` aggregator that keeps no state between rounds."""
+
+    def init(self, population: Population, n_params: int) -> None:
+        """Return None, whatever `population` and `n_params` are: the method keeps no state between rounds."""

@@ -17,16 +17,12 @@ less than 1 under partial participation, and would shrink the model. Here the su
 
 from dataclasses import dataclass
 
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
-from fedcohort.types import Population
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 
 
 @dataclass(frozen=True)
-class FedAvg(SampleWeighted[None]):
+class FedAvg(StatelessSampleWeighted):
     """FedAvg, an aggregator that takes the weighted mean of the clients' models."""
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean), None

@@ -21,13 +21,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import LATE_UPDATES, Requirement
-from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class FedBuff(SampleWeighted[None]):
+class FedBuff(StatelessSampleWeighted):
     """FedBuff, an aggregator that takes the mean of the buffered updates times their discounts for staleness.
 
     Its option `weighting` is that of `SampleWeighted`.
@@ -35,9 +34,6 @@ class FedBuff(SampleWeighted[None]):
 
     sets_step_length: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: FedBuff keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return 1/B sum_i u_i s_i U_i over the B buffered updates U_i, with weights u_i and discounts s_i.

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted, ServerModels
+from fedcohort.agg.base import Arrived, Direction, ServerModels, StatelessSampleWeighted
 from fedcohort.component import (
     ONE_CLASS_PER_SAMPLE,
     PROXY_INPUTS,
@@ -45,11 +45,10 @@ from fedcohort.component import (
 )
 from fedcohort.maths.distil import distillation_step, draw_batches, predict_logits, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
-from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class FedDf(SampleWeighted[None]):
+class FedDf(StatelessSampleWeighted):
     """FedDF, an aggregator that distils all clients' models into the mean model on the server's proxy inputs.
 
     Attributes:
@@ -89,9 +88,6 @@ class FedDf(SampleWeighted[None]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE, SAME_MODEL) if self.steps else ())})
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as FedDF keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         mean_direction = arrived.combine(arrived.weights)

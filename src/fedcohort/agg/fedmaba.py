@@ -83,7 +83,7 @@ class FedMaba(SampleWeighted[State]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.number("eta", self.eta, "(0, inf)")
+        ranges.number("eta", self.eta, "(0, 1e30]")
         ranges.number("alpha", self.alpha, "[0, 1]")
         ranges.number("rho", self.rho, "[0, inf)")
         ranges.choice("loss", self.loss, *losses.LOSS_SIGNALS)

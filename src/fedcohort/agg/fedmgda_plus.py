@@ -26,10 +26,9 @@ import numpy as np
 import torch
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.maths.simplex import min_norm_weights
-from fedcohort.types import Population
 
 PLAIN_SERVER_REQUIREMENT = Requirement(
     lambda facts: facts.components.server.plain,
@@ -43,7 +42,7 @@ MIN_MIXTURE_LENGTH = 1e-8  # shorter mixtures of unit vectors count as 0
 
 
 @dataclass(frozen=True)
-class FedMgdaPlus(SampleWeighted[None]):
+class FedMgdaPlus(StatelessSampleWeighted):
     """FedMGDA+, an aggregator whose step lowers the loss of every client.
 
     Attributes:
@@ -69,9 +68,6 @@ class FedMgdaPlus(SampleWeighted[None]):
         ranges.number("decay", self.decay, "(0, 1]")
         ranges.number("epsilon", self.epsilon, "[0, 1]")
         ranges.choice("rescale", self.rescale, "none", "mean_norm")
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as FedMGDA+ keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()

@@ -27,9 +27,8 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
-from fedcohort.types import Population
 
 LINEAR_OPTIMIZER_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.linear,
@@ -42,7 +41,7 @@ MIN_GRADIENT_COEFFICIENTS = 1e-12  # smaller a_i are left out
 
 
 @dataclass(frozen=True)
-class FedNova(SampleWeighted[None]):
+class FedNova(StatelessSampleWeighted):
     """FedNova, an aggregator that normalises updates by the length of local training.
 
     Attributes:
@@ -59,9 +58,6 @@ class FedNova(SampleWeighted[None]):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as FedNova keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal_name]) for signal_name in ("response_norm", "steps"))

@@ -22,13 +22,12 @@ import numpy as np
 import torch
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPDATE, Requirement
-from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class GeometricMedian(SampleWeighted[None]):
+class GeometricMedian(StatelessSampleWeighted):
     """RFA, an aggregator that approximates the geometric median of the updates.
 
     Attributes:
@@ -47,9 +46,6 @@ class GeometricMedian(SampleWeighted[None]):
         super().__post_init__()
         ranges.integer("iterations", self.iterations, "[0, inf)")
         ranges.number("nu", self.nu, "(0, inf)")
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as RFA keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         z = arrived.combine(arrived.weights)

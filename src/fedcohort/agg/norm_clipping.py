@@ -19,13 +19,12 @@ import numpy as np
 import torch
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
-from fedcohort.types import Population
 
 
 @dataclass(frozen=True)
-class NormClipping(SampleWeighted[None]):
+class NormClipping(StatelessSampleWeighted):
     """Norm clipping, an aggregator that shortens long updates before the mean.
 
     Attributes:
@@ -40,9 +39,6 @@ class NormClipping(SampleWeighted[None]):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("norm", self.norm, "(0, inf)", allow_null=True)
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as norm clipping keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         update_lengths = torch.stack([torch.linalg.vector_norm(u) for u in arrived.matrix]).cpu().numpy()

@@ -33,9 +33,8 @@ import torch
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
-from fedcohort.types import Population
 
 SGD_CLIENT_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.linear,
@@ -48,7 +47,7 @@ LOSS_OFFSET = 1e-10  # nats; added to every loss
 
 
 @dataclass(frozen=True)
-class QFfl(SampleWeighted[None]):
+class QFfl(StatelessSampleWeighted):
     """q-FFL by q-FedAvg, an aggregator that gives more weight to clients with high losses.
 
     Attributes:
@@ -81,9 +80,6 @@ class QFfl(SampleWeighted[None]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT_REQUIREMENT,) if self.lipschitz is None else ())})
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as q-FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         positions_with_loss, F = losses.read_valid_losses(arrived, "loss", self.loss_cap)

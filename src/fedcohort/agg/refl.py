@@ -26,13 +26,13 @@ import numpy as np
 import torch
 
 from fedcohort import ranges
-from fedcohort.agg.base import Arrived, Direction, SampleWeighted
+from fedcohort.agg.base import Arrived, Direction, StatelessSampleWeighted
 from fedcohort.component import LATE_UPDATES, RELATIVE_ADVICE, Requirement
-from fedcohort.types import Population, Values
+from fedcohort.types import Values
 
 
 @dataclass(frozen=True)
-class Refl(SampleWeighted[None]):
+class Refl(StatelessSampleWeighted):
     """REFL, an aggregator that gives late updates more weight if they differ more from the fresh ones.
 
     Attributes:
@@ -48,9 +48,6 @@ class Refl(SampleWeighted[None]):
     def __post_init__(self) -> None:
         super().__post_init__()
         ranges.number("b", self.b, "[0, 1]")
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: the aggregation keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness

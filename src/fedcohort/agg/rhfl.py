@@ -38,7 +38,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels
 from fedcohort.agg.losses import read_valid_losses, spread_weights_to_clients
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_MODEL, Requirement
 from fedcohort.maths.distil import distillation_step, draw_batches, trainable_parameters
@@ -117,7 +117,7 @@ class Rhfl(Aggregator[State]):
         return State(np.full(population.n_clients, np.nan))
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights("uniform", n_used, n_train)
+        return np.ones(len(n_used))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         positions_with_loss, L = read_valid_losses(arrived, "sce_loss", None)
@@ -227,4 +227,9 @@ def mean_prediction_of_others(
     mixture_weights = omega.sum() - omega
     mixture_weight_divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
     mixture_probs = (weighted_predictions.sum(0) - weighted_predictions) / mixture_weight_divisors
+    # A difference from the sum loses the digits of the others where one model has most of the weight.
+    other_weights = omega.index_fill(0, omega.argmax(), 0.0)
+    if 0 < other_weights.sum() < omega.max():
+        mixture_weights[omega.argmax()] = other_weights.sum()
+        mixture_probs[omega.argmax()] = torch.tensordot(other_weights / other_weights.sum(), p, 1)
     return omega, mixture_probs, torch.where(is_finite_model, mixture_weights, 0.0)

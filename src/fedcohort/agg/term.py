@@ -73,7 +73,7 @@ class Term(SampleWeighted[State]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.number("tilt", self.tilt, "(-inf, inf)")
+        ranges.number("tilt", self.tilt, "[-1e30, 1e30]")
         ranges.choice("loss", self.loss, *losses.LOSS_SIGNALS)
         ranges.number("smoothing", self.smoothing, "(0, 1)", allow_null=True)
         ranges.number("loss_cap", self.loss_cap, "[1, inf)", allow_null=True)

@@ -44,4 +44,4 @@ class TrimmedMean(Unweighted):
         return (f"agg={agg_name} is the plain mean with agg.beta=0: choose agg.beta above 0",) if self.beta == 0 else ()
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
-        return trimmed_mean(updates, int(self.beta * len(updates) + 1e-9))
+        return trimmed_mean(updates, min(int(self.beta * len(updates) + 1e-9), (len(updates) - 1) // 2))

@@ -2,8 +2,9 @@
 
 The server's methods read the false values. Costs and the federation's own metrics are those of the true ones.
 
-A false update replaces the client's trained one at the server, after the codec. Signals that the server derives from an
-update are those of the false one. Buffers and the vectors of client hooks stay as trained.
+A false update replaces the client's trained one at the server, after the codec. It is 0 in tensors that the client does
+not send (`Selection.upload`). Signals that the server derives from an update are those of the false one. Buffers and
+the vectors of client hooks stay as trained.
 """
 
 from collections.abc import Sequence

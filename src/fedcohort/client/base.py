@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     import torch
 
 
+MIN_LR = 1e-30  # it changes no parameter; aggregators divide by learning rates, in float32
+
+
 class Client(Component, Protocol):
     """A local optimizer: how a client trains in a round, by which steps and for how long.
 
@@ -100,6 +103,9 @@ class LocalOptimization(Client):
         ranges.number("clip", self.clip, "(0, inf)", allow_null=True)
 
     def lr_at(self, round: int) -> float:
-        """Return the learning rate of a round, lr decay^round factor^(number of milestones up to this round)."""
+        """Return the learning rate of a round, lr decay^round factor^(number of milestones up to this round).
+
+        It is at least `MIN_LR`.
+        """
         n_milestones = sum(round >= milestone for milestone in self.milestones)
-        return float(self.lr * self.decay**round * self.factor**n_milestones)
+        return max(float(self.lr * self.decay**round * self.factor**n_milestones), MIN_LR)

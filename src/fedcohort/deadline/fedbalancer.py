@@ -119,7 +119,7 @@ class FedBalancer(Deadline[State]):
             return mean_job_seconds(ctx)
         n_train, n_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
         n_used = np.maximum(np.where(np.isnan(n_above_threshold), n_train, n_above_threshold), 1)
-        epoch_s = ctx.expected.unit_s * n_used / n_train
+        epoch_s = ctx.expected.unit_s * n_used / np.maximum(n_train, 1)  # attackers may report 0 samples
         transfer_s = ctx.expected.query_s() + ctx.expected.up_s
         shortest_job_s, longest_job_s = sorted(
             deadline_of_most_clients_per_s(transfer_s + n_epochs * epoch_s, self.grid) for n_epochs in (1, ctx.units)

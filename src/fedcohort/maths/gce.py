@@ -19,4 +19,5 @@ def generalised_ce(log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], q:
         labels: class of each sample, [b].
         q: exponent in (0, 1]; near 0 the loss is the cross-entropy, at 1 it is 1 - p.
     """
+    q = max(q, 1e-30)  # a smaller one underflows in float32, and the loss is the cross-entropy long before
     return -(q * log_probs.gather(1, labels[:, None])[:, 0]).expm1() / q

@@ -1,6 +1,7 @@
 """Replace the training labels and the updates of attackers by false ones."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector, ReduceFunction
+from fedcohort.training.upload import TensorMask
 from fedcohort.types import ClientUpdate, Ids
 
 
@@ -25,8 +27,7 @@ def falsify_client_labels(attack: Attack, attackers: Ids, federation: Federation
     """
     if not attack.falsifies_labels or not len(attackers):
         return federation
-    train_data = federation.train
-    y = train_data.y.clone()
+    train_data, y = federation.train, federation.train.y.clone()
     for client in attackers.tolist():
         client_rows = slice(int(train_data.offsets[client]), int(train_data.offsets[client + 1]))
         rng = new_generator(seed, "attack_labels", client=client)
@@ -43,12 +44,14 @@ class RoundAttack:
         attackers: ids of all attackers of the run.
         seed: seed of the run.
         round: number of the round, from 0.
+        tensor_masks: tensors that each client sends, by id; None, or no entry, for all.
     """
 
     attack: Attack
     attackers: Ids
     seed: int
     round: int
+    tensor_masks: Mapping[int, TensorMask | None] = field(default_factory=dict)
 
 
 class AttackCollector(Collector):
@@ -63,9 +66,8 @@ class AttackCollector(Collector):
 
     def __init__(self, round_attack: RoundAttack, *collector_options: Any) -> None:  # noqa: ANN401  those of `Collector`
         super().__init__(*collector_options)
-        self.attack, self.round_attack = round_attack.attack, round_attack
-        self.attackers = frozenset(round_attack.attackers.tolist())
-        self.withheld_updates: list[ClientUpdate] = []
+        self.attack, self.round_attack, self.layout = round_attack.attack, round_attack, collector_options[0]
+        self.attackers, self.withheld_updates = frozenset(round_attack.attackers.tolist()), list[ClientUpdate]()
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
@@ -89,12 +91,22 @@ class AttackCollector(Collector):
     def sum_over_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments))
         for update in self.withheld_updates:
-            rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
-            false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
+            false_update = self._make_false_update(update, update_stats)
             update_norm = float(torch.linalg.vector_norm(false_update))
             super().add_client_update(replace(update, vector=false_update, norms=(update_norm, *update.norms[1:])))
         self.withheld_updates = []
         return super().sum_over_ranks(reduce_sum, reduce_max)
+
+    def _make_false_update(self, update: ClientUpdate, update_stats: UpdateStats) -> Tensor:
+        """Return what the attacker that trained `update` sends, [P]: 0 in the tensors that it does not send."""
+        rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
+        false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
+        tensor_mask = self.round_attack.tensor_masks.get(update.client)
+        if tensor_mask is None:
+            return false_update
+        block_sizes = torch.tensor([block.size for block in self.layout.parameters])
+        is_number_unsent = torch.from_numpy(~tensor_mask).repeat_interleave(block_sizes)
+        return false_update.masked_fill(is_number_unsent.to(false_update.device), 0.0)
 
 
 def compute_update_stats(update_counts: Tensor, update_moments: Tensor) -> UpdateStats:

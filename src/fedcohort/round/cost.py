@@ -225,8 +225,7 @@ class CostModel:
             is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
-        client_ids, job_rates = jobs.client, self.select_job_rates(is_fedavg)
-        model_bytes = self.query_rates.down_bytes
+        client_ids, job_rates, model_bytes = jobs.client, self.select_job_rates(is_fedavg), self.query_rates.down_bytes
         model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
         training_probes = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]

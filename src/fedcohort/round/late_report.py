@@ -19,9 +19,8 @@ def add_late_clients(cohort_columns: Mapping[str, ClientColumn], closed_round: C
         cohort_columns: ids and values of the round's cohort, by column name.
         closed_round: the round after it has closed.
     """
-    refill_jobs = closed_round.dispatch.refill_jobs
+    refill_jobs, arrived_jobs = closed_round.dispatch.refill_jobs, closed_round.arrived_jobs
     cohort_columns = {**cohort_columns, **_add_refilled_clients(cohort_columns, refill_jobs)}
-    arrived_jobs = closed_round.arrived_jobs
     late_jobs = arrived_jobs.select_jobs(~np.isin(arrived_jobs.client, closed_round.dispatch.jobs.client))
     late_columns = {"units": late_jobs.units, "units_asked": late_jobs.assigned, "finish_s": late_jobs.duration_s}
     columns = dict(cohort_columns)

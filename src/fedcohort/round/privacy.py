@@ -15,8 +15,8 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
     """Return how many numbers each client reported in a round, int64 [n_clients]: in answers and with its update.
 
     A query that both selector and aggregator make is answered once. Answers count in the round of the query, also if
-    the update is late or lost, and reports with an update when it arrives. Signals that clients do not send (`bytes_up`
-    is 0) do not count. Without noise all counts are 0.
+    the update is late or lost. Reports with an update count when it arrives, also if it is too old to be used. Signals
+    that clients do not send (`bytes_up` is 0) do not count. Without noise all counts are 0.
 
     Args:
         components: the components of the run.
@@ -34,7 +34,9 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
         n_reported_numbers[job_clients[~mark_answering_clients(k, job_clients, queries.answered_probes)]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
     n_reports = sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
-    n_reported_numbers[closed_round.arrived_jobs.client] += n_reports
+    dropped_jobs = closed_round.dropped_jobs
+    for jobs in (closed_round.arrived_jobs, dropped_jobs.select_jobs(dropped_jobs.broadcast < closed_round.round)):
+        n_reported_numbers[jobs.client] += n_reports
     return n_reported_numbers
 
 

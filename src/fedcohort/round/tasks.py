@@ -91,5 +91,6 @@ def make_collector(run_setup: RunSetup, closed_round: ClosedRound) -> Collector:
     attack, attackers = run_setup.components.attack, np.flatnonzero(run_setup.dispatcher.client_reports.is_attacker)
     if not attack.falsifies_updates or not len(attackers):
         return Collector(*collector_arguments)
-    round_attack = RoundAttack(attack, attackers, run_setup.settings.seed, closed_round.round)
+    tensor_masks = dict(zip(cohort.tolist(), closed_round.arrived_jobs.tensor_mask, strict=True))
+    round_attack = RoundAttack(attack, attackers, run_setup.settings.seed, closed_round.round, tensor_masks)
     return AttackCollector(round_attack, *collector_arguments)

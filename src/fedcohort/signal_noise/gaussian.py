@@ -49,5 +49,5 @@ class Gaussian(ClippedNoise):
 
         if not n_numbers or excess_delta(0.0) <= 0:
             return 0.0
-        epsilon_upper_bound = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / self.delta))  # of zero-concentrated privacy
+        epsilon_upper_bound = mu**2 / 2 + mu * math.sqrt(-2 * math.log(self.delta))  # of zero-concentrated privacy
         return float(brentq(excess_delta, 0.0, epsilon_upper_bound, xtol=1e-12))
