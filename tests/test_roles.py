@@ -72,10 +72,13 @@ def test_every_row_describes_an_existing_option() -> None:
 def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
     for name, role in {**ROLE_BY_OPTION, "selector": COMPONENT_OPTION_ROLE}.items():
         if role.effect is OptionEffect.RESULTS:
-            assert role.identity in (RunIdentity.HASH, RunIdentity.SEED) or name in ("rounds", "until")
+            assert role.identity in (RunIdentity.OTHER_RUN_BY_HASH, RunIdentity.OTHER_RUN_BY_SEED) or name in (
+                "rounds",
+                "until",
+            )
         else:
             assert role.identity is (
-                RunIdentity.NEEDS_FORCE if role.effect is OptionEffect.LAST_BITS else RunIdentity.SAME_RUN
+                RunIdentity.SAME_RUN_WITH_FORCE if role.effect is OptionEffect.LAST_BITS else RunIdentity.SAME_RUN
             )
 
 
@@ -105,7 +108,7 @@ def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
     now = compose_overrides().config
     before = {key: value for key, value in now.items() if key != group}
-    assert select_options(now, RunIdentity.HASH).keys() >= {"client.clip", "selector._target_"}
+    assert select_options(now, RunIdentity.OTHER_RUN_BY_HASH).keys() >= {"client.clip", "selector._target_"}
     assert folder.config_hash(now) == folder.config_hash(before)
     assert folder.config_hash({**now, group: {"_target_": "another"}}) != folder.config_hash(before)
 

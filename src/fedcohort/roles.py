@@ -21,9 +21,9 @@ class OptionEffect(enum.Enum):
 class RunIdentity(enum.Enum):
     """How a run with another value of an option relates to this run: the same run, which can be resumed, or another."""
 
-    HASH = "another run"  # by the hash in the folder's name
-    SEED = "another run, by the seed in the folder's name"
-    NEEDS_FORCE = "the same run, which can be resumed with resume=force only"
+    OTHER_RUN_BY_HASH = "another run"  # by the hash in the folder's name
+    OTHER_RUN_BY_SEED = "another run, by the seed in the folder's name"
+    SAME_RUN_WITH_FORCE = "the same run, which can be resumed with resume=force only"
     SAME_RUN = "the same run"
 
 
@@ -43,7 +43,7 @@ class OptionRole:
     is_tracked: bool = False
 
 
-COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, is_tracked=True)
+COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.OTHER_RUN_BY_HASH, is_tracked=True)
 _OPTIONS_OF_RESULTS = (
     *("data_seed", "clients", "cohort", "deadline.window_s", "split", "update_limit"),
     *("device.watts", "device.joules_per_byte"),
@@ -57,11 +57,13 @@ _OPTIONS_OF_OUTPUT = (
     *("engine.force", "logger", "name", "objective_metric", "paths", "resume", "sweep"),
 )
 ROLE_BY_OPTION: Mapping[str, OptionRole] = {
-    "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, is_tracked=True),
+    "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.OTHER_RUN_BY_SEED, is_tracked=True),
     "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.SAME_RUN, is_tracked=True),  # a larger number extends a run
     "until": OptionRole(OptionEffect.RESULTS, RunIdentity.SAME_RUN, is_tracked=True),  # and so does a larger budget
-    "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.NEEDS_FORCE, is_tracked=True),
-    **dict.fromkeys(_OPTIONS_OF_RESULTS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, is_tracked=True)),
+    "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.SAME_RUN_WITH_FORCE, is_tracked=True),
+    **dict.fromkeys(
+        _OPTIONS_OF_RESULTS, OptionRole(OptionEffect.RESULTS, RunIdentity.OTHER_RUN_BY_HASH, is_tracked=True)
+    ),
     # other values give the same result in another way
     **dict.fromkeys(_OPTIONS_OF_EXECUTION, OptionRole(OptionEffect.NO_EFFECT, RunIdentity.SAME_RUN, is_tracked=True)),
     # where files are written, and which observers there are

@@ -62,9 +62,11 @@ class RunFolder:
 def config_hash(config: Mapping[str, Any]) -> str:
     """Return a hash, eight hex digits, of the options in `config` that decide results, without the seed.
 
-    These are the options with `RunIdentity.HASH`.
+    These are the options with `RunIdentity.OTHER_RUN_BY_HASH`.
     """
-    options_json = json.dumps(select_options(config, RunIdentity.HASH), sort_keys=True, separators=(",", ":"))
+    options_json = json.dumps(
+        select_options(config, RunIdentity.OTHER_RUN_BY_HASH), sort_keys=True, separators=(",", ":")
+    )
     return hashlib.blake2b(options_json.encode(), digest_size=4).hexdigest()
 
 

@@ -56,8 +56,8 @@ def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], 
 
     Args:
         config: the composed config.
-        force_options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), and the numbers of
-            processes, by dotted name.
+        force_options: the options whose change needs `resume=force` (`RunIdentity.SAME_RUN_WITH_FORCE`), and the
+            numbers of processes, by dotted name.
         data_checksum: checksum of the loaded data.
     """
     head_commit, dirty = current_commit()

@@ -59,7 +59,7 @@ def fit(
     messages.silence_lightning()
     config = composition.config
     process_options = {f"trainer.{k}": v for k, v in read_process_options(config).items()}
-    identity_options = {**select_options(config, RunIdentity.NEEDS_FORCE), **process_options}
+    identity_options = {**select_options(config, RunIdentity.SAME_RUN_WITH_FORCE), **process_options}
     start_record = provenance.describe_start(config, identity_options, loop.federation.checksum)
     recorded_start = program_tasks.run_on_first_process(
         lambda: _record_run_start(run_folder, loop, config, start_record) if run_folder else None

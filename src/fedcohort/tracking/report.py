@@ -97,5 +97,7 @@ def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str,
     option_names = dict.fromkeys(n for r in params_by_run for n in r)
     values_by_option = {n: list(dict.fromkeys(r[n] for r in params_by_run if n in r)) for n in option_names}
     role_by_name = {n: find_role(n) for n in option_names if len(values_by_option[n]) > 1 and n != "n_params"}
-    tracked_names = [n for n, role in role_by_name.items() if role.is_tracked and role.identity is not RunIdentity.SEED]
+    tracked_names = [
+        n for n, role in role_by_name.items() if role.is_tracked and role.identity is not RunIdentity.OTHER_RUN_BY_SEED
+    ]
     return {n: values_by_option[n] for n in tracked_names if "." not in n or n.split(".")[0] not in tracked_names}

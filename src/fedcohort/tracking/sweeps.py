@@ -112,4 +112,8 @@ def _list_swept_options(swept_runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in swept_runs for t in w)
     params_by_run = [record.list_params(info) for info, _ in swept_runs]
     values_by_option = {k: list(dict.fromkeys(p[k] for p in params_by_run if k in p)) for k in option_names}
-    return {k: x for k, x in values_by_option.items() if len(x) > 1 and find_role(k).identity is not RunIdentity.SEED}
+    return {
+        k: x
+        for k, x in values_by_option.items()
+        if len(x) > 1 and find_role(k).identity is not RunIdentity.OTHER_RUN_BY_SEED
+    }
