@@ -41,5 +41,5 @@ class FedBuff(StatelessSampleWeighted):
         The weight p_i in `arrived` is u_i s_i divided by the sum of these products, so the result is (sum_i p_i U_i) /
         (sum_i p_i / s_i). `state` is None.
         """
-        discount_scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
-        return Direction(arrived.mean * discount_scale, arrived.weights * discount_scale), None
+        mean_discount = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
+        return Direction(arrived.mean * mean_discount, arrived.weights * mean_discount), None

@@ -94,12 +94,12 @@ class FedDf(StatelessSampleWeighted):
         if self.steps == 0:
             return mean_direction, None
         server_models = arrived.required_server_models
-        x, positions_by_step = self._draw_proxy_batches(server_models)
-        t = self._predict_with_teachers(arrived, x)
-        if t is None:
+        proxy_inputs, positions_by_step = self._draw_proxy_batches(server_models)
+        teacher_probs = self._predict_with_teachers(arrived, proxy_inputs)
+        if teacher_probs is None:
             return mean_direction, None
         mean_model = server_models.model(mean_direction.displacement, None)
-        student = self._train_student(server_models, mean_model, x, t, positions_by_step)
+        student = self._train_student(server_models, mean_model, proxy_inputs, teacher_probs, positions_by_step)
         return Direction(server_models.update_of(student), mean_direction.weights), None
 
     def _draw_proxy_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
@@ -115,41 +115,50 @@ class FedDf(StatelessSampleWeighted):
         positions_by_step = [torch.from_numpy(p).to(device) for p in np.split(proxy_positions, first_position_of_step)]
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
-    def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return the teachers' joint class probabilities for the inputs `x`, [n, C]; None without a valid teacher.
+    def _predict_with_teachers(self, arrived: Arrived, proxy_inputs: Tensor) -> Float[Tensor, "n c"] | None:
+        """Return the teachers' joint class probabilities for `proxy_inputs`, [n, C]; None without a valid teacher.
 
         The teachers are the models of the clients in `arrived`.
         """
         mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
-            z = predict_logits(teacher, x, self.batch)
-            if not torch.isfinite(z).all():
+            teacher_logits = predict_logits(teacher, proxy_inputs, self.batch)
+            if not torch.isfinite(teacher_logits).all():
                 continue
-            if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / z.shape[1]:
+            if self.drop_worst and arrived.required_server_models.accuracy(teacher) <= 1 / teacher_logits.shape[1]:
                 continue
             n_teachers += 1
-            mean_logits = z if n_teachers == 1 else mean_logits + (z - mean_logits) / n_teachers
+            mean_logits = (
+                teacher_logits if n_teachers == 1 else mean_logits + (teacher_logits - mean_logits) / n_teachers
+            )
         return F.softmax(mean_logits / self.tau, 1) if n_teachers else None
 
     def _train_student(
-        self, server_models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, positions_by_step: list[Tensor]
+        self,
+        server_models: ServerModels,
+        student: nn.Module,
+        proxy_inputs: Tensor,
+        teacher_probs: Tensor,
+        positions_by_step: list[Tensor],
     ) -> nn.Module:
         """Train the student on the teachers' probabilities; return its best state by validation accuracy, or the last.
 
         Args:
             server_models: the networks on the server.
             student: network to train.
-            x: inputs of the proxy, [n, ...].
-            t: the teachers' probabilities on x, [n, C].
-            positions_by_step: positions in x of each step's mini-batch.
+            proxy_inputs: inputs of the proxy, [n, ...].
+            teacher_probs: the teachers' probabilities on `proxy_inputs`, [n, C].
+            positions_by_step: positions in `proxy_inputs` of each step's mini-batch.
         """
         student.eval()
         optimizer = uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
         best_accuracy, best_student, steps_without_gain = -math.inf, student, 0
         for step_number, batch_positions in enumerate(positions_by_step):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step_number / self.steps))
-            distillation_step(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
+            distillation_step(
+                optimizer, teacher_probs[batch_positions], student(proxy_inputs[batch_positions]), self.tau
+            )
             steps_without_gain += 1
             if self.eval_every is None or ((step_number + 1) % self.eval_every and step_number + 1 < self.steps):
                 continue

@@ -70,8 +70,8 @@ class FedMgdaPlus(StatelessSampleWeighted):
         ranges.choice("rescale", self.rescale, "none", "mean_norm")
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        D = arrived.matrix.cpu().numpy()
-        gram_matrix = D @ D.T  # numpy sees that it is symmetric, and does half the work
+        update_matrix = arrived.matrix.cpu().numpy()
+        gram_matrix = update_matrix @ update_matrix.T  # numpy sees that it is symmetric, and does half the work
         update_norms = np.sqrt(np.diag(gram_matrix))
         mixture_weights = np.zeros(len(update_norms))
         is_usable_update = (update_norms >= MIN_UPDATE_LENGTH) & (arrived.weights > 0)

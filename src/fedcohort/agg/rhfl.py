@@ -167,16 +167,18 @@ class Rhfl(Aggregator[State]):
         n_proxy_inputs = len(server_models.proxy)
         n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
         for batch_rows in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
-            x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
+            proxy_batch = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
             with torch.no_grad():
-                client_probs = torch.stack([F.softmax(network.eval()(x), 1) for network in client_networks])
+                client_probs = torch.stack([F.softmax(network.eval()(proxy_batch), 1) for network in client_networks])
             client_weights, target_probs, mixture_weights = mean_prediction_of_others(client_probs, client_weights)
             for i, network in enumerate(client_networks):
                 if mixture_weights[i] <= 0:
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                distillation_step(optimizers[i], target_probs[i], network(x), loss_weight=float(mixture_weights[i]))
+                distillation_step(
+                    optimizers[i], target_probs[i], network(proxy_batch), loss_weight=float(mixture_weights[i])
+                )
         return (client_weights > 0).double().cpu().numpy()
 
 
@@ -206,24 +208,24 @@ def confidence_weights(previous_losses: Values, losses: Values, beta: float, p: 
 
 
 def mean_prediction_of_others(
-    p: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
+    model_probs: Float[Tensor, "k b c"], omega: Float[Tensor, "k"]
 ) -> tuple[Float[Tensor, "k"], Float[Tensor, "k b c"], Float[Tensor, "k"]]:
     """Return, for each model, the weighted mean prediction of all other models (the mixture) and its weight.
 
         sum_{j != i} omega_j KL(p_j || p_i) = const + v_i KL(mixture_i || p_i), v_i = sum_{j != i} omega_j
 
     Args:
-        p: class probabilities that each model predicts for a batch.
+        model_probs: class probabilities that each model predicts for a batch.
         omega: weight of each model.
 
     Returns:
         The weights omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; the
         weight v of each mixture, [k].
     """
-    is_finite_model = torch.isfinite(p).all(2).all(1)
+    is_finite_model = torch.isfinite(model_probs).all(2).all(1)
     omega = torch.where(is_finite_model, omega, 0.0)
-    p = torch.where(is_finite_model[:, None, None], p, 0.0)
-    weighted_predictions = omega[:, None, None] * p
+    model_probs = torch.where(is_finite_model[:, None, None], model_probs, 0.0)
+    weighted_predictions = omega[:, None, None] * model_probs
     mixture_weights = omega.sum() - omega
     mixture_weight_divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
     mixture_probs = (weighted_predictions.sum(0) - weighted_predictions) / mixture_weight_divisors
@@ -231,5 +233,5 @@ def mean_prediction_of_others(
     other_weights = omega.index_fill(0, omega.argmax(), 0.0)
     if 0 < other_weights.sum() < omega.max():
         mixture_weights[omega.argmax()] = other_weights.sum()
-        mixture_probs[omega.argmax()] = torch.tensordot(other_weights / other_weights.sum(), p, 1)
+        mixture_probs[omega.argmax()] = torch.tensordot(other_weights / other_weights.sum(), model_probs, 1)
     return omega, mixture_probs, torch.where(is_finite_model, mixture_weights, 0.0)

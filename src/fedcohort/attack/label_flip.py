@@ -51,6 +51,8 @@ class LabelFlip(AttackByShare):
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
         false_label_rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
         label_shift = rng.integers(1, max(n_classes, 2), len(false_label_rows))
-        new_labels, y = labels.copy(), labels[false_label_rows]
-        new_labels[false_label_rows] = n_classes - 1 - y if self.map == "reverse" else (y + label_shift) % n_classes
+        new_labels, true_labels = labels.copy(), labels[false_label_rows]
+        new_labels[false_label_rows] = (
+            n_classes - 1 - true_labels if self.map == "reverse" else (true_labels + label_shift) % n_classes
+        )
         return new_labels

@@ -19,10 +19,10 @@ from fedcohort import ranges
 from fedcohort.attack.base import AttackByShare, ReportedValues
 
 MEAN_LOSSES = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
-LOSS_POWER = {"loss_sum": 1, "loss_squares": 2}  # by signal, of the loss whose sum it is
+LOSS_EXPONENT_BY_SIGNAL = {"loss_sum": 1, "loss_squares": 2}  # by signal, of the loss whose sum it is
 # rows of counts, sums of losses and of their squares by class, and the loss of other labels
 CLASS_LOSS_SIGNAL = "class_loss"
-LOSS_SIGNALS = (*MEAN_LOSSES, "loss_low", "loss_high", *LOSS_POWER, CLASS_LOSS_SIGNAL)
+LOSS_SIGNALS = (*MEAN_LOSSES, "loss_low", "loss_high", *LOSS_EXPONENT_BY_SIGNAL, CLASS_LOSS_SIGNAL)
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,10 @@ class LossInflation(AttackByShare):
 
     @property
     def falsified_signals(self) -> frozenset[str]:
-        shifted_signals = frozenset(self.signals).difference(LOSS_POWER) if self.shift else frozenset[str]()
-        return shifted_signals if self.factor == 1 else frozenset(self.signals)
+        signals_changed_by_shift = (
+            frozenset(self.signals).difference(LOSS_EXPONENT_BY_SIGNAL) if self.shift else frozenset[str]()
+        )
+        return signals_changed_by_shift if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, attack_name: str) -> Sequence[str]:
         """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged.
@@ -66,8 +68,19 @@ class LossInflation(AttackByShare):
         if signal not in self.signals:
             return values
         if signal == CLASS_LOSS_SIGNAL:
-            N, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
-            mixed_loss_sums = 2 * self.factor * self.shift * loss_sums
-            false_squared_sums = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * N
-            return np.hstack([N, self.factor * loss_sums + self.shift * N, false_squared_sums, values[:, -1:]])
-        return self.factor ** LOSS_POWER[signal] * values if signal in LOSS_POWER else self.factor * values + self.shift
+            sample_counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
+            cross_terms = 2 * self.factor * self.shift * loss_sums
+            false_squared_sums = self.factor**2 * squared_loss_sums + cross_terms + self.shift**2 * sample_counts
+            return np.hstack(
+                [
+                    sample_counts,
+                    self.factor * loss_sums + self.shift * sample_counts,
+                    false_squared_sums,
+                    values[:, -1:],
+                ]
+            )
+        return (
+            self.factor ** LOSS_EXPONENT_BY_SIGNAL[signal] * values
+            if signal in LOSS_EXPONENT_BY_SIGNAL
+            else self.factor * values + self.shift
+        )

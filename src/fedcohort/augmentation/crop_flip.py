@@ -61,29 +61,36 @@ class CropFlip(Augmentation):
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
         """Return the images `x`, [n, channels, height, width], each shifted and possibly mirrored, drawn from `rng`."""
-        crop_rows, crop_columns = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
-        return crop_and_flip(x, crop_rows, crop_columns, rng.random(len(x)) < self.flip)
+        first_crop_rows, first_crop_columns = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
+        return crop_and_flip(x, first_crop_rows, first_crop_columns, rng.random(len(x)) < self.flip)
 
 
 def crop_and_flip(
-    images: "Float[Tensor, 'n c h w']", crop_rows: np.ndarray, crop_columns: np.ndarray, is_mirrored: np.ndarray
+    images: "Float[Tensor, 'n c h w']",
+    first_crop_rows: np.ndarray,
+    first_crop_columns: np.ndarray,
+    is_mirrored: np.ndarray,
 ) -> "Float[Tensor, 'n c h w']":
     """Return a crop of each image, some mirrored, padded with 0 to the size of the image.
 
     Args:
         images: images as the network sees them.
-        crop_rows: first row of each image's crop, integers [n]; negative if it begins in the padding.
-        crop_columns: first column of each image's crop, integers [n].
+        first_crop_rows: first row of each image's crop, integers [n]; negative if it begins in the padding.
+        first_crop_columns: first column of each image's crop, integers [n].
         is_mirrored: whether each image is mirrored, bool [n].
     """
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     n_images, _, height, width = images.shape
-    rows = crop_rows[:, None] + np.arange(height)
-    columns = crop_columns[:, None] + np.where(is_mirrored[:, None], np.arange(width)[::-1], np.arange(width))
-    is_padding = ((rows < 0) | (rows >= height))[:, :, None] | ((columns < 0) | (columns >= width))[:, None, :]
-    clipped_rows = torch.from_numpy(rows.clip(0, height - 1)).to(images.device)[:, :, None]
-    clipped_columns = torch.from_numpy(columns.clip(0, width - 1)).to(images.device)[:, None, :]
+    source_rows = first_crop_rows[:, None] + np.arange(height)
+    source_columns = first_crop_columns[:, None] + np.where(
+        is_mirrored[:, None], np.arange(width)[::-1], np.arange(width)
+    )
+    is_padding = ((source_rows < 0) | (source_rows >= height))[:, :, None] | (
+        (source_columns < 0) | (source_columns >= width)
+    )[:, None, :]
+    clipped_rows = torch.from_numpy(source_rows.clip(0, height - 1)).to(images.device)[:, :, None]
+    clipped_columns = torch.from_numpy(source_columns.clip(0, width - 1)).to(images.device)[:, None, :]
     cropped_images = images.permute(0, 2, 3, 1)[
         torch.arange(n_images, device=images.device)[:, None, None], clipped_rows, clipped_columns
     ]

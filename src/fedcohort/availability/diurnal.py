@@ -21,7 +21,7 @@ from fedcohort import ranges
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
-from fedcohort.maths.class_tie import tie_to_classes
+from fedcohort.maths.class_tie import tie_draws_to_classes
 from fedcohort.rng import Draws
 
 
@@ -51,14 +51,19 @@ class Diurnal(Availability):
 
         `draws` gives the second of the day at which each client's interval begins.
         """
-        day_fractions = tie_to_classes(draws.uniform("diurnal"), draws, self.class_share, "availability.class_share")
-        phase_s, n_clients = self.day_s * day_fractions, draws.n_clients
-        interval_stop_s = phase_s + self.share * self.day_s
-        seconds_past_midnight = np.maximum(interval_stop_s - self.day_s, 0.0)  # seconds of the next day
-        interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(phase_s, seconds_past_midnight)], axis=1)
-        interval_ends_s = np.stack([seconds_past_midnight, np.minimum(interval_stop_s, self.day_s)], axis=1)
+        day_fractions = tie_draws_to_classes(
+            draws.uniform("diurnal"), draws, self.class_share, "availability.class_share"
+        )
+        ready_start_s, n_clients = self.day_s * day_fractions, draws.n_clients
+        ready_stop_s = ready_start_s + self.share * self.day_s
+        seconds_past_midnight = np.maximum(ready_stop_s - self.day_s, 0.0)  # seconds of the next day
+        interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(ready_start_s, seconds_past_midnight)], axis=1)
+        interval_ends_s = np.stack([seconds_past_midnight, np.minimum(ready_stop_s, self.day_s)], axis=1)
         is_nonempty_interval = interval_ends_s > interval_starts_s
         n_intervals = is_nonempty_interval.sum(axis=1)
         stop_positions, period_s = np.cumsum(n_intervals).astype(np.int64), np.full(n_clients, float(self.day_s))
-        starts_s, ends_s = interval_starts_s[is_nonempty_interval], interval_ends_s[is_nonempty_interval]
-        return ReadySchedule(starts_s, ends_s, stop_positions - n_intervals, stop_positions, period_s)
+        nonempty_starts_s, nonempty_ends_s = (
+            interval_starts_s[is_nonempty_interval],
+            interval_ends_s[is_nonempty_interval],
+        )
+        return ReadySchedule(nonempty_starts_s, nonempty_ends_s, stop_positions - n_intervals, stop_positions, period_s)

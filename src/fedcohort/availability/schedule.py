@@ -45,8 +45,8 @@ class ReadySchedule(ReadOnly):
 
     def seconds_until_ready(self, now_s: float) -> Values:
         """Return the seconds from second `now_s` until each client is ready, [n_clients]; inf if it is never ready."""
-        is_ready, change_s = self.next_change(np.arange(len(self.first_interval)), now_s)
-        return np.where(is_ready, 0.0, change_s)
+        is_ready, seconds_to_change = self.next_change(np.arange(len(self.first_interval)), now_s)
+        return np.where(is_ready, 0.0, seconds_to_change)
 
     def next_change(self, client_ids: Ids, now_s: float) -> tuple[Bool[np.ndarray, "n"], Values]:
         """Return whether each client is ready at second `now_s`, [n], and the seconds until this may change, [n].
@@ -54,46 +54,57 @@ class ReadySchedule(ReadOnly):
         These are the seconds until its interval ends, or until its next one begins; inf for a client that is never
         ready. An interval that ends with the period may continue in the next one. `client_ids` are the ids, [n].
         """
-        is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
-        (id_positions,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
-        scheduled_ids = client_ids[id_positions]
+        is_ready, seconds_to_change = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
+        (positions_with_intervals,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
+        scheduled_ids = client_ids[positions_with_intervals]
         first_interval, stop_interval = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
         phase_s = now_s % self.period_s[scheduled_ids]
         latest_interval = _last_position_at_most(self.start_s, first_interval, stop_interval, phase_s)
-        is_ready[id_positions] = (latest_interval >= first_interval) & (phase_s < self.end_s[latest_interval])
+        is_ready[positions_with_intervals] = (latest_interval >= first_interval) & (
+            phase_s < self.end_s[latest_interval]
+        )
         is_after_last_interval = latest_interval + 1 == stop_interval
         next_start_s = self.start_s[np.where(is_after_last_interval, first_interval, latest_interval + 1)] + np.where(
             is_after_last_interval, self.period_s[scheduled_ids], 0.0
         )
-        change_s[id_positions] = np.where(is_ready[id_positions], self.end_s[latest_interval], next_start_s) - phase_s
-        return is_ready, change_s
+        seconds_to_change[positions_with_intervals] = (
+            np.where(is_ready[positions_with_intervals], self.end_s[latest_interval], next_start_s) - phase_s
+        )
+        return is_ready, seconds_to_change
 
     def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
         """Return the share of the seconds from `start_s` to `end_s` > `start_s` in which each client is ready, [n].
 
         `client_ids` are the ids of the clients, [n].
         """
-        first_pos, stop_pos = self.first_interval[client_ids], self.stop_interval[client_ids]
-        period_s, ready_s = self.period_s[client_ids], self.ready_s_before[stop_pos] - self.ready_s_before[first_pos]
-        ready_until_s = []
-        for slot_bound_s in (start_s, end_s):
-            latest_pos = _last_position_at_most(self.start_s, first_pos, stop_pos, slot_bound_s % period_s)
-            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, slot_bound_s % period_s)
-            ready_until_s.append(slot_bound_s // period_s * ready_s + past_ready_s)
-        return np.asarray(np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0))
+        first_interval, stop_interval = self.first_interval[client_ids], self.stop_interval[client_ids]
+        period_s, ready_s = (
+            self.period_s[client_ids],
+            self.ready_s_before[stop_interval] - self.ready_s_before[first_interval],
+        )
+        ready_s_before_bounds = []
+        for window_bound_s in (start_s, end_s):
+            latest_interval = _last_position_at_most(
+                self.start_s, first_interval, stop_interval, window_bound_s % period_s
+            )
+            ready_s_in_period = self._ready_s_in_period(first_interval, latest_interval, window_bound_s % period_s)
+            ready_s_before_bounds.append(window_bound_s // period_s * ready_s + ready_s_in_period)
+        return np.asarray(np.clip((ready_s_before_bounds[1] - ready_s_before_bounds[0]) / (end_s - start_s), 0.0, 1.0))
 
-    def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
+    def _ready_s_in_period(self, first_interval: Ids, latest_interval: Ids, phase_s: Values) -> Values:
         """Return the seconds in which each client is ready in its period before second `phase_s` of it, [n].
 
         Args:
-            first_pos: position of the client's first interval, [n].
-            latest_pos: position of the last interval that begins by then, `first_pos` - 1 without one, [n].
+            first_interval: position of the client's first interval, [n].
+            latest_interval: position of the last interval that begins by then, `first_interval` - 1 without one, [n].
             phase_s: second within the client's period, [n].
         """
-        has_interval = latest_pos >= first_pos
-        interval_s = np.where(has_interval, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0)
-        past_intervals_s = self.ready_s_before[latest_pos] - self.ready_s_before[first_pos]
-        return np.where(has_interval, past_intervals_s + interval_s, 0.0)
+        has_interval = latest_interval >= first_interval
+        interval_s = np.where(
+            has_interval, np.minimum(phase_s, self.end_s[latest_interval]) - self.start_s[latest_interval], 0.0
+        )
+        ready_s_of_past_intervals = self.ready_s_before[latest_interval] - self.ready_s_before[first_interval]
+        return np.where(has_interval, ready_s_of_past_intervals + interval_s, 0.0)
 
     def completion_time(self, client_ids: Ids, now_s: float | Values, work_s: Values) -> Values:
         """Return the seconds from `now_s` until work is complete that clients do only while they are ready, [n].
@@ -107,21 +118,29 @@ class ReadySchedule(ReadOnly):
         period_s = self.period_s[client_ids]
         phase_s, ready_s = now_s % period_s, self.ready_s_before[stop_interval] - self.ready_s_before[first_interval]
         completion_s = np.where(work_s > 0, np.inf, 0.0)
-        (rows_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
-        client_values = (first_interval, stop_interval, period_s, phase_s, ready_s)
-        first_interval, stop_interval, period_s, phase_s, ready_s = (values[rows_with_work] for values in client_values)
-        work_s_left = work_s[rows_with_work]
+        (positions_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
+        interval_values = (first_interval, stop_interval, period_s, phase_s, ready_s)
+        first_interval, stop_interval, period_s, phase_s, ready_s = (
+            values[positions_with_work] for values in interval_values
+        )
+        remaining_work_s = work_s[positions_with_work]
         latest_interval = _last_position_at_most(self.start_s, first_interval, stop_interval, phase_s)
-        past_ready_s = self._ready_s_in_period(first_interval, latest_interval, phase_s)
-        work_end_s = past_ready_s + work_s_left
+        ready_s_in_period = self._ready_s_in_period(first_interval, latest_interval, phase_s)
+        work_end_s = ready_s_in_period + remaining_work_s
         n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
-        last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_interval]
-        work_limit_s = last_period_s - WORK_TOLERANCE_S
-        end_interval = _last_position_at_most(self.ready_s_before, first_interval, stop_interval, work_limit_s)
+        ready_s_at_work_end = work_end_s - n_periods * ready_s + self.ready_s_before[first_interval]
+        search_limit_s = ready_s_at_work_end - WORK_TOLERANCE_S
+        end_interval = _last_position_at_most(self.ready_s_before, first_interval, stop_interval, search_limit_s)
         end_interval = np.maximum(end_interval, first_interval)
-        end_s = n_periods * period_s + self.start_s[end_interval] + last_period_s - self.ready_s_before[end_interval]
-        fits_in_interval = (latest_interval >= first_interval) & (phase_s + work_s_left <= self.end_s[latest_interval])
-        completion_s[rows_with_work] = np.where(fits_in_interval, work_s_left, np.maximum(end_s - phase_s, work_s_left))
+        end_s = (
+            n_periods * period_s + self.start_s[end_interval] + ready_s_at_work_end - self.ready_s_before[end_interval]
+        )
+        fits_in_interval = (latest_interval >= first_interval) & (
+            phase_s + remaining_work_s <= self.end_s[latest_interval]
+        )
+        completion_s[positions_with_work] = np.where(
+            fits_in_interval, remaining_work_s, np.maximum(end_s - phase_s, remaining_work_s)
+        )
         return completion_s
 
 
@@ -142,10 +161,10 @@ class ReadyClientTracker:
         if now_s < self.last_s:
             self.unchanged_until_s[:] = -math.inf
         (outdated_ids,) = np.nonzero(self.unchanged_until_s <= now_s)
-        is_ready, change_s = self.schedule.next_change(outdated_ids, now_s)
+        is_ready, seconds_to_change = self.schedule.next_change(outdated_ids, now_s)
         self.is_ready[outdated_ids] = is_ready
         rounding_margin_s = WORK_TOLERANCE_S * max(1.0, abs(now_s))
-        self.unchanged_until_s[outdated_ids], self.last_s = now_s + change_s - rounding_margin_s, now_s
+        self.unchanged_until_s[outdated_ids], self.last_s = now_s + seconds_to_change - rounding_margin_s, now_s
         return np.flatnonzero(self.is_ready)
 
 

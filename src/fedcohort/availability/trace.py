@@ -115,7 +115,7 @@ class Trace(Availability):
         column_by_option = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
         table = trace_table.read_table("availability", self.path, column_by_option)
         row_order, rows_per_device, (n_clients_without_gap, id_gap_text) = trace_table.sort_by_name(table, self.client)
-        start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
+        start_s, end_s = (interval_bounds_s[row_order] for interval_bounds_s in self._read_intervals(table))
         device_of_row = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
         self._check_interval_order(row_order, device_of_row, start_s, end_s)
         periods_s = self._read_periods(table, row_order, device_of_row, end_s)
@@ -127,12 +127,12 @@ class Trace(Availability):
                 f"availability.path: {self.path} has no client that is ever available: check start and end of intervals"
             )
         start_s, end_s, device_of_row = _merge_intervals(start_s[is_ready], end_s[is_ready], device_of_row[is_ready])
-        stop_pos = np.cumsum(np.bincount(device_of_row, minlength=len(rows_per_device)))
-        first_pos = np.concatenate([[0], stop_pos[:-1]])
+        stop_interval = np.cumsum(np.bincount(device_of_row, minlength=len(rows_per_device)))
+        first_interval = np.concatenate([[0], stop_interval[:-1]])
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
             raise DataError(f"{id_gap_text}, or set availability.assign=drawn, which draws one for each client")
-        client_device = self._assign_devices(first_pos, stop_pos, draws)
-        client_interval_bounds = first_pos[client_device], stop_pos[client_device]
+        client_device = self._assign_devices(first_interval, stop_interval, draws)
+        client_interval_bounds = first_interval[client_device], stop_interval[client_device]
         return ReadySchedule(start_s, end_s, *client_interval_bounds, periods_s[client_device])
 
     def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
@@ -156,13 +156,14 @@ class Trace(Availability):
                     f"{self.end!r} is not read (availability.step_s=null reads it)"
                 )
             start_s, end_s = start_s * self.step_s, (start_s + 1) * self.step_s
-        origin_s = float(start_s.min()) if start_s.min() > MIN_UNIX_S else 0.0
-        if origin_s:
+        time_origin_s = float(start_s.min()) if start_s.min() > MIN_UNIX_S else 0.0
+        if time_origin_s:
             _warn_on_rank_0(
-                f"availability.path: the first interval of {self.path} begins at {origin_s:.10g} seconds, as in UNIX "
-                f"time: the virtual clock starts there, and all intervals begin {origin_s:.10g} seconds earlier"
+                f"availability.path: the first interval of {self.path} begins at {time_origin_s:.10g} seconds, as in "
+                f"UNIX time: the virtual clock starts there, and all intervals begin {time_origin_s:.10g} seconds "
+                "earlier"
             )
-        start_s, end_s = start_s - origin_s, end_s - origin_s
+        start_s, end_s = start_s - time_origin_s, end_s - time_origin_s
         if (is_end_too_late := end_s > MAX_INTERVAL_END_S).any():
             row = int(is_end_too_late.argmax())
             problem_text = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
@@ -217,20 +218,20 @@ class Trace(Availability):
             raise self._make_row_error(option_name, int(row_order[row_position]), f"{problem_text}: correct one")
         return np.asarray(periods_s[np.flatnonzero(np.diff(device_of_row, prepend=-1))])
 
-    def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
+    def _assign_devices(self, first_interval: Ids, stop_interval: Ids, draws: Draws) -> Ids:
         """Return each client's device, its position in the order of device names, [n_clients].
 
-        `first_pos` and `stop_pos` bound each device's intervals, [devices]. Raises `DataError` if there are fewer
-        devices than clients with assign=by_id.
+        `first_interval` and `stop_interval` bound each device's intervals, [devices]. Raises `DataError` if there are
+        fewer devices than clients with assign=by_id.
         """
-        device_positions = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
+        device_positions = np.flatnonzero((stop_interval > first_interval) | self.idle)
         if self.assign == "drawn":
             drawn_positions = (len(device_positions) * draws.uniform("available_device")).astype(np.int64)
             return np.asarray(device_positions[drawn_positions])
-        if len(first_pos) < draws.n_clients:
+        if len(first_interval) < draws.n_clients:
             raise DataError(
-                f"availability.path: {self.path} has {len(first_pos)} devices, too few for {draws.n_clients} clients: "
-                "set availability.assign=drawn, which draws a device for each client"
+                f"availability.path: {self.path} has {len(first_interval)} devices, too few for {draws.n_clients} "
+                "clients: set availability.assign=drawn, which draws a device for each client"
             )
         return np.arange(draws.n_clients)
 

@@ -50,5 +50,9 @@ def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float6
 
 def estimate_noise_deviation(regression: NoisyRidge) -> float:
     """Return the estimated standard deviation of the rewards about `regression`'s predictions; 1 without a reward."""
-    residual_squares = regression.squared_rewards - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
-    return math.sqrt((1.0 + max(residual_squares, 0.0)) / (1 + regression.n_rewards))  # rounding may make it negative
+    residual_sum_of_squares = regression.squared_rewards - float(
+        regression.ridge.b @ ridge.posterior_mean(regression.ridge)
+    )
+    return math.sqrt(
+        (1.0 + max(residual_sum_of_squares, 0.0)) / (1 + regression.n_rewards)
+    )  # rounding may make it negative

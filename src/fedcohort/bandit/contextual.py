@@ -139,8 +139,8 @@ class CalibratedThompson:
     def score(
         self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, NoisyRidge]:
-        noise_uncertainty = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
-        return Thompson(self.lam).score(belief.ridge, X, noise_uncertainty, round, rng)[0], belief
+        scaled_noise_deviation = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
+        return Thompson(self.lam).score(belief.ridge, X, scaled_noise_deviation, round, rng)[0], belief
 
     def record_cohort(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief

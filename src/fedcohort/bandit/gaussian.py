@@ -125,13 +125,13 @@ class LinearKernel:
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         d, noise_var = features.shape[0], self.noise_std**2
         loss_sum = features.new_zeros(())
-        for g in observation_groups:
-            X, n = features[:, g.clients], len(g.clients)
-            C, _ = torch.linalg.cholesky_ex(noise_var * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            whitened_residuals = torch.linalg.solve_triangular(C, X @ g.R.T, upper=False)
-            residual_norms = ((g.R**2).sum(1) - (whitened_residuals**2).sum(0)) / noise_var
-            log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(noise_var)
-            loss_sum = loss_sum + 0.5 * (g.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
+        for group in observation_groups:
+            X, n = features[:, group.clients], len(group.clients)
+            cholesky_factor, _ = torch.linalg.cholesky_ex(noise_var * torch.eye(d, dtype=X.dtype) + X @ X.T)
+            whitened_residuals = torch.linalg.solve_triangular(cholesky_factor, X @ group.R.T, upper=False)
+            residual_norms = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / noise_var
+            log_det = 2 * cholesky_factor.diagonal().log().sum() + (n - d) * math.log(noise_var)
+            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
 
@@ -155,14 +155,14 @@ class SquaredExponentialKernel:
 
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         loss_sum = features.new_zeros(())
-        for g in observation_groups:
-            X, n = features[:, g.clients], len(g.clients)
+        for group in observation_groups:
+            X, n = features[:, group.clients], len(group.clients)
             noise_covariance = self.noise_std**2 * torch.eye(n, dtype=X.dtype)
-            C, _ = torch.linalg.cholesky_ex(self._evaluate_kernel(X, kernel_scale) + noise_covariance)
-            whitened_residuals = torch.linalg.solve_triangular(C, g.R.T, upper=False)
+            cholesky_factor, _ = torch.linalg.cholesky_ex(self._evaluate_kernel(X, kernel_scale) + noise_covariance)
+            whitened_residuals = torch.linalg.solve_triangular(cholesky_factor, group.R.T, upper=False)
             residual_norms = (whitened_residuals**2).sum(0)
-            log_det = 2 * C.diagonal().log().sum()
-            loss_sum = loss_sum + 0.5 * (g.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
+            log_det = 2 * cholesky_factor.diagonal().log().sum()
+            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
     def _evaluate_kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
@@ -205,8 +205,12 @@ def fit_gaussian_process(
     kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
     fitted_tensors = [features, kernel_scale] if kernel.fits_scale else [features]
     _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_adam_steps)
-    fitted_X, fitted_scale = features.detach().numpy().copy(), float(kernel_scale.detach())
-    return (fitted_X, fitted_scale) if np.isfinite(fitted_X).all() and math.isfinite(fitted_scale) else (X, f)
+    fitted_features, fitted_scale = features.detach().numpy().copy(), float(kernel_scale.detach())
+    return (
+        (fitted_features, fitted_scale)
+        if np.isfinite(fitted_features).all() and math.isfinite(fitted_scale)
+        else (X, f)
+    )
 
 
 def _minimise_with_adam(fitted_tensors: list[Tensor], compute_loss: Callable[[], Tensor], n_adam_steps: int) -> None:

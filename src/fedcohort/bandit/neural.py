@@ -78,8 +78,8 @@ def initial_network(n_features: int, n_unit_pairs: int, lam: float, rng: np.rand
     input_weights, output_weights = first_half_weights[:, :n_features], first_half_weights[:, n_features]
     theta = np.concatenate([np.tile(input_weights.ravel(), 2), output_weights, -output_weights])
     Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_PARAMETERS_FOR_FULL_Z else np.ones(len(theta)))
-    X, r, zero_moments = np.empty((0, n_features)), np.empty(0), np.zeros(n_features)
-    return NetworkBelief(theta, theta, Z, X, r, 0, zero_moments, zero_moments)
+    X, r, zero_context_moments = np.empty((0, n_features)), np.empty(0), np.zeros(n_features)
+    return NetworkBelief(theta, theta, Z, X, r, 0, zero_context_moments, zero_context_moments)
 
 
 def unpack_layer_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
@@ -129,9 +129,9 @@ def add_to_context_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkB
     n_contexts = len(X)
     if not n_contexts:
         return network
-    new_n_scored, new_context_mean = network.n_scored + n_contexts, X.mean(axis=0)
-    context_mean_change = new_context_mean - network.context_mean
-    squared_deviations = network.squared_deviations + ((X - new_context_mean) ** 2).sum(axis=0)
+    new_n_scored, new_contexts_mean = network.n_scored + n_contexts, X.mean(axis=0)
+    context_mean_change = new_contexts_mean - network.context_mean
+    squared_deviations = network.squared_deviations + ((X - new_contexts_mean) ** 2).sum(axis=0)
     squared_deviations = squared_deviations + context_mean_change**2 * (network.n_scored * n_contexts / new_n_scored)
     context_mean = network.context_mean + context_mean_change * (n_contexts / new_n_scored)
     return replace(network, n_scored=new_n_scored, context_mean=context_mean, squared_deviations=squared_deviations)
@@ -143,8 +143,10 @@ def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMat
     A feature that varies only by rounding becomes 0.
     """
     feature_sd = np.sqrt(network.squared_deviations / max(network.n_scored, 1))
-    min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.context_mean), 1e-300)
-    return np.asarray(np.divide(X - network.context_mean, feature_sd, out=np.zeros_like(X), where=feature_sd > min_sd))
+    min_feature_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.context_mean), 1e-300)
+    return np.asarray(
+        np.divide(X - network.context_mean, feature_sd, out=np.zeros_like(X), where=feature_sd > min_feature_sd)
+    )
 
 
 def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values, Values, NetworkBelief]:
@@ -155,9 +157,11 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
     valid_rows = find_valid_rows(X)
     network = add_to_context_moments(network, X[valid_rows])
     mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    inputs = standardise_contexts(network, X[valid_rows])
-    mean_rewards[valid_rows] = network_outputs(network.theta, inputs)
-    bonuses[valid_rows] = exploration_bonus(network.Z, output_gradients(network.theta, inputs), network.hidden_width())
+    standardised_contexts = standardise_contexts(network, X[valid_rows])
+    mean_rewards[valid_rows] = network_outputs(network.theta, standardised_contexts)
+    bonuses[valid_rows] = exploration_bonus(
+        network.Z, output_gradients(network.theta, standardised_contexts), network.hidden_width()
+    )
     return mean_rewards, bonuses, network
 
 
@@ -202,12 +206,16 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
         lr: initial learning rate.
     """
     l2_coefficient = lam * len(unpack_layer_weights(initial_theta, X.shape[1])[1])
-    theta, adam_first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
+    theta, adam_first_moment, adam_second_moment = (
+        initial_theta,
+        np.zeros_like(initial_theta),
+        np.zeros_like(initial_theta),
+    )
     for adam_step in range(1, n_adam_steps + 1):
-        g = loss_gradient(theta, X, r) + l2_coefficient * (theta - initial_theta)
-        adam_first_moment = ADAM_BETAS[0] * adam_first_moment + (1 - ADAM_BETAS[0]) * g
-        second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
-        adam_denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
+        gradient = loss_gradient(theta, X, r) + l2_coefficient * (theta - initial_theta)
+        adam_first_moment = ADAM_BETAS[0] * adam_first_moment + (1 - ADAM_BETAS[0]) * gradient
+        adam_second_moment = ADAM_BETAS[1] * adam_second_moment + (1 - ADAM_BETAS[1]) * gradient**2
+        adam_denominator = np.sqrt(adam_second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
         learning_rate = lr * (n_adam_steps - adam_step + 1) / n_adam_steps
         theta = theta - learning_rate * adam_first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
     return theta

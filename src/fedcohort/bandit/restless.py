@@ -124,9 +124,15 @@ def predict_rewards(hmm: HiddenMarkov, X: ContextMatrix) -> Values:
     return expected_rewards
 
 
-def is_exploration_round(n_explored_rounds: int, t: int, c: float) -> bool:
-    """Return whether round t, counted from 1, explores: if `n_explored_rounds` is below c ln(t + 1)."""
-    return n_explored_rounds < c * math.log(t + 1)
+def is_exploration_round(n_explored_rounds: int, round_number: int, exploration_factor: float) -> bool:
+    """Return whether the cohort of round number t is random: if fewer than c ln(t + 1) rounds explored before.
+
+    Args:
+        n_explored_rounds: number of rounds with a random cohort so far.
+        round_number: number t of the round, counted from 1.
+        exploration_factor: factor c of the logarithm.
+    """
+    return n_explored_rounds < exploration_factor * math.log(round_number + 1)
 
 
 def add_rewards(hmm: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:

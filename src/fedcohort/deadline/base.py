@@ -223,8 +223,8 @@ def _compute_phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[
 
     `timing`, `units_done`, [m], and `wall_time` are as in `compute_outcome`.
     """
-    work_end_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
-    phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(phase_end_s) for phase_end_s in work_end_s)])
+    cumulative_work_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
+    phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(work_s) for work_s in cumulative_work_s)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
         phase_s = np.nan_to_num(np.diff(phase_ends_s, axis=0), posinf=np.inf)
     return dict(zip(JOB_PHASES, phase_s, strict=True))
@@ -241,8 +241,8 @@ def _count_units_in_time(
     feasible_units = np.zeros(len(timing.unit_s), dtype=np.int64)
     infeasible_units = feasible_units + units_asked + 1
     while (infeasible_units - feasible_units > 1).any():
-        feasible_units_to_try = (feasible_units + infeasible_units) // 2
-        is_in_time = wall_time(timing.finish_s(feasible_units_to_try)) <= close_s + 1e-9 * timing.unit_s
-        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(feasible_units_to_try, feasible_units + 1))
-        feasible_units = np.where(is_in_time, feasible_units_to_try, feasible_units)
+        tried_units = (feasible_units + infeasible_units) // 2
+        is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
+        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1))
+        feasible_units = np.where(is_in_time, tried_units, feasible_units)
     return feasible_units

@@ -158,8 +158,8 @@ def mean_job_seconds(ctx: PaceContext) -> float:
     Args:
         ctx: the expected times of the round.
     """
-    job_s = float((ctx.expected_all.finish_s(ctx.units) - ctx.expected_all.infer_s).mean())
-    return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
+    mean_job_s = float((ctx.expected_all.finish_s(ctx.units) - ctx.expected_all.infer_s).mean())
+    return mean_job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else mean_job_s
 
 
 def deadline_of_most_clients_per_s(finish_s: Values, grid_step_s: float | None = None) -> float:

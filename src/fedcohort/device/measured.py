@@ -107,8 +107,8 @@ class DeviceSpeeds:
         """Return the speeds of the clients at the given `positions` in the arrays."""
         mean_s, deviation_s = self.mean_s[positions], self.deviation_s[positions]
         min_s, expected_s = self.min_s[positions], self.expected_s[positions]
-        link_rows = self.downlink.select_rows(positions), self.uplink.select_rows(positions)
-        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *link_rows)
+        selected_links = self.downlink.select_rows(positions), self.uplink.select_rows(positions)
+        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *selected_links)
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of `work`, as means over rounds."""
@@ -127,13 +127,15 @@ class DeviceSpeeds:
             draws.generator(draw_purpose).standard_normal(draws.n_clients)[clients]
             for draw_purpose in ("latency", "download", "upload")
         )
-        sample_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
+        sample_time_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
         down_s, up_s = self.downlink.sample(work.bytes_down, down_draws), self.uplink.sample(work.bytes_up, up_draws)
-        return self._make_timing(work, sample_s, down_s, up_s)
+        return self._make_timing(work, sample_time_s, down_s, up_s)
 
     def _make_timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
-        sample_s = work.epochs * seconds_per_sample  # of a sample-time
-        return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
+        sample_time_s = work.epochs * seconds_per_sample  # of a sample-time
+        return Timing(
+            down_s=down_s, infer_s=work.infer_load * sample_time_s, unit_s=work.unit_load * sample_time_s, up_s=up_s
+        )
 
 
 def compute_bounded_moment(relative_sd: Values, lower_bound: Values, moment_order: int) -> Values:
@@ -148,8 +150,8 @@ def compute_bounded_moment(relative_sd: Values, lower_bound: Values, moment_orde
     distinct_pairs, index_of_pair = np.unique(sd_bound_pairs, return_inverse=True)
     moment_by_pair = np.empty(len(distinct_pairs))
     for first_pair_number in range(0, len(distinct_pairs), MOMENT_PAIRS_PER_BLOCK):
-        pair_block = distinct_pairs[first_pair_number : first_pair_number + MOMENT_PAIRS_PER_BLOCK, None]
-        truncated_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
+        pairs_in_block = distinct_pairs[first_pair_number : first_pair_number + MOMENT_PAIRS_PER_BLOCK, None]
+        truncated_powers = np.maximum(pairs_in_block.imag, 1.0 + pairs_in_block.real * NORMAL_GRID) ** moment_order
         block_moments = (truncated_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
         moment_by_pair[first_pair_number : first_pair_number + MOMENT_PAIRS_PER_BLOCK] = block_moments
     return np.asarray(moment_by_pair[index_of_pair])

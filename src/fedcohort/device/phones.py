@@ -138,11 +138,15 @@ class Phones(Device):
     def _make_speeds(self, clients: Ids, draws: Draws) -> DeviceSpeeds:
         draws_of_run, batch_time = draws.draws_of_run(), BATCH_TIMES[self.workload]
         cumulative_proportions = np.cumsum(self.proportions)
-        class_bounds = cumulative_proportions / cumulative_proportions[-1]
-        phone_class = np.searchsorted(class_bounds, draws_of_run.uniform("phone")[clients], side="right")
+        phone_class_bounds = cumulative_proportions / cumulative_proportions[-1]
+        phone_class_of_client = np.searchsorted(
+            phone_class_bounds, draws_of_run.uniform("phone")[clients], side="right"
+        )
         link_of_client = (len(LINK_SPEEDS) * draws_of_run.uniform("link")[clients]).astype(np.int64)
-        sample_s_per_ms = self.scale / (1000 * batch_time.batch_size)  # seconds of a sample by a batch's milliseconds
-        mean_s, deviation_s = (sample_s_per_ms * np.array(batch_time.phone_ms)[phone_class]).T
-        min_s = np.full(len(clients), MIN_BATCH_MS * sample_s_per_ms)
-        link_rows = DOWNLINKS.select_rows(link_of_client), UPLINKS.select_rows(link_of_client)
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *link_rows)
+        sample_s_per_batch_ms = self.scale / (
+            1000 * batch_time.batch_size
+        )  # seconds of a sample by a batch's milliseconds
+        mean_s, deviation_s = (sample_s_per_batch_ms * np.array(batch_time.phone_ms)[phone_class_of_client]).T
+        min_s = np.full(len(clients), MIN_BATCH_MS * sample_s_per_batch_ms)
+        client_links = DOWNLINKS.select_rows(link_of_client), UPLINKS.select_rows(link_of_client)
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *client_links)

@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.errors import OptionError
-from fedcohort.maths.class_tie import tie_to_classes
+from fedcohort.maths.class_tie import tie_draws_to_classes
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -82,8 +82,8 @@ class ShiftedExponential(Device):
             work: work of each client.
             draws: random numbers of the round, for the latencies.
         """
-        exp_draws = draws.exponential("latency")[clients]
-        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * exp_draws)
+        exponential_draws = draws.exponential("latency")[clients]
+        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * exponential_draws)
 
     def _draw_client_lambdas(self, clients: Ids, draws: Draws) -> Values:
         if not self.persistent:
@@ -91,10 +91,17 @@ class ShiftedExponential(Device):
         draws_of_run = draws.draws_of_run()
         lambda_draws = draws_of_run.exponential("device")
         if self.class_share > 0:  # by the quantiles of the draws
-            quantiles = tie_to_classes(-np.expm1(-lambda_draws), draws_of_run, self.class_share, "device.class_share")
+            quantiles = tie_draws_to_classes(
+                -np.expm1(-lambda_draws), draws_of_run, self.class_share, "device.class_share"
+            )
             lambda_draws = -np.log1p(-quantiles)
         return np.asarray(self.lam * lambda_draws[clients])
 
     def _make_timing(self, work: Workload, seconds_factor: Values) -> Timing:
-        zero_s, sample_s = np.zeros(len(seconds_factor)), seconds_factor * self.unit_s
-        return Timing(down_s=zero_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=zero_s)
+        zero_seconds, sample_time_s = np.zeros(len(seconds_factor)), seconds_factor * self.unit_s
+        return Timing(
+            down_s=zero_seconds,
+            infer_s=work.infer_load * sample_time_s,
+            unit_s=work.unit_load * sample_time_s,
+            up_s=zero_seconds,
+        )

@@ -144,11 +144,12 @@ class Trace(Device):
         column_options = (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         column_by_option = {option: getattr(self, option) for option in column_options}
         device_table = trace_table.read_table("device", self.path, column_by_option)
-        row_order, row_counts, gap_in_numbers = trace_table.sort_by_name(device_table, self.client)
+        row_order, row_counts, id_gap = trace_table.sort_by_name(device_table, self.client)
         if (row_counts > 1).any():
-            first_row, second_row = row_order[np.cumsum(row_counts)[row_counts.argmax()] - row_counts.max() :][:2]
+            original_row, duplicate_row = row_order[np.cumsum(row_counts)[row_counts.argmax()] - row_counts.max() :][:2]
             raise DataError(
-                f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}: rename it"
+                f"device.{CLIENT_OPTION}: {self.path}: row {duplicate_row} has the name of row {original_row}: rename "
+                "it"
             )
         values_by_option = {}
         for option in (*MEAN_OPTIONS, *DEVIATION_OPTIONS):
@@ -157,10 +158,12 @@ class Trace(Device):
             if column_name is not None:
                 column_numbers = trace_table.read_numbers(device_table, column_name, *self._find_column_range(option))
                 values_by_option[option] = column_numbers[row_order]
-        link_rows = []
+        link_speeds = []
         for link_direction in ("down", "up"):
             mean_speed = values_by_option[link_direction] * BYTES_PER_SPEED_UNIT[self.unit]
-            link_rows.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
+            link_speeds.append(
+                LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed)
+            )
         mean_s = values_by_option["seconds"] / (self.batch or 1)
         deviation_s, min_s = values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *link_rows), gap_in_numbers
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *link_speeds), id_gap

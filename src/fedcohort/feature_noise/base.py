@@ -57,7 +57,7 @@ class InputNoise:
 
 
 def disturb_clients(
-    feature_noise: FeatureNoise, inputs_of_parts: Sequence[tuple[np.ndarray, Ragged]], seed: int
+    feature_noise: FeatureNoise, inputs_and_client_rows: Sequence[tuple[np.ndarray, Ragged]], seed: int
 ) -> InputNoise | None:
     """Disturb the clients' inputs in place, so that memory does not hold them twice.
 
@@ -65,7 +65,7 @@ def disturb_clients(
 
     Args:
         feature_noise: the feature noise of the run.
-        inputs_of_parts: inputs [N, ...] with each client's rows: the training sets, then the validation sets.
+        inputs_and_client_rows: inputs [N, ...] with each client's rows: the training sets, then the validation sets.
         seed: the option `data_seed`.
 
     Returns:
@@ -74,23 +74,25 @@ def disturb_clients(
     Raises:
         IncompatibleConfig: the noise does not apply to these inputs.
     """
-    noise_levels = feature_noise.levels(Draws(seed, len(inputs_of_parts[0][1])))
+    noise_levels = feature_noise.levels(Draws(seed, len(inputs_and_client_rows[0][1])))
     noisy_client_ids, client_generator = np.flatnonzero(noise_levels > 0).tolist(), RekeyedGenerator()
     if not noisy_client_ids:
         return None
-    first_inputs, _ = inputs_of_parts[0]
-    if first_inputs.dtype.kind != "f":
-        remedy = "set dataset.pixels=float32 if the dataset has this option, or " * (first_inputs.dtype == np.uint8)
-        raise IncompatibleConfig(
-            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}: {remedy}choose "
-            "feature_noise=none"
+    training_inputs, _ = inputs_and_client_rows[0]
+    if training_inputs.dtype.kind != "f":
+        remedy_text = "set dataset.pixels=float32 if the dataset has this option, or " * (
+            training_inputs.dtype == np.uint8
         )
-    feature_noise.check(first_inputs.shape[1:])
+        raise IncompatibleConfig(
+            f"feature_noise needs real numbers, but the inputs are of type {training_inputs.dtype}: {remedy_text}"
+            "choose feature_noise=none"
+        )
+    feature_noise.check(training_inputs.shape[1:])
     clean_row_hashes = []
     for client_id in noisy_client_ids:
         rng = client_generator.rekey(seed, "feature_draw", client=client_id)
-        for part_inputs, client_rows in inputs_of_parts:
+        for split_inputs, client_rows in inputs_and_client_rows:
             client_slice = slice(client_rows.offsets[client_id], client_rows.offsets[client_id + 1])
-            clean_row_hashes.append(hash_rows(part_inputs[client_slice]))
-            part_inputs[client_slice] = feature_noise.disturb(part_inputs[client_slice], noise_levels[client_id], rng)
+            clean_row_hashes.append(hash_rows(split_inputs[client_slice]))
+            split_inputs[client_slice] = feature_noise.disturb(split_inputs[client_slice], noise_levels[client_id], rng)
     return InputNoise(noise_levels, np.concatenate(clean_row_hashes))

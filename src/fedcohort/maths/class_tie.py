@@ -13,7 +13,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws
 
 
-def tie_to_classes(
+def tie_draws_to_classes(
     uniform_draws: Float64[np.ndarray, "clients"], run_draws: Draws, probability: float, option_name: str
 ) -> Float64[np.ndarray, "clients"]:
     """Return draws from U[0, 1) of which some depend on the main class of their client, [n_clients].

@@ -31,8 +31,8 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
     upper_log_s = np.zeros_like(z[..., :1])
     is_inside_ball = _kl_from_uniform(z, upper_log_s) <= rho
     with np.errstate(divide="ignore"):  # rho = 0
-        first_log_s = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
-    lower_log_s = np.where(is_inside_ball, 0.0, np.minimum(first_log_s, 0.0))
+        lower_bound_log_s = np.log(np.sqrt(8 * rho) / np.where(is_inside_ball, 1.0, -z.min(-1, keepdims=True)))
+    lower_log_s = np.where(is_inside_ball, 0.0, np.minimum(lower_bound_log_s, 0.0))
     for _ in range(BISECTION_STEPS):
         midpoint_log_s = (lower_log_s + upper_log_s) / 2
         is_midpoint_inside = _kl_from_uniform(z, midpoint_log_s) <= rho

@@ -30,9 +30,9 @@ def cluster_scalars(
     cumulative_sums = np.concatenate([[0.0], np.cumsum(scalars)])
     cluster_means = np.sort(_draw_centres(scalars[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
-        interval_boundaries = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        interval_edges = np.concatenate([[0], interval_boundaries, [len(scalars)]])
-        cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
+        inner_cluster_bounds = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        cluster_bounds = np.concatenate([[0], inner_cluster_bounds, [len(scalars)]])
+        cluster_sizes, cluster_sums = np.diff(cluster_bounds), np.diff(cumulative_sums[cluster_bounds])
         next_cluster_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
         if np.array_equal(next_cluster_means, cluster_means):
             break
@@ -58,10 +58,10 @@ def cluster_vectors(
     lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(n_restarts)]
     _, best_labels = min(lloyd_runs, key=lambda lloyd_run: lloyd_run[0])
     _, first_member_rows = np.unique(best_labels, return_index=True)
-    cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
-    cluster_number[best_labels[np.sort(first_member_rows)]] = np.arange(len(first_member_rows))
+    sorted_cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
+    sorted_cluster_number[best_labels[np.sort(first_member_rows)]] = np.arange(len(first_member_rows))
     cluster_of_row = np.empty(len(X), np.int64)
-    cluster_of_row[row_order] = cluster_number[best_labels]
+    cluster_of_row[row_order] = sorted_cluster_number[best_labels]
     return cluster_of_row
 
 

@@ -89,5 +89,5 @@ def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
         n_used: number of these samples of each client, [m].
         deadline_s: announced deadline in seconds.
     """
-    sample_seconds = float(n_used.sum()) * deadline_s
-    return float(loss_sum.sum()) / sample_seconds if sample_seconds > 0 else float("nan")
+    samples_times_seconds = float(n_used.sum()) * deadline_s
+    return float(loss_sum.sum()) / samples_times_seconds if samples_times_seconds > 0 else float("nan")

@@ -54,8 +54,8 @@ def shapley_values(
     if not n or abs(value_of(all_players) - value_of(frozenset())) < tolerance:
         return phi
     if n <= max_exact_players:
-        for coalition_code in range(2**n):
-            member_set = frozenset(i for i in range(n) if coalition_code >> i & 1)
+        for coalition_bits in range(2**n):
+            member_set = frozenset(i for i in range(n) if coalition_bits >> i & 1)
             coalition_weight = 1 / (n * math.comb(n - 1, len(member_set))) if len(member_set) < n else 0.0
             for i in all_players - member_set:
                 phi[i] += coalition_weight * _marginal_difference(value_of(member_set | {i}), value_of(member_set))

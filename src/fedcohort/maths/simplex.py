@@ -26,18 +26,20 @@ def minimise_by_descent(
         max_steps: largest number of steps.
         tolerance: largest change of an entry in the last step.
     """
-    current_point, extrapolation, momentum_weight = start_point, start_point, 1.0
+    current_point, extrapolated_point, momentum_weight = start_point, start_point, 1.0
     for _ in range(max_steps):
-        next_point = gradient_step(extrapolation)
+        next_point = gradient_step(extrapolated_point)
         has_converged = np.abs(next_point - current_point).max() <= tolerance
-        objective_rises = float((extrapolation - next_point) @ (next_point - current_point)) > 0
+        objective_rises = float((extrapolated_point - next_point) @ (next_point - current_point)) > 0
         if has_converged and momentum_weight == 1.0:
             return next_point
         if objective_rises or has_converged:
-            extrapolation, momentum_weight = next_point, 1.0
+            extrapolated_point, momentum_weight = next_point, 1.0
         else:
             next_momentum_weight = (1 + np.sqrt(1 + 4 * momentum_weight**2)) / 2
-            extrapolation = next_point + (momentum_weight - 1) / next_momentum_weight * (next_point - current_point)
+            extrapolated_point = next_point + (momentum_weight - 1) / next_momentum_weight * (
+                next_point - current_point
+            )
             momentum_weight = float(next_momentum_weight)
         current_point = next_point
     return current_point
@@ -47,9 +49,9 @@ def project_onto_simplex(v: Vector) -> Vector:
     """Return the point of {w >= 0, sum w = 1} nearest to v [n], [n] (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     descending_values = np.sort(v)[::-1]
-    excess_over_one = np.cumsum(descending_values) - 1
-    last_positive_row = np.flatnonzero(descending_values - excess_over_one / np.arange(1, len(v) + 1) > 0)[-1]
-    return np.asarray(np.maximum(v - excess_over_one[last_positive_row] / (last_positive_row + 1), 0.0))
+    cumulative_excess = np.cumsum(descending_values) - 1
+    last_positive_position = np.flatnonzero(descending_values - cumulative_excess / np.arange(1, len(v) + 1) > 0)[-1]
+    return np.asarray(np.maximum(v - cumulative_excess[last_positive_position] / (last_positive_position + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:
@@ -60,15 +62,15 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     """
     centred_rows = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     equal_weights = np.full(len(X), 1 / len(X))
-    trace_of_gram = float((centred_rows**2).sum())
-    if trace_of_gram <= 0:
+    gram_trace = float((centred_rows**2).sum())
+    if gram_trace <= 0:
         return equal_weights
-    centred_rows = centred_rows / np.sqrt(trace_of_gram)  # now the trace is 1
+    centred_rows = centred_rows / np.sqrt(gram_trace)  # now the trace is 1
     step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
-    def gradient_step(extrapolation: Vector) -> Vector:
-        gradient = centred_rows @ (centred_rows.T @ extrapolation) + relative_ridge * extrapolation
-        return project_onto_simplex(extrapolation - step_size * gradient)
+    def gradient_step(point: Vector) -> Vector:
+        gradient = centred_rows @ (centred_rows.T @ point) + relative_ridge * point
+        return project_onto_simplex(point - step_size * gradient)
 
     return minimise_by_descent(gradient_step, equal_weights)
 
@@ -102,7 +104,7 @@ def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsil
     if max_eigenvalue <= 0:
         return start_weights
 
-    def gradient_step(extrapolation: Vector) -> Vector:
-        return project_onto_box_simplex(extrapolation - Q @ extrapolation / max_eigenvalue, lower_bounds, upper_bounds)
+    def gradient_step(point: Vector) -> Vector:
+        return project_onto_box_simplex(point - Q @ point / max_eigenvalue, lower_bounds, upper_bounds)
 
     return minimise_by_descent(gradient_step, start_weights)

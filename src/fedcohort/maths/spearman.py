@@ -7,9 +7,9 @@ from fedcohort.types import Values
 
 def mean_ranks(numbers: Values) -> Values:
     """Return the rank of each of the finite `numbers` [n], from 0, with the mean rank for equal values, [n]."""
-    _, index_of_value, value_counts = np.unique(numbers, return_inverse=True, return_counts=True)
+    _, value_index, value_counts = np.unique(numbers, return_inverse=True, return_counts=True)
     n_smaller_numbers = np.concatenate([[0], np.cumsum(value_counts)[:-1]])
-    return np.asarray((n_smaller_numbers + (value_counts - 1) / 2)[index_of_value])
+    return np.asarray((n_smaller_numbers + (value_counts - 1) / 2)[value_index])
 
 
 def rank_correlation(first_column: Values, second_column: Values) -> float:

@@ -45,8 +45,8 @@ def round_draws_to_capacity(target_draws: StratumValues, capacities: StratumSize
     is farthest below its target, the first one in case of ties.
     """
     stratum_draws = np.zeros(len(target_draws), np.int64)
-    open_strata = np.flatnonzero(capacities > 0)
-    stratum_draws[open_strata[np.argsort(-target_draws[open_strata], kind="stable")][:n_draws]] = 1
+    strata_with_capacity = np.flatnonzero(capacities > 0)
+    stratum_draws[strata_with_capacity[np.argsort(-target_draws[strata_with_capacity], kind="stable")][:n_draws]] = 1
     while stratum_draws.sum() < min(n_draws, capacities.sum()):
         stratum_draws[int(np.where(stratum_draws < capacities, target_draws - stratum_draws, -np.inf).argmax())] += 1
     return stratum_draws
@@ -60,10 +60,12 @@ def equal_stratum_allocation(stratum_sizes: StratumSizes, capacities: StratumSiz
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
     while (n_remaining_draws := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
-        open_strata = np.flatnonzero(stratum_draws < capacities)
-        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(open_strata))
-        stratum_draws[open_strata] += equal_share
-        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_leftover_draws]]] += 1
+        strata_with_capacity = np.flatnonzero(stratum_draws < capacities)
+        draws_per_stratum, n_leftover_draws = divmod(n_remaining_draws, len(strata_with_capacity))
+        stratum_draws[strata_with_capacity] += draws_per_stratum
+        stratum_draws[
+            strata_with_capacity[np.argsort(-stratum_sizes[strata_with_capacity], kind="stable")[:n_leftover_draws]]
+        ] += 1
         stratum_draws = np.minimum(stratum_draws, capacities)
     return stratum_draws
 
@@ -74,6 +76,8 @@ def stratum_weights(stratum_of_client: Ids, arrived_ids: Ids) -> Values:
     `stratum_of_client` is the stratum of every client, [n_clients], `arrived_ids` the ids of those that arrived; the
     weights are [len(arrived_ids)].
     """
-    arrival_stratum = stratum_of_client[arrived_ids] + 1
-    stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(arrival_stratum)
-    return np.asarray(stratum_sizes[arrival_stratum] / len(stratum_of_client) / arrivals_by_stratum[arrival_stratum])
+    stratum_of_arrival = stratum_of_client[arrived_ids] + 1
+    stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(stratum_of_arrival)
+    return np.asarray(
+        stratum_sizes[stratum_of_arrival] / len(stratum_of_client) / arrivals_by_stratum[stratum_of_arrival]
+    )

@@ -46,7 +46,10 @@ def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
         np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / MAX_CHUNK_SIZE)
     )
     log_integrands = np.concatenate(
-        [np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in integration_time_chunks]
+        [
+            np.log(-np.expm1(-np.outer(integration_times, relative_weights))) @ weight_counts
+            for integration_times in integration_time_chunks
+        ]
     )
     return min(float(logsumexp(log_times - np.exp(log_times) + log_integrands) + math.log(integration_step)), 0.0)
 
@@ -143,8 +146,8 @@ class CohortLaw:
 
 def _count_infinite_and_zero(weights: Values) -> tuple[int, int, int]:
     """Return how many of `weights` are infinite, positive and finite, and zero."""
-    n_infinite_weights, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
-    return n_infinite_weights, len(weights) - n_infinite_weights - n_zero, n_zero
+    n_infinite_weights, n_zero_weights = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
+    return n_infinite_weights, len(weights) - n_infinite_weights - n_zero_weights, n_zero_weights
 
 
 def _log_probability(draw: Draw, weights: Values) -> float:
@@ -152,9 +155,13 @@ def _log_probability(draw: Draw, weights: Values) -> float:
 
     `weights` must hold as many infinite, positive and zero ones as those of the clients that were drawn.
     """
-    if n_zero := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
+    if n_zero_weights := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
         from scipy.special import gammaln
 
-        return float(gammaln(n_zero + 1) + gammaln(draw.n_zero_weights - n_zero + 1) - gammaln(draw.n_zero_weights + 1))
+        return float(
+            gammaln(n_zero_weights + 1)
+            + gammaln(draw.n_zero_weights - n_zero_weights + 1)
+            - gammaln(draw.n_zero_weights + 1)
+        )
     positive_weights = weights[np.isfinite(weights)]
     return log_probability_of_set(positive_weights, draw.weight_sum - float(positive_weights.sum()))

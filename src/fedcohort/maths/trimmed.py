@@ -21,7 +21,9 @@ def trimmed_mean(matrix: Float[Tensor, "n p"], k: int) -> tuple[Float[Tensor, "p
     column_means, n_middle_values = np.empty(matrix_values.shape[1], matrix_values.dtype), np.zeros(n, np.int64)
     for block_start in range(0, matrix_values.shape[1], COLUMNS_PER_BLOCK):
         block_columns = np.ascontiguousarray(matrix_values[:, block_start : block_start + COLUMNS_PER_BLOCK].T)
-        kept_values = np.partition(block_columns, (k, n - k - 1), axis=1)[:, k : n - k]
-        column_means[block_start : block_start + COLUMNS_PER_BLOCK] = kept_values.mean(axis=1)
-        n_middle_values += ((block_columns >= kept_values[:, :1]) & (block_columns <= kept_values[:, -1:])).sum(axis=0)
+        middle_values = np.partition(block_columns, (k, n - k - 1), axis=1)[:, k : n - k]
+        column_means[block_start : block_start + COLUMNS_PER_BLOCK] = middle_values.mean(axis=1)
+        n_middle_values += ((block_columns >= middle_values[:, :1]) & (block_columns <= middle_values[:, -1:])).sum(
+            axis=0
+        )
     return torch.from_numpy(column_means).to(matrix), n_middle_values / n_middle_values.sum()

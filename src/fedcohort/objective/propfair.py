@@ -90,7 +90,7 @@ class PropFair(Objective):
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
         mean_utility = self.M - mean_loss
-        log_part = math.log(self.M) - mean_utility.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
-        linear_part = math.log(self.M / self.epsilon) - (mean_utility - self.epsilon) / self.epsilon
-        tail_part = linear_part if self.tail == "huber" else mean_loss / self.M
-        return torch.where(mean_utility >= self.epsilon, log_part, tail_part)
+        log_loss = math.log(self.M) - mean_utility.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
+        linear_loss = math.log(self.M / self.epsilon) - (mean_utility - self.epsilon) / self.epsilon
+        tail_loss = linear_loss if self.tail == "huber" else mean_loss / self.M
+        return torch.where(mean_utility >= self.epsilon, log_loss, tail_loss)

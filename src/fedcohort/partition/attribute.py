@@ -99,11 +99,13 @@ class Attribute(Partition):
         """
         group_of_sample, group_sizes = count_samples_by_group(sample_pool)
         if self.counts:
-            tables = self._read_count_tables(group_sizes, n_clients)
+            count_tables = self._read_count_tables(group_sizes, n_clients)
         else:
             K = require_samples_for_clients("attribute", n_clients, len(sample_pool))
-            tables = self._make_count_tables(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
-        return draw_samples_by_table(group_of_sample, tables, rng)
+            count_tables = self._make_count_tables(
+                group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K)
+            )
+        return draw_samples_by_table(group_of_sample, count_tables, rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
@@ -113,8 +115,8 @@ class Attribute(Partition):
         """
         group_of_sample, group_sizes = count_samples_by_group(sample_pool)
         client_order = rng.permutation(len(sizes))
-        tables = self._make_count_tables(group_sizes, sizes[client_order], client_order)
-        return draw_samples_by_table(group_of_sample, tables, rng)
+        count_tables = self._make_count_tables(group_sizes, sizes[client_order], client_order)
+        return draw_samples_by_table(group_of_sample, count_tables, rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
         """Return the clients' sizes, int64 [n_clients].
@@ -128,8 +130,8 @@ class Attribute(Partition):
         """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skewed_clients(n_clients)
-        client_size, n_skewed_clients = n_samples // n_clients, n_class_skewed + n_attribute_skewed
+        n_class_imbalanced, n_attribute_imbalanced, n_correlated_clients = self._count_skewed_clients(n_clients)
+        client_size, n_skewed_clients = n_samples // n_clients, n_class_imbalanced + n_attribute_imbalanced
         sizes = np.full(n_clients, client_size)
         if n_correlated_clients:
             sizes[n_skewed_clients:] = equal_sizes(n_samples - client_size * n_skewed_clients, n_correlated_clients)
@@ -186,9 +188,9 @@ class Attribute(Partition):
 
     def _count_skewed_clients(self, n_clients: int) -> tuple[int, int, int]:
         """Return how many of `n_clients` have class imbalance, attribute imbalance and spurious correlation."""
-        n_class_skewed = round(self.ci * n_clients)
-        n_attribute_skewed = min(round(self.ai * n_clients), n_clients - n_class_skewed)
-        return n_class_skewed, n_attribute_skewed, n_clients - n_class_skewed - n_attribute_skewed
+        n_class_imbalanced = round(self.ci * n_clients)
+        n_attribute_imbalanced = min(round(self.ai * n_clients), n_clients - n_class_imbalanced)
+        return n_class_imbalanced, n_attribute_imbalanced, n_clients - n_class_imbalanced - n_attribute_imbalanced
 
     def _check_counts_option(self) -> None:
         """Raise `OptionError` if the option `counts` is no list of tables [n_clients, C, A] of sample numbers."""

@@ -57,8 +57,10 @@ class SamplePool(ReadOnly):
         """Attribute of each sample that the partition distributes, int64 [N]; None without attributes."""
         return None if self.all_attributes is None else self._keep_distributed_samples(self.all_attributes)
 
-    def _keep_distributed_samples(self, data_column: Ids) -> Ids:
-        return read_only(np.delete(data_column, self.server_positions) if len(self.server_positions) else data_column)
+    def _keep_distributed_samples(self, sample_column: Ids) -> Ids:
+        return read_only(
+            np.delete(sample_column, self.server_positions) if len(self.server_positions) else sample_column
+        )
 
 
 class Partition(Component, Protocol):

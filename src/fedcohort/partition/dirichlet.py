@@ -62,7 +62,7 @@ class Dirichlet(Partition):
             cut_points = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(class_rows)).astype(np.int64)
             for k, class_samples in enumerate(np.split(class_rows, np.minimum(cut_points, len(class_rows)))):
                 class_samples_of_clients[k].append(class_samples)
-        client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
+        client_samples = [rng.permutation(np.concatenate(class_parts)) for class_parts in class_samples_of_clients]
         return [np.sort(sample_ids) for sample_ids in tables.enlarge_small_clients(client_samples, self.min_samples)]
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:

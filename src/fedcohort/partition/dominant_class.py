@@ -60,19 +60,23 @@ class SplitPlan:
             n_skewed: number of clients with a dominant class.
             dominant_share: fraction of a skewed client's samples that have its dominant class.
         """
-        unassigned_counts, dominant_counts = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
+        unassigned_class_counts, dominant_counts = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
         dominant_classes = np.full(len(self.client_sizes), NO_CLASS)
-        class_order_shift = 0
+        class_order_offset = 0
         for k in self.client_order[:n_skewed]:
-            rolled_classes = np.roll(self.class_order, -class_order_shift)
-            candidate_positions = np.flatnonzero(unassigned_counts[rolled_classes] >= dominant_counts[k])
+            rotated_class_order = np.roll(self.class_order, -class_order_offset)
+            candidate_positions = np.flatnonzero(unassigned_class_counts[rotated_class_order] >= dominant_counts[k])
             if len(candidate_positions) == 0:
                 return None
-            dominant_classes[k] = rolled_classes[candidate_positions[0]]
-            unassigned_counts[dominant_classes[k]] -= dominant_counts[k]
-            class_order_shift = (class_order_shift + int(candidate_positions[0]) + 1) % len(self.class_order)
-        other_counts = self.count_other_samples(dominant_classes, dominant_share)
-        return dominant_classes if (other_counts <= unassigned_counts.sum() - unassigned_counts).all() else None
+            dominant_classes[k] = rotated_class_order[candidate_positions[0]]
+            unassigned_class_counts[dominant_classes[k]] -= dominant_counts[k]
+            class_order_offset = (class_order_offset + int(candidate_positions[0]) + 1) % len(self.class_order)
+        needed_other_counts = self.count_other_samples(dominant_classes, dominant_share)
+        return (
+            dominant_classes
+            if (needed_other_counts <= unassigned_class_counts.sum() - unassigned_class_counts).all()
+            else None
+        )
 
     def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
         """Return, for each class, how many samples of other classes the clients with this dominant class need.
@@ -80,8 +84,10 @@ class SplitPlan:
         `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`.
         """
         is_skewed_client = dominant_classes != NO_CLASS
-        other_counts = (self.client_sizes - self.count_dominant_samples(dominant_share))[is_skewed_client]
-        return np.bincount(dominant_classes[is_skewed_client], other_counts, len(self.class_sizes)).astype(np.int64)
+        needed_other_counts = (self.client_sizes - self.count_dominant_samples(dominant_share))[is_skewed_client]
+        return np.bincount(dominant_classes[is_skewed_client], needed_other_counts, len(self.class_sizes)).astype(
+            np.int64
+        )
 
     def draw_count_table(self, dominant_classes: Ids, dominant_share: float, rng: np.random.Generator) -> CountTable:
         """Return how many samples of each class every skewed client gets, [n_clients, n_classes]; 0 for other clients.
@@ -103,9 +109,11 @@ class SplitPlan:
             lower_bounds = np.maximum(needed_samples + remaining_samples + n_other_samples - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            class_draws = spread_evenly(n_other_samples, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
-            count_table[k] += class_draws
-            remaining_samples -= class_draws
+            client_class_counts = spread_evenly(
+                n_other_samples, lower_bounds, upper_bounds, rng.random(len(remaining_samples))
+            )
+            count_table[k] += client_class_counts
+            remaining_samples -= client_class_counts
             needed_samples[c] -= n_other_samples
         return count_table
 

@@ -67,17 +67,19 @@ class ExtendedDirichlet(Partition):
         max_clients = np.minimum(class_sizes[present_classes] // min_class_samples, K)
         self._check_class_allocation(K, max_clients, min_class_samples)
         min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
-        is_holder = choose_class_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
-        samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
-        for c, is_class_holder in zip(present_classes, is_holder.T, strict=True):
+        holds_class = choose_class_holders(
+            self.classes, min_clients, max_clients, rng.random((K, len(present_classes)))
+        )
+        class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
+        for c, is_class_holder in zip(present_classes, holds_class.T, strict=True):
             class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
             client_shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
             cut_positions = np.rint(np.cumsum(client_shares)[:-1] * len(class_rows)).astype(np.int64)
-            client_parts_of_class = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
-            client_parts_of_class = tables.enlarge_small_clients(client_parts_of_class, min_class_samples)
-            for k, client_samples in zip(np.flatnonzero(is_class_holder), client_parts_of_class, strict=True):
-                samples_of_clients[k].append(client_samples)
-        return [np.sort(np.concatenate(client_parts_of_class)) for client_parts_of_class in samples_of_clients]
+            class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
+            class_parts = tables.enlarge_small_clients(class_parts, min_class_samples)
+            for k, client_samples in zip(np.flatnonzero(is_class_holder), class_parts, strict=True):
+                class_samples_of_clients[k].append(client_samples)
+        return [np.sort(np.concatenate(class_parts)) for class_parts in class_samples_of_clients]
 
     def _check_class_allocation(self, n_clients: int, max_clients: Ids, min_class_samples: int) -> None:
         """Raise `OptionError` if no allocation gives each client `classes` classes, and each class a client.

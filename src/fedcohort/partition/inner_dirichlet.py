@@ -87,18 +87,20 @@ def draw_class_counts(
     remaining_samples, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
     client_of_draw = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
     while len(client_of_draw):
-        open_log_weights = np.where(remaining_samples > 0, log_weights, -np.inf)
-        cumulative_weights = np.cumsum(np.exp(open_log_weights - open_log_weights.max(1, keepdims=True)), axis=1)
+        available_log_weights = np.where(remaining_samples > 0, log_weights, -np.inf)
+        cumulative_weights = np.cumsum(
+            np.exp(available_log_weights - available_log_weights.max(1, keepdims=True)), axis=1
+        )
         # Client k has the numbers in (k, k + 1].
         cumulative_weights = cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
         uniform_draws = client_of_draw + rng.random(len(client_of_draw)) * MAX_UNIFORM_DRAW
         drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
-        end_positions = [
+        exhausting_draw_ends = [
             int(drawn_positions[n - 1]) + 1
             for c, n in enumerate(remaining_samples.tolist())
             if n and len(drawn_positions := np.flatnonzero(drawn_classes == c)) >= n
         ]
-        n_kept_draws = min(end_positions, default=len(client_of_draw))
+        n_kept_draws = min(exhausting_draw_ends, default=len(client_of_draw))
         np.add.at(count_table, (client_of_draw[:n_kept_draws], drawn_classes[:n_kept_draws]), 1)
         remaining_samples -= np.bincount(drawn_classes[:n_kept_draws], minlength=len(class_sizes))
         client_of_draw = client_of_draw[n_kept_draws:]

@@ -70,10 +70,12 @@ class LabelShards(Partition):
                 f"clients; feasible: partition.shards<={smallest_size}"
             )
         shuffled_rows = rng.permutation(len(sample_pool))
-        rows_by_label = shuffled_rows[np.argsort(sample_pool.labels[shuffled_rows], kind="stable")]
-        shard_ids = rng.permutation(K * self.shards).reshape(K, self.shards)
+        rows_sorted_by_label = shuffled_rows[np.argsort(sample_pool.labels[shuffled_rows], kind="stable")]
+        shards_of_client = rng.permutation(K * self.shards).reshape(K, self.shards)
         if shard_sizes is None:
             shard_sizes = np.empty(K * self.shards, dtype=np.int64)
-            shard_sizes[shard_ids] = np.stack([equal_sizes(n, self.shards) for n in sizes.tolist()])
-        rows_by_shard = np.split(rows_by_label, np.cumsum(shard_sizes)[:-1])
-        return [np.sort(np.concatenate([rows_by_shard[i] for i in client_shards])) for client_shards in shard_ids]
+            shard_sizes[shards_of_client] = np.stack([equal_sizes(n, self.shards) for n in sizes.tolist()])
+        rows_by_shard = np.split(rows_sorted_by_label, np.cumsum(shard_sizes)[:-1])
+        return [
+            np.sort(np.concatenate([rows_by_shard[i] for i in client_shards])) for client_shards in shards_of_client
+        ]

@@ -36,12 +36,12 @@ class Natural(Partition):
                 "(heterogeneity=iid), or name the column (dataset=folder dataset.client=...)"
             )
         owner_sizes = np.bincount(owner_of_sample)
-        owner_starts = np.concatenate([[0], np.cumsum(owner_sizes[owner_sizes > 0])])
-        n_owners = len(owner_starts) - 1
+        owner_offsets = np.concatenate([[0], np.cumsum(owner_sizes[owner_sizes > 0])])
+        n_owners = len(owner_offsets) - 1
         if n_clients is not None and n_clients > n_owners:
             raise OptionError(
                 f"clients={n_clients} exceeds the {n_owners} natural clients; feasible: clients<={n_owners} or "
                 "clients=null"
             )
-        client_starts = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
-        return Ragged(np.argsort(owner_of_sample, kind="stable")[: client_starts[-1]], client_starts)
+        client_offsets = owner_offsets if n_clients is None else owner_offsets[: n_clients + 1]
+        return Ragged(np.argsort(owner_of_sample, kind="stable")[: client_offsets[-1]], client_offsets)

@@ -67,38 +67,38 @@ def enlarge_small_clients(client_samples: list[Ids], min_samples: int) -> list[I
         min_samples: smallest number of samples of a client in the result.
     """
     client_sizes = np.array([len(sample_ids) for sample_ids in client_samples])
-    n_original_samples = client_sizes.copy()  # samples of the original part that stay in it
+    n_kept_samples = client_sizes.copy()  # samples of the original part that stay in it
     samples_to_add: list[list[int]] = [[] for _ in client_samples]
     for small_client in np.flatnonzero(client_sizes < min_samples):
         while client_sizes[small_client] < min_samples:
             largest_client = int(client_sizes.argmax())
             client_sizes[largest_client] -= 1
-            n_original_samples[largest_client] -= 1
+            n_kept_samples[largest_client] -= 1
             client_sizes[small_client] += 1
-            samples_to_add[small_client].append(client_samples[largest_client][n_original_samples[largest_client]])
+            samples_to_add[small_client].append(client_samples[largest_client][n_kept_samples[largest_client]])
     return [
         np.concatenate([sample_ids[:n], np.array(added_samples, dtype=np.int64)])
-        for sample_ids, n, added_samples in zip(client_samples, n_original_samples, samples_to_add, strict=True)
+        for sample_ids, n, added_samples in zip(client_samples, n_kept_samples, samples_to_add, strict=True)
     ]
 
 
 def apportion_samples(
-    sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
+    sizes: Ids | Values, group_shares: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:
-    """Return integers near sizes[k] * P[k] with the sum sizes[k], by largest remainders, [n_clients, C, A].
+    """Return integers near sizes[k] * group_shares[k] with the sum sizes[k], by largest remainders, [n_clients, C, A].
 
     Among equal remainders the preferred group differs between clients, so that no group gets all remaining samples.
 
-    `sizes` is the number of samples of each client, [n_clients]. `P`, [n_clients, C, A], holds each client's shares by
-    class and attribute, with the sum 1.
+    `sizes` is the number of samples of each client, [n_clients]. `group_shares`, [n_clients, C, A], holds each client's
+    shares by class and attribute, with the sum 1.
     """
-    K, n_groups = len(P), P[0].size
-    exact_counts = sizes[:, None] * P.reshape(K, n_groups)
+    K, n_groups = len(group_shares), group_shares[0].size
+    exact_counts = sizes[:, None] * group_shares.reshape(K, n_groups)
     count_table = np.floor(exact_counts + 1e-9).astype(np.int64)
     tie_priority = (np.arange(n_groups)[None] - np.arange(K)[:, None]) % n_groups
     remainder_rank = np.argsort(np.lexsort((tie_priority, -np.round(exact_counts - count_table, 9)), axis=1), axis=1)
     count_table += remainder_rank < (sizes - count_table.sum(1))[:, None]
-    return np.asarray(count_table.reshape(P.shape))
+    return np.asarray(count_table.reshape(group_shares.shape))
 
 
 def draw_samples_by_table(
@@ -174,12 +174,14 @@ def round_table_to_sums(
     rounding_error = np.zeros(len(stratum_sizes))
     for k, n in enumerate(sizes.tolist()):
         rounding_error += stratum_counts[k]
-        added_counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), n_unassigned)
-        while added_counts.sum() > n:  # earlier clients' rounding errors add up to more than this client's size
-            added_counts[np.argmax(np.where(added_counts > 0, added_counts - rounding_error, -np.inf))] -= 1
-        for _ in range(n - int(added_counts.sum())):
-            added_counts[np.argmax(np.where(added_counts < n_unassigned, rounding_error - added_counts, -np.inf))] += 1
-        count_table[k] = added_counts
-        n_unassigned -= added_counts
-        rounding_error -= added_counts
+        client_counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), n_unassigned)
+        while client_counts.sum() > n:  # earlier clients' rounding errors add up to more than this client's size
+            client_counts[np.argmax(np.where(client_counts > 0, client_counts - rounding_error, -np.inf))] -= 1
+        for _ in range(n - int(client_counts.sum())):
+            client_counts[
+                np.argmax(np.where(client_counts < n_unassigned, rounding_error - client_counts, -np.inf))
+            ] += 1
+        count_table[k] = client_counts
+        n_unassigned -= client_counts
+        rounding_error -= client_counts
     return count_table

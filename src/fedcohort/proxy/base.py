@@ -42,13 +42,13 @@ class Proxy(Component, Protocol):
         """
 
 
-def draw_inputs(inputs: Tensor, n_inputs: int | None, described_rows: str, seed: int) -> Tensor:
+def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, seed: int) -> Tensor:
     """Return `n_inputs` random rows of `inputs` [rows, ...] in the order of the rows, or all rows for None.
 
     Args:
         inputs: rows to draw from, [rows, ...].
         n_inputs: number of rows to draw; None for all.
-        described_rows: what the rows are, for the message.
+        rows_description: what the rows are, for the message.
         seed: value of the option `data_seed`.
 
     Raises:
@@ -58,7 +58,7 @@ def draw_inputs(inputs: Tensor, n_inputs: int | None, described_rows: str, seed:
         return inputs
     if n_inputs > len(inputs):
         raise OptionError(
-            f"proxy.n must be at most {len(inputs)}, the number of {described_rows}, or null for all of them, got "
+            f"proxy.n must be at most {len(inputs)}, the number of {rows_description}, or null for all of them, got "
             f"{n_inputs}"
         )
     return inputs[torch.from_numpy(np.sort(new_generator(seed, "proxy").choice(len(inputs), n_inputs, replace=False)))]
@@ -90,9 +90,9 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
             "dataset.pixels=float32 if the dataset has this option"
         )
     input_hashes = hash_rows(inputs.numpy())
-    if n_leaked_inputs := np.isin(input_hashes, hash_rows(federation.server_test.x.cpu().numpy())).sum():
+    if n_test_inputs := np.isin(input_hashes, hash_rows(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(
-            f"{source_name}: {n_leaked_inputs} inputs are also in the run's test set, whose accuracy would be too "
+            f"{source_name}: {n_test_inputs} inputs are also in the run's test set, whose accuracy would be too "
             "high: remove them"
         )
     if np.isin(input_hashes, _hash_client_rows(federation)).sum() * 2 >= len(inputs):

@@ -87,9 +87,13 @@ class Folder(Proxy):
             raise ranges.range_error("proxy.scale", allowed_text, self.scale)
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
-            column = self.features
-            table = replace(table, option_by_column={column: "proxy.features"}, column_renames={column: column})
-            return read_images([table], [column], ImageFormat((channels, height, width)))
+            feature_column = self.features
+            table = replace(
+                table,
+                option_by_column={feature_column: "proxy.features"},
+                column_renames={feature_column: feature_column},
+            )
+            return read_images([table], [feature_column], ImageFormat((channels, height, width)))
         column_names = self._input_columns(table, federation)
         table_values = _reshape_to_samples(table.read_matrix(column_names), column_names, table, federation)
         pixels, is_invalid_pixel = convert_to_pixels(table_values, 255 if table_values.max() > 1 else 1)

@@ -37,10 +37,10 @@ class Noise(Proxy):
                 f"proxy=noise draws real numbers, but the inputs of dataset={federation.name} are sequences of tokens: "
                 "choose proxy=client_heldout"
             )
-        real_inputs = server_inputs.double()
-        normal_draws = new_generator(seed, "proxy").standard_normal((self.n, *real_inputs.shape[1:]))
-        noise_sd = real_inputs.std(0, correction=0)
-        noise_inputs = real_inputs.mean(0) + noise_sd * torch.from_numpy(normal_draws).to(real_inputs)
+        float_inputs = server_inputs.double()
+        normal_draws = new_generator(seed, "proxy").standard_normal((self.n, *float_inputs.shape[1:]))
+        noise_sd = float_inputs.std(0, correction=0)
+        noise_inputs = float_inputs.mean(0) + noise_sd * torch.from_numpy(normal_draws).to(float_inputs)
         if not server_inputs.is_floating_point():
             noise_inputs = noise_inputs.round().clamp(0, 255)
         return noise_inputs.to(server_inputs.dtype)

@@ -60,9 +60,9 @@ class FedBalancer(LossThreshold):
 
         `request` has the deadline and the expected times of the client's job.
         """
-        training_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
+        available_training_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         mini_batch_s = request.unit_s * request.batch / request.n
-        n_batches = max(0.0, training_s / (request.units * mini_batch_s)) if mini_batch_s > 0 else math.inf
+        n_batches = max(0.0, available_training_s / (request.units * mini_batch_s)) if mini_batch_s > 0 else math.inf
         if n_batches * request.batch >= request.n + request.batch:
             return request.n
         # 25 / (5 x .1) is 49.99999999999999 of a batch in floating point

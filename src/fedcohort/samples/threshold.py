@@ -162,8 +162,8 @@ class LossThreshold(Samples[State]):
             return state
         signals, reports_per_client = outcome.signals, state.n_reports_by_client.copy()
         reports_per_client[outcome.clients] += 1
-        pace_utility_of_round = pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
-        pace_state = self.control.observe(state.pace, pace_utility_of_round)
+        round_utility = pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
+        pace_state = self.control.observe(state.pace, round_utility)
         is_valid_report = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
         low_losses, high_losses = signals["loss_low"][is_valid_report], signals["loss_high"][is_valid_report]
         lowest_loss = float(low_losses.min(initial=math.inf))
@@ -201,9 +201,9 @@ def draw_around_threshold(
         share_above_threshold: share of the drawn samples that is above the threshold, rounded up.
         rng: the client's generator.
     """
-    rows_above, rows_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
-    n_drawn_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above_threshold) + 1e-9))
-    n_drawn_above = min(len(rows_above), n_drawn - n_drawn_below)
-    n_drawn_below = min(len(rows_below), n_drawn - n_drawn_above)
-    drawn_rows_above = rng.choice(rows_above, n_drawn_above, replace=False)
-    return np.sort(np.concatenate([drawn_rows_above, rng.choice(rows_below, n_drawn_below, replace=False)]))
+    positions_above, positions_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
+    n_drawn_below = min(len(positions_below), math.floor(n_drawn * (1 - share_above_threshold) + 1e-9))
+    n_drawn_above = min(len(positions_above), n_drawn - n_drawn_below)
+    n_drawn_below = min(len(positions_below), n_drawn - n_drawn_above)
+    drawn_positions_above = rng.choice(positions_above, n_drawn_above, replace=False)
+    return np.sort(np.concatenate([drawn_positions_above, rng.choice(positions_below, n_drawn_below, replace=False)]))

@@ -47,15 +47,15 @@ def order_clients_greedily(access: SignalAccess, round: int, clients: Ids, optio
     client_scores = np.full(len(clients), np.nan)
     client_scores[remaining_positions] = 0.0
     update_sum, total_n_used = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for best_next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
+    for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
         server_losses = []
         for i in remaining_positions:
-            candidate_step = (update_sum + n_used[i] * updates[i]) / (total_n_used + n_used[i])
-            server_losses.append(access.server_loss_after(candidate_step))
+            candidate_mean_update = (update_sum + n_used[i] * updates[i]) / (total_n_used + n_used[i])
+            server_losses.append(access.server_loss_after(candidate_mean_update))
         signed_losses = sign_of_loss_change * np.where(np.isfinite(server_losses), server_losses, np.inf)
         i = remaining_positions.pop(int(np.argmin(signed_losses)))
         update_sum, total_n_used = update_sum + n_used[i] * updates[i], total_n_used + n_used[i]
-        client_scores[i] = float(best_next_score)
+        client_scores[i] = float(next_score)
     return client_scores
 
 

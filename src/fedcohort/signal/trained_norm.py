@@ -16,7 +16,7 @@ from fedcohort.signal.base import Computed
 from fedcohort.types import Ids, Values
 
 
-def norms_of_trained_tensors(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
+def trained_update_norms(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the Euclidean norm of the update that each queried client trains, [len(clients)].
 
     Args:
@@ -33,7 +33,7 @@ signal = Computed(
     reveals="how far a client's data moved the model",
     bytes_up=4,
     passes=0.0,
-    compute=norms_of_trained_tensors,
+    compute=trained_update_norms,
     requirement=FORESEEN_SAMPLES,
     trains=True,
 )

@@ -80,8 +80,8 @@ class ClippedNoise(SignalNoise):
         """Return random noise of shape `shape` from `rng`, for numbers that are clipped to an interval of length 1."""
 
     def perturb(self, values: ReportedNumbers, rng: np.random.Generator) -> ReportedNumbers:
-        lower_epsilon, upper_epsilon = self.clip
-        noisy_values: ReportedNumbers = np.clip(values, lower_epsilon, upper_epsilon) + (
-            upper_epsilon - lower_epsilon
+        lower_bound, upper_bound = self.clip
+        noisy_values: ReportedNumbers = np.clip(values, lower_bound, upper_bound) + (
+            upper_bound - lower_bound
         ) * self.draw_noise(values.shape, rng)
-        return np.clip(noisy_values, lower_epsilon, upper_epsilon) if self.bound else noisy_values
+        return np.clip(noisy_values, lower_bound, upper_bound) if self.bound else noisy_values
