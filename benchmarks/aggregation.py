@@ -23,7 +23,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
 from fedcohort.agg.base import Aggregator, Arrived
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import count_stored_floats, list_averaged_uploads
 from fedcohort.host.memory import reuse_freed_memory
 from fedcohort.round.arrivals import Arrivals
@@ -84,7 +84,7 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arriva
         vector_lengths=count_stored_floats(agg.hooks, PARAMETERS, int(n.max())),
         keeps_updates=agg.stacked,
     )
-    layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
+    layout = Layout((TensorBlock("w", (PARAMETERS,), 0),), (), ())
     collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)
     for update in updates:
         collector.add_client_update(update)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, ServerSamples, Shard
-from fedcohort.flat import Block, FlatModel, Layout
+from fedcohort.flat import FlatModel, Layout, TensorBlock
 from fedcohort.hook import ClientContext, count_stored_floats, list_averaged_uploads
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals, replace_update_weights
@@ -24,9 +24,9 @@ CLIENT_CONTEXT = ClientContext(0, 0, Layout((), (), ()), lambda purpose: new_gen
 
 
 def make_layout(n_params: int, n_buffers: int = 0, n_counters: int = 0) -> Layout:
-    buffers = (Block("frozen", (n_buffers,), 0),) if n_buffers else ()
-    counters = (Block("seen", (n_counters,), 0),) if n_counters else ()
-    return Layout((Block("w", (n_params,), 0),), buffers, counters)
+    buffers = (TensorBlock("frozen", (n_buffers,), 0),) if n_buffers else ()
+    counters = (TensorBlock("seen", (n_counters,), 0),) if n_counters else ()
+    return Layout((TensorBlock("w", (n_params,), 0),), buffers, counters)
 
 
 def make_update(client: int, delta: Sequence[float], n: int = 1, **fields: Any) -> ClientUpdate:

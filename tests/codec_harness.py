@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from fedcohort.device.base import Device, Timing, Workload
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import ClientContext, Correction
 from fedcohort.rng import Draws, new_generator
 from fedcohort.types import Ids
@@ -18,10 +18,10 @@ BYTES_PER_S = 1000.0
 
 
 def make_layout(*shapes: tuple[int, ...], channels_last: bool = False) -> Layout:
-    blocks: list[Block] = []
+    blocks: list[TensorBlock] = []
     for i, shape in enumerate(shapes):
         offset = sum(block.size for block in blocks)
-        blocks.append(Block(f"t{i}", shape, offset, channels_last and len(shape) == 4))
+        blocks.append(TensorBlock(f"t{i}", shape, offset, channels_last and len(shape) == 4))
     return Layout(tuple(blocks), (), ())
 
 

@@ -9,7 +9,7 @@ import torch
 from config_options import make_component
 from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.device.base import Timing, Workload
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.rng import Draws
 from fedcohort.round.components import Components
 from fedcohort.round.cost import CostModel
@@ -22,9 +22,9 @@ N_PARAMS, N_FLOAT_BUFFERS, N_COUNTERS = (
     1,
 )  # sizes of a 5 x 3 linear model, its float buffers and its integer buffers
 LAYOUT = Layout(
-    (Block("w", (3, 5), 0), Block("b", (3,), 15)),
-    (Block("mean", (N_FLOAT_BUFFERS,), 0),),
-    (Block("seen", (N_COUNTERS,), 0),),
+    (TensorBlock("w", (3, 5), 0), TensorBlock("b", (3,), 15)),
+    (TensorBlock("mean", (N_FLOAT_BUFFERS,), 0),),
+    (TensorBlock("seen", (N_COUNTERS,), 0),),
 )
 BUFFER_BYTES, VECTOR_BYTES = 4 * N_FLOAT_BUFFERS + 8 * N_COUNTERS, 4 * N_PARAMS  # bytes: 4 per float, 8 per integer
 MODEL_BYTES = BUFFER_BYTES + VECTOR_BYTES

@@ -38,7 +38,7 @@ def test_frozen_parameters_are_kept_with_the_buffers_and_counters_separately() -
     assert "0.bias" in [b.name for b in layout.buffers]
     assert [b.name for b in layout.counters] == ["1.num_batches_tracked"]
     assert layout.n_params == 12 + 4 + 4 + 8 + 2
-    means, variances = layout.batch_norm()
+    means, variances = layout.batch_norm_positions()
     assert len(means) == len(variances) == 4
 
 

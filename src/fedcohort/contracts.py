@@ -32,17 +32,17 @@ def contract_error(value_name: str, expected_text: str, value: object) -> Compon
 
 def describe_value(value: object) -> str:
     """Return a short description of `value`: type, shape and range of an array or tensor, else its printed form."""
-    shape_text, dtype_text = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape_text is None or dtype_text is None:
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
         value_text = repr(value)
         if len(value_text) > MAX_VALUE_CHARACTERS:
             value_text = value_text[:MAX_VALUE_CHARACTERS] + "..."
         return f"{value_text} ({type(value).__name__})"
     type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    array_text = f"{str(dtype_text).removeprefix('torch.')} {type_name} {list(shape_text)}"
-    if isinstance(value, np.ndarray) and value.size and dtype_text.kind in "iuf":
-        array_text += f" with values from {value.min():g} to {value.max():g}"
-    return array_text
+    array_description = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
+    if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
+        array_description += f" with values from {value.min():g} to {value.max():g}"
+    return array_description
 
 
 def check_type(value_name: str, value: object, required_type: type[T]) -> T:
@@ -191,8 +191,8 @@ def check_result_and_state(
 def check_state_type(next_state: object, previous_state: object) -> object:
     """Return `next_state`; raise `ComponentError` unless it has the type of `previous_state`."""
     if type(next_state) is not type(previous_state):
-        type_text = f"a {type(previous_state).__name__}, the type of the previous state"
-        raise contract_error("the state", type_text, next_state)
+        required_type_text = f"a {type(previous_state).__name__}, the type of the previous state"
+        raise contract_error("the state", required_type_text, next_state)
     return next_state
 
 
@@ -202,8 +202,11 @@ def describe_exception(error: BaseException, module_name: str) -> str:
     for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
         if f"unexpected keyword argument '{old_argument}'" in error_text:
             error_text += f"; {old_argument} is called {new_argument} now"
-    code_line = find_error_line(error.__traceback__, module_name)
-    return f"{type(error).__name__}{f': {error_text}' if error_text else ''}{f' ({code_line})' if code_line else ''}"
+    code_location = find_error_line(error.__traceback__, module_name)
+    return (
+        f"{type(error).__name__}{f': {error_text}' if error_text else ''}"
+        f"{f' ({code_location})' if code_location else ''}"
+    )
 
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
@@ -211,11 +214,11 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
 
     `traceback_start` is the traceback of an exception.
     """
-    code_line = ""
+    code_location = ""
     for stack_frame, line_number in traceback.walk_tb(traceback_start):
         if stack_frame.f_globals.get("__name__") == module_name:
-            code_line = f"{stack_frame.f_code.co_filename}, line {line_number}, in {stack_frame.f_code.co_name}"
-    return code_line
+            code_location = f"{stack_frame.f_code.co_filename}, line {line_number}, in {stack_frame.f_code.co_name}"
+    return code_location
 
 
 def check_signal_answers(signal_name: str, signal_answers: object, n_clients: int) -> np.ndarray:

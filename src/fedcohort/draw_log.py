@@ -87,8 +87,8 @@ def list_logged_clients(seed: int, n_clients: int) -> Ids:
 
 def is_random_draw(draw: Draw) -> bool:
     """Return whether `draw` could have drawn another set of clients."""
-    if n_drawn_zero := int(np.count_nonzero(draw.weights == 0)):
-        return n_drawn_zero < draw.n_zero_weights
+    if n_drawn_zero_weights := int(np.count_nonzero(draw.weights == 0)):
+        return n_drawn_zero_weights < draw.n_zero_weights
     return bool(np.isfinite(draw.weights).any()) and len(draw.clients) < draw.pool_size - draw.n_zero_weights
 
 
@@ -131,9 +131,9 @@ class LoggedGenerator(np.random.Generator):
             return
         logged_pool, logged_weights = pool.copy(), weights
         if len(self._logged_ids) <= self._logged_ids[-1]:  # a sample
-            logged_rows = np.searchsorted(pool, self._logged_ids)
-            logged_rows = logged_rows[pool[np.minimum(logged_rows, len(pool) - 1)] == self._logged_ids]
-            logged_pool, logged_weights = pool[logged_rows], weights[logged_rows]
+            logged_positions = np.searchsorted(pool, self._logged_ids)
+            logged_positions = logged_positions[pool[np.minimum(logged_positions, len(pool) - 1)] == self._logged_ids]
+            logged_pool, logged_weights = pool[logged_positions], weights[logged_positions]
         if len(logged_pool) > self._free_weights:
             logged_pool, logged_weights = pool[:0], weights[:0]
         self._free_weights -= len(logged_pool)
@@ -154,8 +154,13 @@ class LoggedGenerator(np.random.Generator):
 
     def _read_stream_position(self) -> tuple[bytes, int, int, int]:
         """Return the generator's position in its stream, a tuple that differs after each random number."""
-        s = self.bit_generator.state
-        return (s["state"]["counter"].tobytes(), s["buffer_pos"], s["has_uint32"], s["uinteger"])
+        bit_generator_state = self.bit_generator.state
+        return (
+            bit_generator_state["state"]["counter"].tobytes(),
+            bit_generator_state["buffer_pos"],
+            bit_generator_state["has_uint32"],
+            bit_generator_state["uinteger"],
+        )
 
 
 def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:

@@ -106,6 +106,10 @@ def describe_unexpected_error(error: BaseException) -> str:
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     stack_frames = traceback.extract_tb(error.__traceback__)
-    user_frames = [f for f in stack_frames if "site-packages" not in f.filename] or list(stack_frames)
-    error_location = f" ({user_frames[-1].filename}:{user_frames[-1].lineno})" if user_frames else ""
+    frames_outside_libraries = [f for f in stack_frames if "site-packages" not in f.filename] or list(stack_frames)
+    error_location = (
+        f" ({frames_outside_libraries[-1].filename}:{frames_outside_libraries[-1].lineno})"
+        if frames_outside_libraries
+        else ""
+    )
     return f"{type(error).__name__}: {error}{error_location}"

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 
 @dataclass(frozen=True)
-class Block:
+class TensorBlock:
     """The position of one tensor of a network in a flat vector.
 
     Attributes:
@@ -54,9 +54,9 @@ class Layout:
         counters: integer buffers, in its vector `counters`.
     """
 
-    parameters: tuple[Block, ...]
-    buffers: tuple[Block, ...]
-    counters: tuple[Block, ...]
+    parameters: tuple[TensorBlock, ...]
+    buffers: tuple[TensorBlock, ...]
+    counters: tuple[TensorBlock, ...]
 
     @classmethod
     def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
@@ -77,22 +77,30 @@ class Layout:
     def n_buffers(self) -> int:
         return sum(block.size for block in self.buffers)
 
-    def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
+    def batch_norm_positions(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
         """Return the positions in `buffers` of all running means and, aligned with them, of the variances, [s] each."""
         blocks_by_name = {buffer_block.name: buffer_block for buffer_block in self.buffers}
-        bn_positions: tuple[list[int], list[int]] = ([], [])  # of means and of variances
+        mean_and_variance_positions: tuple[list[int], list[int]] = ([], [])  # of means and of variances
         for buffer_name, buffer_block in blocks_by_name.items():
             variance_block = blocks_by_name.get(buffer_name.removesuffix("running_mean") + "running_var")
             if buffer_name.endswith("running_mean") and variance_block is not None:
-                for positions, tensor_block in zip(bn_positions, (buffer_block, variance_block), strict=True):
+                for positions, tensor_block in zip(
+                    mean_and_variance_positions, (buffer_block, variance_block), strict=True
+                ):
                     positions += range(tensor_block.offset, tensor_block.offset + tensor_block.size)
-        return torch.tensor(bn_positions[0], dtype=torch.int64), torch.tensor(bn_positions[1], dtype=torch.int64)
+        return torch.tensor(mean_and_variance_positions[0], dtype=torch.int64), torch.tensor(
+            mean_and_variance_positions[1], dtype=torch.int64
+        )
 
 
-def _assign_offsets(named_tensors: Sequence[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
+def _assign_offsets(
+    named_tensors: Sequence[tuple[str, Tensor]], channels_last: bool = False
+) -> tuple[TensorBlock, ...]:
     tensor_blocks, next_offset = [], 0
     for tensor_name, tensor in named_tensors:
-        tensor_blocks.append(Block(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4))
+        tensor_blocks.append(
+            TensorBlock(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4)
+        )
         next_offset += tensor.numel()
     return tuple(tensor_blocks)
 
@@ -132,7 +140,7 @@ class FlatModel:
         self.has_recurrence = has_recurrence(network)
         self.has_dropout = any(_applies_dropout(m) for m in network.modules())
 
-    def _attach_views(self, flat_vector: Tensor, tensor_blocks: tuple[Block, ...]) -> None:
+    def _attach_views(self, flat_vector: Tensor, tensor_blocks: tuple[TensorBlock, ...]) -> None:
         parameters_by_name = dict(self.network.named_parameters())
         for tensor_block in tensor_blocks:
             tensor_view = tensor_block.make_view(flat_vector)

@@ -187,7 +187,7 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
     return floats_by_vector
 
 
-def begin_all(
+def begin_hooks(
     hooks: Sequence[ClientHook], w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext
 ) -> list[Correction]:
     """Return each hook's correction for one client's local training, in the order of `hooks`.
@@ -206,12 +206,12 @@ def begin_all(
     return corrections
 
 
-def finish_all(
+def finish_hooks(
     hooks: Sequence[ClientHook], corrections: Sequence[Correction], y: Vector, steps: int, lr: float
 ) -> list[HookResult]:
     """Return the vectors of each hook after a client's last step, in the order of `hooks`.
 
-    `corrections` are those that `begin_all` returned. The other arguments are those of `Correction.finish`.
+    `corrections` are those that `begin_hooks` returned. The other arguments are those of `Correction.finish`.
 
     Raises:
         ComponentError: if the vectors are not those that the hook declares.
@@ -219,8 +219,8 @@ def finish_all(
     hook_results = []
     for hook, correction in zip(hooks, corrections, strict=True):
         hook_description = _describe_hook(hook)
-        finish_text, hook_result = f"{hook_description}: the result of finish", correction.finish(y, steps, lr)
-        check_type(finish_text, hook_result, HookResult)
+        result_name, hook_result = f"{hook_description}: the result of finish", correction.finish(y, steps, lr)
+        check_type(result_name, hook_result, HookResult)
         if set(hook_result.uploads) != set(hook.uploads):
             expected_text = f"a mapping with {sorted(hook.uploads)}"
             raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, hook_result.uploads)

@@ -83,8 +83,8 @@ def _draw_vector(method_name: str, seed: int, purpose: str, round: int, n_client
 
     The generator is that of `seed`, `purpose` and `round` (`new_generator`).
     """
-    draw_vector: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), method_name)(n_clients)
-    return draw_vector
+    client_draws: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), method_name)(n_clients)
+    return client_draws
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ def test_initial_weights_follow_he_et_al() -> None:
 def test_with_batch_norm_the_statistics_are_buffers() -> None:
     """4,800 channels are normed: 64 in the stem, 4 x 960 in the stages, 896 in the shortcuts."""
     layout = FlatModel(make_component("model", "resnet18_gn", norm="batch").build((3, 32, 32), 10)).layout
-    means, variances = layout.batch_norm()
+    means, variances = layout.batch_norm_positions()
     assert (layout.n_params, layout.n_buffers, len(means), len(variances)) == (11_173_962, 9600, 4800, 4800)
     assert FlatModel(make_component("model", "resnet18_gn").build((3, 32, 32), 10)).layout.n_buffers == 0
 

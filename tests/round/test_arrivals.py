@@ -4,13 +4,13 @@ import numpy as np
 import torch
 
 from agg_harness import make_update
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.round.arrivals import Arrivals, fill_unsent_tensors
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectorOptions
 from optional_values import not_none
 
-LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
+LAYOUT = Layout((TensorBlock("a", (2,), 0), TensorBlock("b", (1,), 2), TensorBlock("c", (2, 2), 3)), (), ())
 
 
 def collect_rows(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:

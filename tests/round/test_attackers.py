@@ -10,7 +10,7 @@ import torch
 
 from agg_harness import make_layout, make_update
 from config_options import make_component
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.rng import new_generator
 from fedcohort.round import aggregate
 from fedcohort.round import arrivals as arrivals_module
@@ -111,7 +111,7 @@ def test_a_false_update_is_zero_in_tensors_that_the_attacker_does_not_send(choic
     """Clients 2 and 4 attack; client 2 sends the second of two tensors, and client 4 both."""
     tensor_masks = {2: np.array([False, True]), 4: None}
     round_attack = RoundAttack(make_component("attack", choice), np.array([2, 4]), 0, 0, tensor_masks)
-    layout = Layout((Block("first", (1,), 0), Block("second", (1,), 1)), (), ())
+    layout = Layout((TensorBlock("first", (1,), 0), TensorBlock("second", (1,), 1)), (), ())
     collector = AttackCollector(round_attack, layout, np.arange(5), np.ones(5), CollectorOptions(keeps_updates=True))
     for update in updates():
         collector.add_client_update(update)

@@ -5,12 +5,16 @@ from typing import Any
 import pytest
 
 from config_options import make_component
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.round.rates import JobCosts
 from fedcohort.signal.base import find_signal
 
 P, B = 18, 2  # numbers of a 5 x 3 linear model, and of its float buffers
-LAYOUT = Layout((Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (1,), 0),))
+LAYOUT = Layout(
+    (TensorBlock("w", (3, 5), 0), TensorBlock("b", (3,), 15)),
+    (TensorBlock("mean", (B,), 0),),
+    (TensorBlock("seen", (1,), 0),),
+)
 FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
 
 

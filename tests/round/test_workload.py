@@ -8,7 +8,7 @@ import pytest
 from case_loop import for_all
 from config_options import make_component
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.rng import Draws
 from fedcohort.round.workload import (
     are_all_available,
@@ -21,7 +21,7 @@ from fedcohort.round.workload import (
 from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import AggregationOverride, Ids, Probe, Selection
 
-LAYOUT = Layout((Block("w", (2, 3), 0), Block("b", (2,), 6)), (), ())
+LAYOUT = Layout((TensorBlock("w", (2, 3), 0), TensorBlock("b", (2,), 6)), (), ())
 NAN = float("nan")
 
 

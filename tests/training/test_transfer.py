@@ -18,7 +18,7 @@ from fedcohort.round.collect_options import CollectorOptions
 from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
-from fedcohort.training.transfer import WAITING_BYTES, copy_to_device
+from fedcohort.training.transfer import MAX_WAITING_BYTES_BY_DEVICE, copy_to_device
 
 AT_MOST = 10  # per round
 METHODS = ("cpu", "tolist")  # of tensors; reading a tensor on a CPU is no operation that a mode sees
@@ -61,7 +61,7 @@ def counted_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         return count_call
 
     with monkeypatch.context() as patch, mode:
-        patch.setitem(WAITING_BYTES, "cpu", WAITING_BYTES["cuda"])
+        patch.setitem(MAX_WAITING_BYTES_BY_DEVICE, "cpu", MAX_WAITING_BYTES_BY_DEVICE["cuda"])
         for name in METHODS:
             patch.setattr(torch.Tensor, name, count(name, getattr(torch.Tensor, name)))
         patch.setattr(torch, "from_numpy", count("from_numpy", torch.from_numpy))

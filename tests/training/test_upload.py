@@ -10,13 +10,13 @@ import torch
 from config_options import make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.errors import FedcohortError
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.rng import Draws
 from fedcohort.round.workload import make_untimed_jobs, verify_selection
 from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import Selection
 
-LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
+LAYOUT = Layout((TensorBlock("a", (2,), 0), TensorBlock("b", (1,), 2), TensorBlock("c", (2, 2), 3)), (), ())
 NONE = make_component("codec", "none")
 
 

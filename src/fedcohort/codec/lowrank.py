@@ -33,7 +33,7 @@ from fedcohort import ranges
 from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
 from fedcohort.component import UNDECAYED_CLIENT, Requirement
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
@@ -50,7 +50,7 @@ def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[
     return cast(Tensor, torch.linalg.solve_triangular(R, Q.t() @ H, upper=True))
 
 
-def count_matrix_rows(block: Block) -> int:
+def count_matrix_rows(block: TensorBlock) -> int:
     """Return the rows of the tensor at `block`, viewed as a matrix [outputs, everything else]; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
@@ -60,13 +60,13 @@ class _ColumnSpaceCorrection(Correction):
     """The correction that multiplies one client's gradients by A A', with each tensor's random matrix A.
 
     Attributes:
-        block_bases: each compressed tensor with its matrix A, [rows, k].
+        blocks_and_bases: each compressed tensor with its matrix A, [rows, k].
     """
 
-    block_bases: Sequence[tuple[Block, Tensor]]
+    blocks_and_bases: Sequence[tuple[TensorBlock, Tensor]]
 
     def correct(self, g: Vector, y: Vector) -> None:
-        for block, A in self.block_bases:
+        for block, A in self.blocks_and_bases:
             G = block.make_view(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
@@ -125,8 +125,10 @@ class LowRank(WireCodec):
             layout: names and shapes of the network's tensors.
         """
         compressed_blocks = [block for block in layout.parameters if self._is_compressed(block)]
-        n_unsent = sum(block.size - self.k * block.size // count_matrix_rows(block) for block in compressed_blocks)
-        return BYTES_PER_NUMBER * (layout.n_params - n_unsent) + (wire.SEED_BYTES if compressed_blocks else 0)
+        n_unsent_numbers = sum(
+            block.size - self.k * block.size // count_matrix_rows(block) for block in compressed_blocks
+        )
+        return BYTES_PER_NUMBER * (layout.n_params - n_unsent_numbers) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed of the matrices A, uint64 [1], if any; each tensor's B or its numbers.
@@ -155,7 +157,7 @@ class LowRank(WireCodec):
             tensor_arrays.append(array.ravel())
         return wire.join_arrays(tensor_arrays)
 
-    def draw_projection_matrices(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
+    def draw_projection_matrices(self, layout: Layout, seed: np.ndarray) -> dict[TensorBlock, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64 [rows, k].
 
         Args:
@@ -164,10 +166,14 @@ class LowRank(WireCodec):
         """
         basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
-            rng, A_shape = wire.client_and_server_rng(seed, block), (count_matrix_rows(block), self.k)
-            A = rng.random(A_shape) if self.dist == "uniform01" else rng.standard_normal(A_shape) / np.sqrt(self.k)
+            rng, basis_shape = wire.client_and_server_rng(seed, block), (count_matrix_rows(block), self.k)
+            A = (
+                rng.random(basis_shape)
+                if self.dist == "uniform01"
+                else rng.standard_normal(basis_shape) / np.sqrt(self.k)
+            )
             basis_by_block[block] = torch.from_numpy(A)
         return basis_by_block
 
-    def _is_compressed(self, block: Block) -> bool:
+    def _is_compressed(self, block: TensorBlock) -> bool:
         return block.size >= self.min_size and self.k < count_matrix_rows(block)

@@ -25,7 +25,7 @@ from jaxtyping import Float, Float32, UInt8, UInt16
 from fedcohort import ranges
 from fedcohort.codec import wire
 from fedcohort.codec.base import WireCodec
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
@@ -101,8 +101,8 @@ def hadamard_transform(x: Reals) -> Reals:
     """
     transformed_values = x
     for _ in range(len(x).bit_length() - 1):
-        even_indexed, odd_indexed = transformed_values[::2], transformed_values[1::2]
-        transformed_values = np.concatenate([even_indexed + odd_indexed, even_indexed - odd_indexed])
+        even_entries, odd_entries = transformed_values[::2], transformed_values[1::2]
+        transformed_values = np.concatenate([even_entries + odd_entries, even_entries - odd_entries])
     return np.asarray(transformed_values / np.sqrt(len(x)))
 
 
@@ -163,8 +163,8 @@ class Quant(WireCodec):
         Args:
             layout: names and shapes of the network's tensors.
         """
-        bytes_of_levels, bytes_of_range = -(-self._count_sent_numbers(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
-        return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._sends_seed
+        bytes_of_levels, bytes_per_range = -(-self._count_sent_numbers(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
+        return bytes_of_levels + bytes_per_range * len(layout.parameters) + wire.SEED_BYTES * self._sends_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits.
@@ -176,7 +176,7 @@ class Quant(WireCodec):
         """
         client_rng = rng()
         update_values, seed = wire.to_index_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
-        block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
+        tensor_value_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
         levels = np.empty(self._count_sent_numbers(layout), dtype=np.uint16)
         sent_start = 0
         for i, block in enumerate(layout.parameters):
@@ -184,19 +184,19 @@ class Quant(WireCodec):
             sketched_numbers = self._make_tensor_sketch(block, seed).rotate_and_subsample(tensor_numbers)
             sent_stop = sent_start + len(sketched_numbers)
             uniform_draws = client_rng.random(len(sketched_numbers))
-            block_ranges[i], levels[sent_start:sent_stop] = quantise(sketched_numbers, self.bits, uniform_draws)
+            tensor_value_ranges[i], levels[sent_start:sent_stop] = quantise(sketched_numbers, self.bits, uniform_draws)
             sent_start = sent_stop
-        sent_arrays = (block_ranges, pack_bits(levels, self.bits))
+        sent_arrays = (tensor_value_ranges, pack_bits(levels, self.bits))
         return (seed, *sent_arrays) if self._sends_seed else sent_arrays
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
-        block_ranges, packed_bits = sent_arrays[-2:]
+        tensor_value_ranges, packed_bits = sent_arrays[-2:]
         levels = unpack_bits(packed_bits, self.bits, self._count_sent_numbers(layout))
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
         sent_start = 0
-        for block_range, block in zip(block_ranges, layout.parameters, strict=True):
-            sent_stop = sent_start + self._sent_length(block)
-            sketched_numbers = dequantise_levels(block_range, levels[sent_start:sent_stop], self.bits)
+        for tensor_value_range, block in zip(tensor_value_ranges, layout.parameters, strict=True):
+            sent_stop = sent_start + self._sent_tensor_length(block)
+            sketched_numbers = dequantise_levels(tensor_value_range, levels[sent_start:sent_stop], self.bits)
             tensor_numbers = self._make_tensor_sketch(block, sent_arrays[0]).unrotate_and_fill(sketched_numbers)
             decoded_update[block.offset : block.offset + block.size] = tensor_numbers
             sent_start = sent_stop
@@ -206,16 +206,16 @@ class Quant(WireCodec):
     def _sends_seed(self) -> bool:
         return self.rotate or self.rho < 1
 
-    def _rotated_length(self, block: Block) -> int:
+    def _rotated_length(self, block: TensorBlock) -> int:
         return 1 << (block.size - 1).bit_length() if self.rotate else block.size
 
-    def _sent_length(self, block: Block) -> int:
+    def _sent_tensor_length(self, block: TensorBlock) -> int:
         return wire.count_sent_numbers(self.rho, self._rotated_length(block))
 
     def _count_sent_numbers(self, layout: Layout) -> int:
-        return sum(self._sent_length(block) for block in layout.parameters)
+        return sum(self._sent_tensor_length(block) for block in layout.parameters)
 
-    def _make_tensor_sketch(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
+    def _make_tensor_sketch(self, block: TensorBlock, sketch_seed: np.ndarray) -> TensorSketch:
         """Return the rotation and subsample of the tensor at `block`, which follow from `sketch_seed`, uint64 [1]."""
         n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._sends_seed:

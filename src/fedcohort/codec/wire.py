@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float32, Int64
 from torch import Tensor
 
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import Vector
 from fedcohort.rng import new_generator
 
@@ -30,19 +30,19 @@ def to_index_order(delta: Vector, layout: Layout) -> Float32Vector:
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
-def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout, target_tensor: Tensor) -> Tensor:
+def to_memory_order(values_in_index_order: Float32Vector | BoolVector, layout: Layout, target_tensor: Tensor) -> Tensor:
     """Return numbers with each tensor in the memory order of the parameters, [P].
 
     Args:
-        values_in_order: numbers with each tensor in its logical order.
+        values_in_index_order: numbers with each tensor in its logical order.
         layout: shapes and memory order of the tensors.
         target_tensor: tensor with the device of the result, and with its dtype unless the numbers are booleans.
     """
-    flat_tensor = torch.from_numpy(values_in_order)
+    flat_tensor = torch.from_numpy(values_in_index_order)
     result_dtype = target_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
         return flat_tensor.to(target_tensor.device, result_dtype)
-    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=result_dtype)
+    tensor_in_memory_order = torch.empty(len(values_in_index_order), dtype=result_dtype)
     for block in layout.parameters:
         block_values = flat_tensor[block.offset : block.offset + block.size]
         block.make_view(tensor_in_memory_order).copy_(block_values.view(block.shape))
@@ -54,7 +54,7 @@ def draw_seed(rng: np.random.Generator) -> np.ndarray:
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
-def client_and_server_rng(seed: np.ndarray, block: Block) -> np.random.Generator:
+def client_and_server_rng(seed: np.ndarray, block: TensorBlock) -> np.random.Generator:
     """Return the generator that client and server share for the tensor at `block`.
 
     Args:

@@ -194,7 +194,12 @@ def show_live_line(sweep: Path) -> Iterator[None]:
 
 
 def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
-    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_INTERVAL_S
+    plan, is_terminal, last_counts, pause_s = (
+        sweep_folder.read_plan(sweep),
+        sys.stderr.isatty(),
+        "",
+        POLL_INTERVAL_S,
+    )
     while plan is not None and not stop_event.wait(pause_s):
         poll_start_s = time.monotonic()
         sweep_status = read_sweep_status(sweep, plan, is_live=True)
@@ -204,6 +209,9 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
             sys.stderr.flush()
         elif counts_text != last_counts and sweep_status.count_jobs("done", "failed", "skipped"):
             log.info("%s", describe_sweep(sweep.name, sweep_status))
-        last_counts, pause_s = counts_text, max(POLL_INTERVAL_S, (time.monotonic() - poll_start_s) / MAX_POLL_SHARE)
+        last_counts, pause_s = (
+            counts_text,
+            max(POLL_INTERVAL_S, (time.monotonic() - poll_start_s) / MAX_POLL_SHARE),
+        )
     if is_terminal and last_counts:
         sys.stderr.write(CLEAR_LINE)

@@ -197,10 +197,10 @@ class ServerStep:
             return _require_arrived_tensor(arrivals.mean), arrivals, state
         outcome = make_round_outcome(self.components.agg, "the aggregator", closed_round, arrivals)
         server_models = self.make_models(closed_round.round, _require_arrived_tensor(arrivals.buffers))
-        update_sums = (_require_arrived_tensor(arrivals.mean), arrivals.totals, arrivals.weights)
+        mean_totals_and_weights = (_require_arrived_tensor(arrivals.mean), arrivals.totals, arrivals.weights)
         arrived_job_rows = np.searchsorted(closed_round.arrived_jobs.client, arrivals.clients)  # both are sorted
         arrived_updates = Arrived(
-            *(outcome, *update_sums, arrivals.updates, arrivals.client_buffers, server_models),
+            *(outcome, *mean_totals_and_weights, arrivals.updates, arrivals.client_buffers, server_models),
             discounts=closed_round.staleness_discounts[arrived_job_rows],
             end_s=closed_round.arrived_jobs.end_s[arrived_job_rows],
             sent_offset=lambda sent_round: state.in_flight.broadcasts[sent_round].parameter_change(self.server),
@@ -211,8 +211,8 @@ class ServerStep:
         )
         if update_direction.weights is not None:
             arrivals = replace(arrivals, weights=update_direction.weights)
-        spent_charge = state.spent + Charge(server_flops=self.pass_flops * server_models.passes)
-        return displacement, arrivals, replace(state, agg=agg_state, server=server_state, spent=spent_charge)
+        total_charge = state.spent + Charge(server_flops=self.pass_flops * server_models.passes)
+        return displacement, arrivals, replace(state, agg=agg_state, server=server_state, spent=total_charge)
 
 
 def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: ServerState) -> ServerState:
@@ -236,10 +236,10 @@ def add_to_times_selected(times_selected: Ids, clients: Ids) -> Ids:
     return new_times_selected
 
 
-def _require_arrived_tensor(tensor_or_none: Tensor | None) -> Tensor:
-    if tensor_or_none is None:
+def _require_arrived_tensor(arrived_tensor: Tensor | None) -> Tensor:
+    if arrived_tensor is None:
         raise ValueError("no client arrived, so that there is no mean of updates: report this bug of fedcohort")
-    return tensor_or_none
+    return arrived_tensor
 
 
 def hash_selection_history(previous_selection_hash: str, closed_round: ClosedRound, arrivals: Arrivals) -> str:

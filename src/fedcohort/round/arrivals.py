@@ -114,19 +114,26 @@ def replace_update_weights(arrivals: Arrivals, client_weights: Values, are_weigh
     if not client_weights.any():
         return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(client_weights)))
     new_weights = client_weights if are_weights_absolute else client_weights / client_weights.sum()
-    p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.client_vectors
-    upload_totals = dict(arrivals.totals) | {k: p @ client_vectors.uploads[k] for k in client_vectors.averaged_uploads}
-    new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=upload_totals, weights=new_weights)
+    weight_tensor, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.client_vectors
+    upload_totals = dict(arrivals.totals) | {
+        k: weight_tensor @ client_vectors.uploads[k] for k in client_vectors.averaged_uploads
+    }
+    reweighted_arrivals = replace(
+        arrivals, mean=weight_tensor @ arrivals.updates, totals=upload_totals, weights=new_weights
+    )
     if (client_weights > 0).all():
-        return new_arrivals
-    is_weighted = p > 0
+        return reweighted_arrivals
+    has_positive_weight = weight_tensor > 0
     upload_totals |= {
-        k: update_matrix[is_weighted].sum(0)
+        k: update_matrix[has_positive_weight].sum(0)
         for k, update_matrix in client_vectors.uploads.items()
         if k not in client_vectors.averaged_uploads
     }
-    buffers, counters = client_vectors.average_buffers(is_weighted), client_vectors.counters[is_weighted].amax(0)
-    return replace(new_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
+    buffers, counters = (
+        client_vectors.average_buffers(has_positive_weight),
+        client_vectors.counters[has_positive_weight].amax(0),
+    )
+    return replace(reweighted_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
 def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverride | None) -> Arrivals:
@@ -157,18 +164,18 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
         tensor_masks: which tensors each client sent, bool [tensors] by client id; None for all.
         layout: positions of the model's tensors in its flat vector.
     """
-    tensor_mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
-    if arrivals.mean is None or all(m is None for m in tensor_mask_by_row):
+    tensor_mask_by_client = [tensor_masks[int(k)] for k in arrivals.clients]
+    if arrivals.mean is None or all(m is None for m in tensor_mask_by_client):
         return arrivals
     all_tensors_mask = np.ones(len(layout.parameters), dtype=bool)
-    sent_tensor_table = np.stack([all_tensors_mask if m is None else m for m in tensor_mask_by_row])
+    is_sent_by_client = np.stack([all_tensors_mask if m is None else m for m in tensor_mask_by_client])
     mean_update = arrivals.mean.clone()
     updates = None if arrivals.updates is None else arrivals.updates.clone()
-    for tensor_block, is_tensor_sent in zip(layout.parameters, sent_tensor_table.T, strict=True):
+    for tensor_block, is_tensor_sent in zip(layout.parameters, is_sent_by_client.T, strict=True):
         tensor_range = slice(tensor_block.offset, tensor_block.offset + tensor_block.size)
         sender_weight_sum = float(arrivals.weights[is_tensor_sent].sum())
         mean_update[tensor_range] = mean_update[tensor_range] / sender_weight_sum if sender_weight_sum > 0 else 0.0
         if updates is not None:
-            unsent_rows = torch.from_numpy(np.flatnonzero(~is_tensor_sent)).to(updates.device)
-            updates[unsent_rows, tensor_range] = mean_update[tensor_range]
+            rows_without_tensor = torch.from_numpy(np.flatnonzero(~is_tensor_sent)).to(updates.device)
+            updates[rows_without_tensor, tensor_range] = mean_update[tensor_range]
     return replace(arrivals, mean=mean_update, updates=updates)

@@ -27,12 +27,14 @@ def falsify_client_labels(attack: Attack, attackers: Ids, federation: Federation
     """
     if not attack.falsifies_labels or not len(attackers):
         return federation
-    train_data, y = federation.train, federation.train.y.clone()
+    train_data, false_labels = federation.train, federation.train.y.clone()
     for client in attackers.tolist():
         client_rows = slice(int(train_data.offsets[client]), int(train_data.offsets[client + 1]))
         rng = new_generator(seed, "attack_labels", client=client)
-        y[client_rows] = torch.from_numpy(attack.relabel(y[client_rows].cpu().numpy(), federation.n_classes, rng)).to(y)
-    return replace(federation, train=replace(train_data, y=y))
+        false_labels[client_rows] = torch.from_numpy(
+            attack.relabel(false_labels[client_rows].cpu().numpy(), federation.n_classes, rng)
+        ).to(false_labels)
+    return replace(federation, train=replace(train_data, y=false_labels))
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,20 @@ class AttackCollector(Collector):
 
     Args:
         round_attack: the attack on this round.
-        collector_options: the arguments of `Collector`.
+        collector_arguments: the arguments of `Collector`.
     """
 
-    def __init__(self, round_attack: RoundAttack, *collector_options: Any) -> None:  # noqa: ANN401  those of `Collector`
-        super().__init__(*collector_options)
-        self.attack, self.round_attack, self.layout = round_attack.attack, round_attack, collector_options[0]
+    def __init__(self, round_attack: RoundAttack, *collector_arguments: Any) -> None:  # noqa: ANN401  those of `Collector`
+        super().__init__(*collector_arguments)
+        self.attack, self.round_attack, self.layout = round_attack.attack, round_attack, collector_arguments[0]
         self.attackers, self.withheld_updates = frozenset(round_attack.attackers.tolist()), list[ClientUpdate]()
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
-        n_known_entries = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
-        self.moments = self.update_sum.new_zeros((2, n_known_entries))  # sums of the known updates and of their squares
+        n_moment_entries = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
+        self.moments = self.update_sum.new_zeros(
+            (2, n_moment_entries)
+        )  # sums of the known updates and of their squares
 
     def add_client_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
@@ -104,7 +108,7 @@ class AttackCollector(Collector):
         tensor_mask = self.round_attack.tensor_masks.get(update.client)
         if tensor_mask is None:
             return false_update
-        block_sizes = torch.tensor([block.size for block in self.layout.parameters])
+        block_sizes = torch.tensor([tensor_block.size for tensor_block in self.layout.parameters])
         is_number_unsent = torch.from_numpy(~tensor_mask).repeat_interleave(block_sizes)
         return false_update.masked_fill(is_number_unsent.to(false_update.device), 0.0)
 

@@ -50,12 +50,12 @@ def update_backoff(backoff: Backoff, round_outcome: RoundOutcome) -> Backoff:
         return NO_CLIENT_FAILURES
     clients = np.union1d(backoff.clients[has_not_arrived], round_outcome.failed)
     failures, last_failure_round = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    earlier_failure_rows = np.searchsorted(clients, backoff.clients[has_not_arrived])
-    failures[earlier_failure_rows] = backoff.failures[has_not_arrived]
-    last_failure_round[earlier_failure_rows] = backoff.last[has_not_arrived]
-    new_failure_rows = np.searchsorted(clients, round_outcome.failed)
-    failures[new_failure_rows] += 1
-    last_failure_round[new_failure_rows] = round_outcome.round
+    earlier_failure_positions = np.searchsorted(clients, backoff.clients[has_not_arrived])
+    failures[earlier_failure_positions] = backoff.failures[has_not_arrived]
+    last_failure_round[earlier_failure_positions] = backoff.last[has_not_arrived]
+    new_failure_positions = np.searchsorted(clients, round_outcome.failed)
+    failures[new_failure_positions] += 1
+    last_failure_round[new_failure_positions] = round_outcome.round
     return Backoff(clients, failures, last_failure_round)
 
 
@@ -74,12 +74,12 @@ def omit_failed_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int
         return ctx
     rounds_to_select_all = -(-ctx.n_clients // shortlist_size)
     backoff_factor = 2 ** np.minimum(backoff.failures[is_client_failing] - MAX_FAILURES, MAX_BACKOFF_DOUBLINGS)
-    return_round = np.full(ctx.n_clients, ctx.round)
-    return_round[backoff.clients[is_client_failing]] = np.maximum(
+    readmission_round = np.full(ctx.n_clients, ctx.round)
+    readmission_round[backoff.clients[is_client_failing]] = np.maximum(
         backoff.last[is_client_failing] + 1 + rounds_to_select_all * backoff_factor, ctx.round
     )
-    return_round = return_round[ctx.available]
+    readmission_round = readmission_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
-    earliest_return_round = np.partition(return_round, min_available_clients - 1)[min_available_clients - 1]
-    is_client_available = return_round <= earliest_return_round
+    last_readmission_round = np.partition(readmission_round, min_available_clients - 1)[min_available_clients - 1]
+    is_client_available = readmission_round <= last_readmission_round
     return replace(ctx, available=ctx.available[is_client_available], backed_off=ctx.available[~is_client_available])

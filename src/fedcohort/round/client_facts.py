@@ -63,11 +63,13 @@ class ClientFacts(Mapping[str, np.ndarray]):
         They have a flag other than `available`, such as `selected`, or a value that is no score or probability of
         selection. The `MAX_RANKED_CLIENTS` clients that the selector ranked highest have a row as well.
         """
-        row_id_groups = [client_ids for fact, client_ids in self.ids_by_flag.items() if fact != "available"]
+        client_id_groups = [client_ids for fact, client_ids in self.ids_by_flag.items() if fact != "available"]
         for fact, (client_ids, values) in self.numeric_columns.items():
             if not _is_ranking_column(fact):
-                row_id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
-        return np.unique(np.concatenate([*row_id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
+                client_id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
+        return np.unique(
+            np.concatenate([*client_id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64)
+        )
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
         """Return the values of `clients`, sorted ids, as columns by name, each [len(clients)]."""
@@ -121,5 +123,5 @@ def _expand_to_all_clients(client_ids: Ids, values: np.ndarray, n_clients: int) 
 def _align_to_clients(clients: Ids, client_ids: Ids, values: np.ndarray) -> Values:
     """Return the `values` of `client_ids` in the order of `clients`, sorted ids, [n]; NaN for a client without one."""
     is_client_requested = np.isin(client_ids, clients)
-    column_rows = np.searchsorted(clients, client_ids[is_client_requested]).astype(np.int64)
-    return _expand_to_all_clients(column_rows, values[is_client_requested], len(clients))
+    positions_in_clients = np.searchsorted(clients, client_ids[is_client_requested]).astype(np.int64)
+    return _expand_to_all_clients(positions_in_clients, values[is_client_requested], len(clients))

@@ -67,8 +67,8 @@ class VirtualClock:
             return self.all_client_ids, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
-        wait_s = self.schedule.seconds_until_ready(now_s + self.window_s)
-        shortest_wait_s = float(wait_s.min()) if can_advance else 0.0
+        seconds_until_ready = self.schedule.seconds_until_ready(now_s + self.window_s)
+        shortest_wait_s = float(seconds_until_ready.min()) if can_advance else 0.0
         if shortest_wait_s > 0 and not self.has_warned:
             self.has_warned = True
             if rank_of_process() == 0:
@@ -78,7 +78,7 @@ class VirtualClock:
                     draws.round + 1,
                     shortest_wait_s,
                 )
-        return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
+        return np.flatnonzero(seconds_until_ready <= shortest_wait_s), shortest_wait_s
 
     def find_ready_clients_at(self, ready_ids: Ids, now_s: float) -> Ids:
         """Return the sorted ids, [n], of the clients that are ready at a virtual second within a round.

@@ -119,8 +119,8 @@ def limit_arrival_count(
     job_end_order = np.lexsort((client_ids, np.concatenate([outcome.finish_s, remaining_s])))
     is_deferred = np.zeros(len(client_ids), dtype=bool)
     arrival_order = job_end_order[arrives_in_round[job_end_order]]
-    awaited_rows = len(clients) + np.flatnonzero(round_end.is_awaited)
-    n_needed_arrivals = 1 + int(np.flatnonzero(np.isin(arrival_order, awaited_rows)).max(initial=-1))
+    awaited_positions = len(clients) + np.flatnonzero(round_end.is_awaited)
+    n_needed_arrivals = 1 + int(np.flatnonzero(np.isin(arrival_order, awaited_positions)).max(initial=-1))
     is_deferred[arrival_order[max(max_arrivals, n_needed_arrivals) :]] = True
     is_job_in_time = outcome.is_in_time & ~is_deferred[: len(clients)]
     outcome = replace(outcome, is_in_time=is_job_in_time, units_done=np.where(is_job_in_time, outcome.units_done, 0))

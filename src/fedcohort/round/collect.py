@@ -69,9 +69,11 @@ class Collector:
         )  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
-        empty_indices = torch.empty(0, dtype=torch.int64)
-        bn_positions = layout.batch_norm() if collect_options.uses_second_moments else (empty_indices, empty_indices)
-        self.means, self.variances = (buffer_positions.to(device) for buffer_positions in bn_positions)
+        no_positions = torch.empty(0, dtype=torch.int64)
+        mean_and_variance_positions = (
+            layout.batch_norm_positions() if collect_options.uses_second_moments else (no_positions, no_positions)
+        )
+        self.means, self.variances = (buffer_positions.to(device) for buffer_positions in mean_and_variance_positions)
 
     def add_client_update(self, update: ClientUpdate) -> None:
         """Add `update`, unless it is not finite or too long; updates of one `types.UpdateGroup` must be consecutive."""
@@ -85,7 +87,9 @@ class Collector:
         if not is_update_valid:
             return
         self.arrival_table[client_row, 0], self.arrival_table[client_row, 1] = 1.0, update.n_used
-        self.arrival_table[client_row, 2:] = [read_value(update) for read_value in self.options.report_readers.values()]
+        self.arrival_table[client_row, 2:] = [
+            read_report(update) for read_report in self.options.report_readers.values()
+        ]
         for k, upload_sum in self.upload_sums.items():
             upload_row = self.client_uploads[k][client_row] if k in self.client_uploads else None
             upload_weight = update_weight if k in self.options.averaged_uploads else 1.0
@@ -196,8 +200,10 @@ class Collector:
         """Return the rows `client_rows` of `matrix`, positions [m]; `matrix` itself if these are all of its rows."""
         return matrix if len(client_rows) == len(matrix) else matrix[client_rows.to(matrix.device)]
 
-    def _average_uploads(self, k: str, upload_sum: Tensor, weight_sum: float) -> Tensor:
-        return upload_sum / weight_sum if k in self.options.averaged_uploads and weight_sum > 0 else upload_sum
+    def _average_uploads(self, upload_name: str, upload_sum: Tensor, weight_sum: float) -> Tensor:
+        return (
+            upload_sum / weight_sum if upload_name in self.options.averaged_uploads and weight_sum > 0 else upload_sum
+        )
 
     def _gather_stored_vectors(self, reduce_sum: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
         """Return the vectors that all clients keep, by id and name, on every rank.

@@ -114,7 +114,10 @@ class Components:
         return floats_by_vector | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
-NEW_FIELDS = ("reported_numbers", "joules")  # fields of the server's state that checkpoints of earlier versions lack
+LATER_STATE_FIELDS = (
+    "reported_numbers",
+    "joules",
+)  # fields of the server's state that checkpoints of earlier versions lack
 
 
 @dataclass
@@ -195,14 +198,14 @@ class ServerState:
         """Restore a state from the result of `to_plain_data`.
 
         Args:
-            packed_state: fields by name; fields in `NEW_FIELDS`, which older checkpoints lack, keep their initial
-                value.
+            packed_state: fields by name; fields in `LATER_STATE_FIELDS`, which older checkpoints lack, keep their
+                initial value.
             initial_state: state before round 0, with the class of each component's State.
 
         Raises:
             CheckpointError: `packed_state` has other fields than this version of fedcohort.
         """
-        packed_state = {**{k: pack_state(vars(initial_state)[k]) for k in NEW_FIELDS}, **packed_state}
+        packed_state = {**{k: pack_state(vars(initial_state)[k]) for k in LATER_STATE_FIELDS}, **packed_state}
         if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
                 "the checkpoint is of another version of fedcohort: its server state has the fields "

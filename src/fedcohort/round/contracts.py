@@ -157,12 +157,12 @@ def check_decoded_update(component: AnyComponent, result: Result, delta: Any, *a
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_flags(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
-    check_array("the result", result, (len(n),), "b")
+def check_flags(component: AnyComponent, result: Result, state: State, n_samples: Ids) -> Result:
+    check_array("the result", result, (len(n_samples),), "b")
     return result
 
 
-def check_rows(component: AnyComponent, result: Result, state: State, sample_request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+def check_samples(component: AnyComponent, result: Result, state: State, sample_request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
     check_ids("the result", result, sample_request.n, min_length=1)
     return result
 
@@ -239,7 +239,7 @@ CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
-    "samples": {**STATE_CHECKS, "stores_losses": check_flags, "choose": check_rows, "report_losses": check_metrics},
+    "samples": {**STATE_CHECKS, "stores_losses": check_flags, "choose": check_samples, "report_losses": check_metrics},
     "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_duration, "close": check_duration},
     "device": {"expect": check_job_timing, "sample": check_job_timing},
     "availability": {"ready": check_ready_clients, "schedule": check_ready_schedule},

@@ -75,10 +75,10 @@ class Dispatcher:
         draws, busy_jobs = self.federation.draws(self.settings.seed, round), state.in_flight.jobs
         ready_ids, wait_s = self.clock.find_ready_clients(draws, state.spent.virtual_s, can_advance=not len(busy_jobs))
         pause_s, deadline = wait_s + self.clock.window_s, self.components.deadline
-        start_s, n_new_clients = state.spent.virtual_s + pause_s, deadline.free_places(self.cohort, len(busy_jobs))
+        start_s, n_places = state.spent.virtual_s + pause_s, deadline.free_places(self.cohort, len(busy_jobs))
         first_context = RoundContext(
             round=round,
-            cohort=n_new_clients,
+            cohort=n_places,
             n_clients=self.federation.n_clients,
             available=ready_ids,
             signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_server_signals()),
@@ -86,7 +86,7 @@ class Dispatcher:
             units=self.cost_model.work_units,
         )
         ctx = self._exclude_clients(first_context, state, busy_jobs, start_s)
-        must_wait = len(busy_jobs) > 0 and (n_new_clients < 1 or not len(ctx.available))  # only wait for jobs in flight
+        must_wait = len(busy_jobs) > 0 and (n_places < 1 or not len(ctx.available))  # only wait for jobs in flight
         query_ctx = replace(ctx, available=NO_CLIENT_IDS, backed_off=NO_CLIENT_IDS) if must_wait else ctx
         queries = self._send_queries(state.selector, query_ctx, draws, start_s)
         query_answers = queries.select_query_answers(is_query_concurrent=False)
@@ -199,11 +199,11 @@ class Dispatcher:
             for is_query_concurrent in (False, True)
         )
         query_s, has_client_left = compute_query_times(cost_model, query_work, draws, start_s, self.clock)
-        concurrent_query_s, has_client_left_later = compute_query_times(
+        concurrent_query_s, has_client_left_training = compute_query_times(
             cost_model, concurrent_query_work, draws, start_s + query_s, self.clock
         )
         query_answers = {
-            p.signal: query_answers[p.signal].without(has_client_left_later if p.concurrent else has_client_left)
+            p.signal: query_answers[p.signal].without(has_client_left_training if p.concurrent else has_client_left)
             for p in probes
         }
         return QueryRecord(probes, query_answers, query_s, concurrent_query_s, query_work.total_passes > 0)

@@ -31,11 +31,11 @@ def compute_joules(settings: Settings, cost_model: CostModel, closed_round: Clos
     for jobs, units_done_by_job in ((dispatch.jobs, units_done), (dispatch.refill_jobs, dispatch.refill_jobs.assigned)):
         computation_s += float((jobs.timing.infer_s + units_done_by_job * jobs.timing.unit_s).sum())
     draws = cost_model.federation.draws(settings.seed, closed_round.round)
-    count_query_passes = cost_model.sum_query_work(dispatch.queries.probes, draws).total_passes
-    clients = np.flatnonzero(count_query_passes)
+    query_passes = cost_model.sum_query_work(dispatch.queries.probes, draws).total_passes
+    clients = np.flatnonzero(query_passes)
     if len(clients):
         workload = cost_model.make_workload(
-            np.zeros_like(clients), count_query_passes[clients], cost_model.query_rates, np.zeros(len(clients))
+            np.zeros_like(clients), query_passes[clients], cost_model.query_rates, np.zeros(len(clients))
         )
         computation_s += float(cost_model.components.device.sample(clients, workload, draws).infer_s.sum())
     return joules + settings.watts * computation_s

@@ -87,10 +87,10 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refill_jobs = dispatch.jobs, dispatch.selection, dispatch.refill_jobs
-    measure_answers = partial(_answer_agg_queries, dispatcher, selection.plain, dispatch.round)
+    answer_agg = partial(_answer_agg_queries, dispatcher, selection.plain, dispatch.round)
     jobs_in_flight = server_state.in_flight
     if len(refill_jobs):
-        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, measure_answers(refill_jobs.client))
+        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, answer_agg(refill_jobs.client))
     compute_wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     round_end = find_round_end(
         dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, compute_wall_time
@@ -111,14 +111,14 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
         dispatch,
         outcome,
         arrived_jobs,
-        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, measure_answers(late_jobs.client)),
+        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, answer_agg(late_jobs.client)),
         dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_update_used)),
         processed_samples=cost_model.count_sample_uses(n_used_samples, arrived_jobs.units),
         staleness_discounts=staleness_discounts,
         client_weights=n_used_samples.astype(np.float64)
         if selection.plain
         else components.agg.weights(n_used_samples, n_train[arrived_jobs.client]) * staleness_discounts,
-        agg_answers=arrived_earlier_jobs.merge_answers(timely_jobs.client, measure_answers(timely_jobs.client)),
+        agg_answers=arrived_earlier_jobs.merge_answers(timely_jobs.client, answer_agg(timely_jobs.client)),
         initial_losses={k: sample_losses for k, sample_losses in dispatch.initial_losses.items() if k in in_time_ids},
         queried_ids=queried_ids,
         charge=charge,

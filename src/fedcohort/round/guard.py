@@ -18,7 +18,7 @@ from fedcohort.round.contracts import CHECKS_BY_GROUP, ResultCheck
 from fedcohort.types import read_only
 
 P = TypeVar("P")
-MESSAGE_NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `add_result_checks` gives a part
+MESSAGE_NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `add_result_checks` gives a component
 TypeHint = Any  # a type, or what stands for several
 
 
@@ -55,7 +55,7 @@ def _check_method_results(
 
     @functools.wraps(component_method)
     def call_checked_method(*args: object) -> object:
-        argument_tensors = list(_tensors_among(args)) if has_tensor_arguments else []
+        argument_tensors = list(_yield_argument_tensors(args)) if has_tensor_arguments else []
         tensor_versions = [tensor._version for tensor in argument_tensors]
         with prefix_errors_with_method(method_name, type(component).__module__):
             checked_result = result_check(component, component_method(*map(read_only, args)), *args)
@@ -93,13 +93,15 @@ def prefix_errors_with_method(method_name: str, module_name: str) -> Iterator[No
         raise ComponentError(f"{method_name} raised {describe_exception(error, module_name)}") from error
 
 
-def _tensors_among(args: Iterable[Any]) -> Iterator[Any]:
+def _yield_argument_tensors(args: Iterable[Any]) -> Iterator[Any]:
     """Yield the tensors among the arguments `args`, and those of an `agg.base.Arrived`."""
     for argument in args:
         if hasattr(argument, "_version"):
             yield argument
         elif hasattr(argument, "totals"):
-            yield from _tensors_among((argument.mean, argument.updates, argument.buffers, *argument.totals.values()))
+            yield from _yield_argument_tensors(
+                (argument.mean, argument.updates, argument.buffers, *argument.totals.values())
+            )
 
 
 @contextmanager

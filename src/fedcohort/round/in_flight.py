@@ -52,10 +52,10 @@ class Broadcast:
 
         def move_tensor(tensor: Tensor) -> Tensor:
             values = tensor.cpu().numpy()
-            with tempfile.TemporaryFile(dir=folder) as values_file:
-                values_file.write(values.data)
-                values_file.flush()
-                return torch.from_numpy(np.memmap(values_file, values.dtype, mode="c", shape=values.shape))
+            with tempfile.TemporaryFile(dir=folder) as tensor_file:
+                tensor_file.write(values.data)
+                tensor_file.flush()
+                return torch.from_numpy(np.memmap(tensor_file, values.dtype, mode="c", shape=values.shape))
 
         return replace(self, w=move_tensor(self.w), vectors={k: move_tensor(v) for k, v in self.vectors.items()})
 
@@ -129,8 +129,8 @@ class JobsInFlight(ReadOnly):
                 limit.
         """
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
-        sent_rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
-        return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in sent_rounds})
+        job_start_rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
+        return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in job_start_rounds})
 
     def limit_memory(self, limit_gb: float, folder: Path | None) -> "JobsInFlight":
         """Return these jobs, with the newest broadcast in files if all broadcasts need more memory than the limit.
@@ -143,8 +143,8 @@ class JobsInFlight(ReadOnly):
         if folder is None or n_bytes <= 1e9 * limit_gb:
             return self
         newest_round = max(self.broadcasts)
-        moved_broadcast = self.broadcasts[newest_round].move_to_files(folder)
-        return replace(self, broadcasts={**self.broadcasts, newest_round: moved_broadcast})
+        broadcast_in_files = self.broadcasts[newest_round].move_to_files(folder)
+        return replace(self, broadcasts={**self.broadcasts, newest_round: broadcast_in_files})
 
 
 def find_job_seconds_left(jobs: Jobs, now_s: float) -> Values:

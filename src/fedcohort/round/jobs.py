@@ -90,14 +90,14 @@ class Jobs(ReadOnly):
         return Jobs(**columns).reorder_jobs(np.argsort(columns["client"]))
 
 
-def _join_columns(job_column: Any, second_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _join_columns(job_column: Any, other_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(job_column, np.ndarray):
-        return np.concatenate([job_column, second_column])
+        return np.concatenate([job_column, other_column])
     if isinstance(job_column, Timing):
         return Timing(
-            *(np.concatenate([getattr(t, f.name) for t in (job_column, second_column)]) for f in fields(Timing))
+            *(np.concatenate([getattr(t, f.name) for t in (job_column, other_column)]) for f in fields(Timing))
         )
-    return [*job_column, *second_column]
+    return [*job_column, *other_column]
 
 
 def _select_column_rows(job_column: Any, selected_rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists

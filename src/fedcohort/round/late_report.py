@@ -28,10 +28,10 @@ def add_late_clients(cohort_columns: Mapping[str, ClientColumn], closed_round: C
         cohort_ids, cohort_column = cohort_columns[k]
         columns[k] = (np.concatenate([np.asarray(cohort_ids), late_jobs.client]), np.concatenate([cohort_column, v]))
     in_flight_ids = closed_round.jobs_in_flight.jobs.client
-    all_jobs = closed_round.dispatch.jobs.merge_jobs(refill_jobs)
+    started_jobs = closed_round.dispatch.jobs.merge_jobs(refill_jobs)
     return {
         **columns,
-        "sent_s": (all_jobs.client, all_jobs.start_s),
+        "sent_s": (started_jobs.client, started_jobs.start_s),
         "staleness": (arrived_jobs.client, closed_round.staleness.astype(np.float64)),
         "in_flight": (in_flight_ids, np.ones(len(in_flight_ids))),
     }

@@ -77,6 +77,8 @@ def make_epsilon_column(
     if not components.signal_noise.perturbs:
         return {}
     clients = np.flatnonzero(count_reported_numbers(components, closed_round))
-    unique_number_counts, index_of_count = np.unique(server_state.reported_numbers[clients], return_inverse=True)
-    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in unique_number_counts.tolist()])
-    return {"epsilon": (clients, epsilons[index_of_count])}
+    distinct_counts, position_in_distinct_counts = np.unique(
+        server_state.reported_numbers[clients], return_inverse=True
+    )
+    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in distinct_counts.tolist()])
+    return {"epsilon": (clients, epsilons[position_in_distinct_counts])}

@@ -31,10 +31,10 @@ def compute_query_times(
     training_s, has_client_left = _time_slowest_client(
         cost_model, query_work.model_passes + query_work.training_passes, up_bytes, draws, clock.wall_time(start_s)
     )
-    forward_pass_s, has_client_left_later = _time_slowest_client(
+    updated_model_s, has_client_left_updated_model = _time_slowest_client(
         cost_model, query_work.updated_passes, 0.0 * up_bytes, draws, clock.wall_time(start_s + training_s)
     )
-    return training_s + forward_pass_s, has_client_left | has_client_left_later
+    return training_s + updated_model_s, has_client_left | has_client_left_updated_model
 
 
 def _time_slowest_client(
@@ -52,8 +52,8 @@ def _time_slowest_client(
     clients, has_client_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
     if not len(clients):
         return 0.0, has_client_left
-    query_costs = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
-    workload = cost_model.make_workload(np.zeros_like(clients), *query_costs)
+    workload_arguments = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
+    workload = cost_model.make_workload(np.zeros_like(clients), *workload_arguments)
     query_s = cost_model.components.device.sample(clients, workload, draws).finish_s(0)
     has_client_left[clients] = compute_wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
     return float(query_s.max()), has_client_left

@@ -77,5 +77,5 @@ class QueryPasses:
     @property
     def total_passes(self) -> Values:
         """Sum of `model_passes`, `training_passes` and `updated_passes` of each client, [n_clients]."""
-        n_summed_passes: Values = self.model_passes + self.training_passes + self.updated_passes
-        return n_summed_passes
+        n_passes: Values = self.model_passes + self.training_passes + self.updated_passes
+        return n_passes

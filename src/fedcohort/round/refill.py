@@ -20,26 +20,26 @@ def replace_arrived_clients(dispatch: Dispatch, dispatcher: Dispatcher, server_s
         dispatcher: decides on each further client.
         server_state: state of the server before the round.
     """
-    deadline_component = dispatcher.components.deadline
-    if not deadline_component.refills:
+    deadline = dispatcher.components.deadline
+    if not deadline.refills:
         return dispatch
     busy_jobs = server_state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
     n_refill_jobs, arrived_ids = 0, set[int]()
     while True:
         remaining_s = find_job_seconds_left(busy_jobs, dispatch.start_s)
-        is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
-        end_s = remaining_s[is_update_usable & np.isfinite(remaining_s)]
+        is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline.staleness_limit())
+        usable_remaining_s = remaining_s[is_update_usable & np.isfinite(remaining_s)]
         has_not_arrived = ~np.isin(busy_jobs.client, list(arrived_ids))
-        if not len(end_s) or not has_not_arrived.any():
+        if not len(usable_remaining_s) or not has_not_arrived.any():
             break
-        next_job_row = int(np.argmin(np.where(has_not_arrived, remaining_s, np.inf)))
-        is_awaited = mark_awaited_jobs(busy_jobs, dispatch.round, deadline_component.awaited_staleness())
-        close_s = deadline_component.close(server_state.deadline, end_s, dispatch.deadline_s)
-        if remaining_s[next_job_row] >= max(close_s, remaining_s[is_awaited].max(initial=0.0)):
+        next_arrival_row = int(np.argmin(np.where(has_not_arrived, remaining_s, np.inf)))
+        is_awaited = mark_awaited_jobs(busy_jobs, dispatch.round, deadline.awaited_staleness())
+        close_s = deadline.close(server_state.deadline, usable_remaining_s, dispatch.deadline_s)
+        if remaining_s[next_arrival_row] >= max(close_s, remaining_s[is_awaited].max(initial=0.0)):
             break
-        arrived_ids.add(int(busy_jobs.client[next_job_row]))
+        arrived_ids.add(int(busy_jobs.client[next_arrival_row]))
         n_refill_jobs += 1
-        arrival_s = dispatch.start_s + float(remaining_s[next_job_row])
+        arrival_s = dispatch.start_s + float(remaining_s[next_arrival_row])
         next_dispatch = dispatcher.add_refill_client(dispatch, server_state, busy_jobs, arrival_s, n_refill_jobs)
         is_new_job = ~np.isin(next_dispatch.refill_jobs.client, dispatch.refill_jobs.client)
         busy_jobs = busy_jobs.merge_jobs(next_dispatch.refill_jobs.select_jobs(is_new_job).drop_list_columns())

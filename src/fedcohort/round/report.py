@@ -100,14 +100,14 @@ def higher_accuracy(best_accuracy: float, new_accuracy: float) -> float:
 
 def hash_model_tensors(global_model: FlatModel) -> str:
     """Return a hash of the tensors of the model `global_model`: its parameters, float buffers and integer buffers."""
-    weight_digest = hashlib.blake2b(digest_size=6)
+    model_digest = hashlib.blake2b(digest_size=6)
     layout = global_model.layout
     flat_vectors, all_blocks = (global_model.w, global_model.buffers, global_model.counters), vars(layout).values()
     for flat_vector, tensor_blocks in zip(flat_vectors, all_blocks, strict=True):
         cpu_vector = flat_vector.detach().cpu() if tensor_blocks else flat_vector
         for tensor_block in tensor_blocks:
-            weight_digest.update(tensor_block.make_view(cpu_vector).contiguous().numpy().tobytes())
-    return weight_digest.hexdigest()
+            model_digest.update(tensor_block.make_view(cpu_vector).contiguous().numpy().tobytes())
+    return model_digest.hexdigest()
 
 
 def compute_deadline_metrics(closed_round: ClosedRound) -> Mapping[str, float]:

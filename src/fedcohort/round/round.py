@@ -106,5 +106,5 @@ class RoundRunner:
 
     def make_round_report(self, rounds_done: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `rounds_done` rounds; `server_metrics`: metrics on the server's data, by name."""
-        round_records = (self.state, self.closed_round, self.arrivals)
-        return make_round_report(self.setup, self.stopwatch, rounds_done, server_metrics, *round_records)
+        report_arguments = (self.state, self.closed_round, self.arrivals)
+        return make_round_report(self.setup, self.stopwatch, rounds_done, server_metrics, *report_arguments)

@@ -53,8 +53,10 @@ class SampleSelection:
         """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
-        loss_owners = selected_ids[self.sample_selection.stores_losses(state, self.n_train[selected_ids])].tolist()
-        return np.array([k for k in loss_owners if LOSS_LIST_NAME not in self.store.read_vectors(k)], dtype=np.int64)
+        loss_keeping_ids = selected_ids[self.sample_selection.stores_losses(state, self.n_train[selected_ids])].tolist()
+        return np.array(
+            [k for k in loss_keeping_ids if LOSS_LIST_NAME not in self.store.read_vectors(k)], dtype=np.int64
+        )
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
         """Return the global model's cross-entropy on each training sample, in nats, [n_k], by id for `clients`."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation
-from fedcohort.flat import Block, FlatModel
+from fedcohort.flat import FlatModel, TensorBlock
 from fedcohort.process_ranks import count_processes, reduce_sum
 from fedcohort.rng import new_generator
 from fedcohort.training.forward_batches import find_batch_size
@@ -40,7 +40,8 @@ class RoundModels:
     def proxy(self) -> Tensor:
         if self.federation.proxy is None:
             raise ValueError(
-                "the server holds no proxy inputs: an aggregator that reads them must declare requirements = {PROXY}"
+                "the server holds no proxy inputs: an aggregator that reads them must declare "
+                "requirements = {PROXY_INPUTS}"
             )
         return self.federation.proxy
 
@@ -100,6 +101,8 @@ class RoundModels:
         return new_generator(self.seed, purpose, self.round)
 
 
-def _copy_to_tensors(tensor_by_name: dict[str, Tensor], tensor_blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
+def _copy_to_tensors(
+    tensor_by_name: dict[str, Tensor], tensor_blocks: tuple[TensorBlock, ...], flat_vector: Tensor
+) -> None:
     for tensor_block in tensor_blocks:
         tensor_by_name[tensor_block.name].copy_(tensor_block.make_view(flat_vector))

@@ -109,9 +109,18 @@ class RunSetup:
         return self.components.vector_lengths(is_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
     def _make_trainer(self, worker_model: FlatModel, client_hooks: Sequence[ClientHook]) -> LocalTrainer:
-        c, settings = self.components, self.settings
-        method = LocalTrainingMethod(c.objective, c.client, c.codec, client_hooks, c.regulariser.hooks, c.augmentation)
-        return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
+        components, settings = self.components, self.settings
+        local_method = LocalTrainingMethod(
+            components.objective,
+            components.client,
+            components.codec,
+            client_hooks,
+            components.regulariser.hooks,
+            components.augmentation,
+        )
+        return LocalTrainer(
+            self.server, worker_model, self.federation, local_method, settings.seed, settings.closed_form
+        )
 
     def _predict_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that the client with id `client` would send if `trainer` trained it in `round`."""

@@ -49,10 +49,10 @@ def _sum_tensor_bits(tensor: Tensor) -> int:
     bits = bits.permute(sorted(range(bits.ndim), key=bits.stride, reverse=True))  # as in memory, such as channels last
     if bits.is_contiguous() and all(n * bits.element_size() % 8 == 0 for n in (bits.numel(), bits.storage_offset())):
         bits = bits.flatten().view(torch.int64)  # words of eight bytes, whose sum takes a tenth of the time
-    bit_sum = torch.zeros((), dtype=torch.int64, device=bits.device)
-    for bit_rows in bits.split(max(1, NUMBERS_PER_CHUNK * len(bits) // max(1, bits.numel()))):
-        bit_sum += bit_rows.sum(dtype=torch.int64)  # torch copies what it converts
-    return int(bit_sum)
+    sum_of_bits = torch.zeros((), dtype=torch.int64, device=bits.device)
+    for bit_chunk in bits.split(max(1, NUMBERS_PER_CHUNK * len(bits) // max(1, bits.numel()))):
+        sum_of_bits += bit_chunk.sum(dtype=torch.int64)  # torch copies what it converts
+    return int(sum_of_bits)
 
 
 def _read_generator_state() -> tuple[bytes, int]:

@@ -19,7 +19,7 @@ from torch import Tensor
 from fedcohort.errors import DamagedCheckpoint
 
 STORE_FILE_PREFIX = "client_store."
-COPIES_PER_CLIENT = 3
+SLOTS_PER_CLIENT = 3
 VectorsByName = Mapping[str, Tensor]
 
 
@@ -72,7 +72,7 @@ class MemoryClientStore:
 
 
 class _RowFile:
-    """The file of the vectors of one name: float32 [n_clients, COPIES_PER_CLIENT, n_floats].
+    """The file of the vectors of one name: float32 [n_clients, SLOTS_PER_CLIENT, n_floats].
 
     The file is written and not memory-mapped: a full disk then raises an error, whereas a mapping would end the process
     by a signal.
@@ -83,17 +83,17 @@ class _RowFile:
 
         Args:
             path: path of the file.
-            n_clients: number of clients; each has `COPIES_PER_CLIENT` rows.
+            n_clients: number of clients; each has `SLOTS_PER_CLIENT` rows.
             n_floats: number of floats of a row; None to infer it from the size of an existing file.
         """
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
-        self.n_floats = file_bytes // (4 * COPIES_PER_CLIENT * n_clients) if n_floats is None else n_floats
-        if file_bytes != (expected_bytes := 4 * COPIES_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
+        self.n_floats = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if n_floats is None else n_floats
+        if file_bytes != (expected_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
             os.ftruncate(self.file.fileno(), expected_bytes)
 
     def read_row(self, client: int, slot: int) -> bytes:
-        return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (COPIES_PER_CLIENT * client + slot))
+        return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
 
     def write_row(self, client: int, slot: int, row_bytes: bytes) -> None:
         """Write `row_bytes`, 4 * n_floats bytes, into the row of a client's slot; raise `OSError` if the disk is full.
@@ -103,7 +103,7 @@ class _RowFile:
             slot: number of the slot, from 0.
             row_bytes: the vector in float32.
         """
-        file_position = 4 * self.n_floats * (COPIES_PER_CLIENT * client + slot)
+        file_position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
         while row_bytes:
             n_written_bytes = os.pwrite(self.file.fileno(), row_bytes, file_position)
             row_bytes, file_position = row_bytes[n_written_bytes:], file_position + n_written_bytes
@@ -151,8 +151,8 @@ class DiskClientStore:
         if not new_vectors:
             return
         checkpoint_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
-        free_slot = next(free_slot for free_slot in range(COPIES_PER_CLIENT) if free_slot not in checkpoint_slots)
-        rows_to_compare = []
+        free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in checkpoint_slots)
+        rows_to_digest = []
         for vector_name, row_file in self._row_files.items():
             vector_row = np.zeros(row_file.n_floats, dtype=np.float32)
             if vector_name in new_vectors:
@@ -160,9 +160,9 @@ class DiskClientStore:
             else:
                 vector_row[:1] = np.nan
             row_file.write_row(client, free_slot, vector_row.tobytes())
-            rows_to_compare.append(vector_row.tobytes())
+            rows_to_digest.append(vector_row.tobytes())
         self._current_slots[client] = free_slot
-        self._digests[client] = _digest_stored_rows(rows_to_compare)
+        self._digests[client] = _digest_stored_rows(rows_to_digest)
 
     def state_dict(self) -> dict[str, Any]:
         for row_file in self._row_files.values():

@@ -30,9 +30,9 @@ def group_client_tasks(
     job_rows = positions_of_rank(rank_of_process(), count_processes(), jobs.client, closed_round.processed_samples)
     task_groups: list[Sequence[ClientTask]] = []
     for sent_round in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
-        rows = [i for i in job_rows if jobs.broadcast[i] == sent_round]
+        rows_of_sent_round = [i for i in job_rows if jobs.broadcast[i] == sent_round]
         task_groups += run_setup.engine.group_client_tasks(
-            [_task_of_job(run_setup, closed_round, i, samples_state) for i in rows]
+            [_task_of_job(run_setup, closed_round, i, samples_state) for i in rows_of_sent_round]
         )
     return task_groups
 

@@ -32,7 +32,7 @@ def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int,
         FedcohortError: clients are not available, or units or shares of updates are out of range.
         IncompatibleConfig: the codec does not support partial updates.
     """
-    chosen_ids, unit_counts, update_shares = selection.clients, selection.units, selection.upload
+    chosen_ids, work_units, upload_probabilities = selection.clients, selection.units, selection.upload
     if not are_all_available(chosen_ids, available_ids):
         raise FedcohortError(
             f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
@@ -41,14 +41,16 @@ def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int,
         raise FedcohortError(
             f"the selector chose {len(chosen_ids)} clients, but cohort={cohort_size}: choose ctx.cohort clients at most"
         )
-    if unit_counts is not None and (unit_counts.shape != (n_clients,) or (unit_counts[chosen_ids] < 1).any()):
+    if work_units is not None and (work_units.shape != (n_clients,) or (work_units[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
-    if update_shares is None:
+    if upload_probabilities is None:
         return
-    chosen_update_shares = update_shares[chosen_ids] if update_shares.shape == (n_clients,) else np.zeros(1)
-    if not ((chosen_update_shares > 0) & (chosen_update_shares <= 1)).all():
+    chosen_upload_probabilities = (
+        upload_probabilities[chosen_ids] if upload_probabilities.shape == (n_clients,) else np.zeros(1)
+    )
+    if not ((chosen_upload_probabilities > 0) & (chosen_upload_probabilities <= 1)).all():
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
-    if codec.hooks and (chosen_update_shares < 1).any():
+    if codec.hooks and (chosen_upload_probabilities < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, but the codec already restricts training: choose codec=none"
         )
@@ -90,7 +92,7 @@ def make_untimed_jobs(
     assigned_units = np.full(n_chosen_clients, units) if selection.units is None else selection.units[chosen_ids]
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
-    answer_bytes = [
+    upload_bytes = [
         extra_bytes + (update_bytes if tensor_mask is None else _count_masked_bytes(codec, layout, tensor_mask))
         for tensor_mask in tensor_masks
     ]
@@ -102,7 +104,7 @@ def make_untimed_jobs(
         units=assigned_units.astype(np.int64),
         start_s=np.full(n_chosen_clients, start_s),
         tensor_mask=tensor_masks,
-        bytes_up=np.array(answer_bytes, dtype=np.float64),
+        bytes_up=np.array(upload_bytes, dtype=np.float64),
     )
 
 

@@ -69,25 +69,31 @@ class DenseChainPass:
         one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
         prob_batches, label_batches = (torch.split(t, batch_sizes) for t in (log_probs, one_hot_labels))
         mini_batches = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
-        for h, batch_probs, batch_labels, n in mini_batches:
-            features, inputs, logits = self._compute_logits(h)
+        for batch_inputs, batch_probs, batch_labels, batch_size in mini_batches:
+            chain_inputs, layer_inputs, logits = self._compute_logits(batch_inputs)
             torch.log_softmax(logits, 1, out=batch_probs)
-            self._backward(features, inputs, batch_probs.exp().sub_(batch_labels), 1.0 / n, ones_column[:n])
+            self._backward(
+                chain_inputs,
+                layer_inputs,
+                batch_probs.exp().sub_(batch_labels),
+                1.0 / batch_size,
+                ones_column[:batch_size],
+            )
         return F.nll_loss(log_probs, labels, reduction="none")
 
-    def _step_by_autograd(self, h: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
+    def _step_by_autograd(self, batch_inputs: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
         """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch].
 
         Args:
-            h: inputs of the mini-batch, [batch, ...].
+            batch_inputs: inputs of the mini-batch, [batch, ...].
             y: labels, [batch].
             ref_probs: class probabilities of the global model, [batch, C], or None.
         """
-        features, inputs, logits = self._compute_logits(h)
+        chain_inputs, layer_inputs, logits = self._compute_logits(batch_inputs)
         with torch.enable_grad():
             sample_objectives, cross_entropies = self.objective.per_sample(logits.requires_grad_(), y, ref_probs)
             (gradient,) = torch.autograd.grad(self.objective.transform_mean(sample_objectives.mean()), logits)
-        self._backward(features, inputs, gradient, 1.0, self.w.new_ones(len(y)))
+        self._backward(chain_inputs, layer_inputs, gradient, 1.0, self.w.new_ones(len(y)))
         return cross_entropies.detach()
 
     def _compute_logits(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
@@ -96,46 +102,63 @@ class DenseChainPass:
         The chain's inputs are `x` or the output of the layers before the chain. The inputs of a layer are [batch, in],
         and the logits [batch, classes].
         """
-        features = x
+        chain_inputs = x
         if self.front is not None:
             with torch.enable_grad():
-                features = self.front(x)
-        h = features.detach()
-        inputs = [h]
+                chain_inputs = self.front(x)
+        h = chain_inputs.detach()
+        layer_inputs = [h]
         for layer in self.layers[:-1]:
             h = torch.addmm(layer.bias, h, layer.transposed_weight).relu_()
-            inputs.append(h)
-        return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
+            layer_inputs.append(h)
+        return chain_inputs, layer_inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(
-        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, gradient_scale: float, ones_column: Tensor
+        self,
+        chain_inputs: Tensor,
+        layer_inputs: list[Tensor],
+        logit_gradient: Tensor,
+        gradient_scale: float,
+        ones_column: Tensor,
     ) -> None:
         """Make the step of a mini-batch from the gradient in its logits.
 
         Args:
-            features: inputs of the chain, with their autograd graph.
-            inputs: inputs of each layer, [batch, in].
+            chain_inputs: inputs of the chain, with their autograd graph.
+            layer_inputs: inputs of each layer, [batch, in].
             logit_gradient: dL/dlogits divided by `gradient_scale`, [batch, classes].
             gradient_scale: factor of all gradients, such as 1 / batch.
             ones_column: ones, [batch].
         """
         step_size = -self.lr * gradient_scale
-        for i in range(len(inputs) - 1, -1, -1):
-            layer, h, grad_t = self.layers[i], inputs[i], logit_gradient.t()
+        for i in range(len(layer_inputs) - 1, -1, -1):
+            layer, h, transposed_gradient = self.layers[i], layer_inputs[i], logit_gradient.t()
             if i or self.tensors:
                 logit_gradient = logit_gradient @ layer.weight
             if i:
                 logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
             if self.apply_step is None:
-                layer.weight.addmm_(grad_t, h, alpha=step_size)
-                layer.bias.addmv_(grad_t, ones_column, alpha=step_size)
+                layer.weight.addmm_(transposed_gradient, h, alpha=step_size)
+                layer.bias.addmv_(transposed_gradient, ones_column, alpha=step_size)
             else:
-                torch.addmm(layer.weight_gradient, grad_t, h, beta=0, alpha=gradient_scale, out=layer.weight_gradient)
+                torch.addmm(
+                    layer.weight_gradient,
+                    transposed_gradient,
+                    h,
+                    beta=0,
+                    alpha=gradient_scale,
+                    out=layer.weight_gradient,
+                )
                 torch.addmv(
-                    layer.bias_gradient, grad_t, ones_column, beta=0, alpha=gradient_scale, out=layer.bias_gradient
+                    layer.bias_gradient,
+                    transposed_gradient,
+                    ones_column,
+                    beta=0,
+                    alpha=gradient_scale,
+                    out=layer.bias_gradient,
                 )
         if self.tensors:
-            self._step_front(torch.autograd.grad(features, self.tensors, logit_gradient), step_size, gradient_scale)
+            self._step_front(torch.autograd.grad(chain_inputs, self.tensors, logit_gradient), step_size, gradient_scale)
         if self.apply_step is not None:
             self.apply_step(self.corrections)
 

@@ -66,8 +66,8 @@ def measure_client_metrics(
         federation: data of the run.
         clients: sorted ids of the clients that are evaluated.
     """
-    shard_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
-    accuracy, client_loss = evaluate_clients(network, clients, *shard_functions)
+    shards_and_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
+    accuracy, client_loss = evaluate_clients(network, clients, *shards_and_functions)
     accuracies = accuracy[~np.isnan(accuracy)]
     metric_values = {"clients/jain": compute_jain_index(client_loss), "clients/loss_mean": float(client_loss.mean())}
     if len(accuracies):

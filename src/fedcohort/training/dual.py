@@ -58,11 +58,11 @@ class GramMatrixEngine:
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
-        for shape, neighbour_tasks in itertools.groupby(tasks, self._find_group_shape):
-            same_shape_tasks, group_size = list(neighbour_tasks), max(1, len(tasks))
+        for shape, consecutive_tasks in itertools.groupby(tasks, self._find_group_shape):
+            same_shape_tasks, group_size = list(consecutive_tasks), max(1, len(tasks))
             if shape is not None:
-                n_client_numbers = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
-                group_size = max(1, min(self.max_clients, MAX_GROUP_ENTRIES // n_client_numbers))
+                n_matrix_entries = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
+                group_size = max(1, min(self.max_clients, MAX_GROUP_ENTRIES // n_matrix_entries))
             for group_start in range(0, len(same_shape_tasks), group_size):
                 yield shape, same_shape_tasks[group_start : group_start + group_size]
 
@@ -115,21 +115,21 @@ class GramMatrixEngine:
         trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
         clients = self._gather_client_samples(plan.shape, row_table, n_samples)
-        a, pass_batch_ranges = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
-        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_batch_ranges) > 1 else None
-        batch_starts = range(0, pass_batch_ranges[0] * batch_width, batch_width)
-        losses, logit_changes = self._train_pass(clients, gram, a, batch_starts, lr)
+        a, n_batches_by_pass = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
+        grams = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(n_batches_by_pass) > 1 else None
+        batch_starts = range(0, n_batches_by_pass[0] * batch_width, batch_width)
+        losses, logit_changes = self._train_pass(clients, grams, a, batch_starts, lr)
         losses_by_pass = [losses.unbind()]
-        for pass_order, n_steps in zip(later_orders.long(), pass_batch_ranges[1:], strict=True):
+        for pass_order, n_steps in zip(later_orders.long(), n_batches_by_pass[1:], strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             dual_row_indices = pass_order[:, :, None].expand_as(a)
             pass_duals = a.gather(1, dual_row_indices)
-            pass_gram = None if gram is None else reorder_gram_matrices(gram, pass_order)
+            pass_grams = None if grams is None else reorder_gram_matrices(grams, pass_order)
             batch_starts = range(0, n_steps * batch_width, batch_width)
-            losses, _ = self._train_pass(clients.reorder_samples(pass_order), pass_gram, pass_duals, batch_starts, lr)
+            losses, _ = self._train_pass(clients.reorder_samples(pass_order), pass_grams, pass_duals, batch_starts, lr)
             losses_by_pass.append(losses.unbind())
             a.scatter_(1, dual_row_indices, pass_duals)
-        update_norms = lr * self._squared_update_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
+        update_norms = lr * self._squared_update_norms(clients, grams, a, logit_changes, batch_width).clamp(0).sqrt()
         update_group, training_results = self._group_updates(plan.tasks, a, clients.x, lr), []
         for k, (task, pass_orders) in enumerate(zip(plan.tasks, plan.pass_orders, strict=True)):
             compute_update = partial(self._make_update, a, clients.x, k, lr)
@@ -147,21 +147,21 @@ class GramMatrixEngine:
         train_data, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
         x = gather_rows(train_data.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
-        last_batch_start, row_numbers = shape.n_rows - shape.batch_width, torch.arange(shape.n_rows, device=x.device)
+        last_batch_start, row_positions = shape.n_rows - shape.batch_width, torch.arange(shape.n_rows, device=x.device)
         n_in_last_batch = (n_samples[:, None] - last_batch_start).double()
-        row_weights = torch.where(row_numbers < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_in_last_batch)
-        sample_shares = (row_weights * (row_numbers < n_samples[:, None])).to(logits)
+        row_weights = torch.where(row_positions < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_in_last_batch)
+        sample_shares = (row_weights * (row_positions < n_samples[:, None])).to(logits)
         y = train_data.y.index_select(0, flat_sample_rows).view_as(row_table)
         return PaddedSamples(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
 
     def _train_pass(
-        self, clients: PaddedSamples, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
+        self, clients: PaddedSamples, grams: Tensor | None, a: Tensor, batch_starts: range, lr: float
     ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
         """Make a pass of mini-batches over the samples of several clients, which changes `a`.
 
         Args:
             clients: the padded samples, in the order of the pass.
-            gram: X X' + 1 of each client's samples X in this order; None in a single pass, which needs only blocks.
+            grams: X X' + 1 of each client's samples X in this order; None in a single pass, which uses only blocks.
             a: sum A of each sample's gradients dL/dlogits so far, [clients, samples, classes].
             batch_starts: first row of each mini-batch; the step of the range is their size.
             lr: learning rate.
@@ -174,12 +174,12 @@ class GramMatrixEngine:
         one_hot = make_one_hot(clients.y, all_logits.shape[2], all_logits.dtype) if objective.plain else all_logits
         for batch_start in batch_starts:
             batch_rows = slice(batch_start, batch_start + batch_width)
-            if gram is None:
-                earlier_columns, inputs = slice(0, batch_start), clients.x
-                gram_block = torch.bmm(inputs[:, batch_rows], inputs[:, earlier_columns].transpose(1, 2)).add_(1.0)
+            if grams is None:
+                earlier_samples, inputs = slice(0, batch_start), clients.x
+                gram_block = torch.bmm(inputs[:, batch_rows], inputs[:, earlier_samples].transpose(1, 2)).add_(1.0)
             else:
-                earlier_columns, gram_block = slice(None), gram[:, batch_rows]
-            logit_changes.append(torch.bmm(gram_block, a[:, earlier_columns]))
+                earlier_samples, gram_block = slice(None), grams[:, batch_rows]
+            logit_changes.append(torch.bmm(gram_block, a[:, earlier_samples]))
             logits = torch.sub(all_logits[:, batch_rows], logit_changes[-1], alpha=lr)
             y, batch_shares = clients.y[:, batch_rows], clients.sample_shares[:, batch_rows]
             if objective.plain:
@@ -196,15 +196,15 @@ class GramMatrixEngine:
         return torch.cat(batch_losses, 1), torch.cat(logit_changes, 1)
 
     def _squared_update_norms(
-        self, clients: PaddedSamples, gram: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
+        self, clients: PaddedSamples, grams: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
     ) -> Float[Tensor, "k"]:
         """Return each client's squared norm of its update divided by lr: |A' X|^2 + |sum of A's rows|^2.
 
-        It is the sum of A * (X X' + 1) A. `clients`, `gram` and `a` are those of `_train_pass`, and `batch_width` is a
+        It is the sum of A * (X X' + 1) A. `clients`, `grams` and `a` are those of `_train_pass`; `batch_width` is a
         mini-batch's size. In a single pass, `logit_changes` has the part below the diagonal, which counts twice.
         """
-        if gram is not None:
-            return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
+        if grams is not None:
+            return (a * torch.bmm(grams, a)).sum((1, 2), dtype=torch.float64)
         x, batch_duals = (t.flatten(0, 1).unflatten(0, (-1, batch_width)) for t in (clients.x, a))
         gram_dual_product = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), batch_duals).view_as(a)
         gram_dual_product[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)

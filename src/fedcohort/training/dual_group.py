@@ -73,6 +73,6 @@ class PaddedSamples:
         return PaddedSamples(self.x, self.y.gather(1, row_order), logits, self.sample_shares)
 
 
-def reorder_gram_matrices(gram: GramMatrices, row_order: Int64[Tensor, "k rows"]) -> GramMatrices:
-    """Return the Gram matrices `gram` with rows and columns in the order of `row_order`, positions of samples."""
-    return gram.gather(1, row_order[:, :, None].expand_as(gram)).gather(2, row_order[:, None, :].expand_as(gram))
+def reorder_gram_matrices(grams: GramMatrices, row_order: Int64[Tensor, "k rows"]) -> GramMatrices:
+    """Return `grams` with rows and columns in the order of `row_order`, positions of samples."""
+    return grams.gather(1, row_order[:, :, None].expand_as(grams)).gather(2, row_order[:, None, :].expand_as(grams))

@@ -55,8 +55,10 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
         return GramMatrixEngine(trainer), "vectorised: a linear model in its dual, many clients at a time"
     is_small_gpu_model = worker.w.device.type == "cuda" and worker.layout.n_params <= MAX_SMALL_PARAMETERS
     if engine_kind == "vectorised" or (engine_kind == "auto" and is_small_gpu_model and not sample_mixing_layer):
-        reason = ", as requested:" if engine_kind == "vectorised" else ": a small model on a GPU,"
-        return VectorisedEngine(trainer, clients_at_once), f"vectorised{reason} {clients_at_once} clients at a time"
+        engine_reason = ", as requested:" if engine_kind == "vectorised" else ": a small model on a GPU,"
+        return VectorisedEngine(
+            trainer, clients_at_once
+        ), f"vectorised{engine_reason} {clients_at_once} clients at a time"
     gradient_method = "autograd on flat views"
     if trainer.chain is not None:
         closed_form_scope = "" if trainer.chain.front_layers is None else " of the dense layers, autograd before them"

@@ -63,10 +63,12 @@ def sum_over_samples(
         n_values: number of values of a sample, one column each.
     """
     client_sums = np.zeros((len(clients), n_values))
-    clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
+    client_of_remaining_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
     for log_probs, y in _yield_log_probs(network, shard, clients):
-        np.add.at(client_sums, clients_of_later_samples[: len(y)], sample_function(log_probs, y).double().cpu().numpy())
-        clients_of_later_samples = clients_of_later_samples[len(y) :]
+        np.add.at(
+            client_sums, client_of_remaining_samples[: len(y)], sample_function(log_probs, y).double().cpu().numpy()
+        )
+        client_of_remaining_samples = client_of_remaining_samples[len(y) :]
     return client_sums
 
 
@@ -114,16 +116,18 @@ def _mean_by_client(values_by_batch: list[Tensor], client_of_sample: Ids, sample
     return client_means
 
 
-def evaluate_clients(network: nn.Module, clients: Ids, *shard_functions: tuple[Shard, SampleFunction]) -> list[Values]:
-    """Return the means of functions over each client's samples, [n] for each (shard, function) in `shard_functions`.
+def evaluate_clients(
+    network: nn.Module, clients: Ids, *shards_and_functions: tuple[Shard, SampleFunction]
+) -> list[Values]:
+    """Return the means of functions over each client's samples, [n] for each pair in `shards_and_functions`.
 
     Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
-    client_mean_table = torch.zeros((len(shard_functions), len(clients)), dtype=torch.float64)
-    for client_mean_row, (shard, sample_function) in zip(client_mean_table, shard_functions, strict=True):
-        client_rows = _list_rank_clients(shard, clients)
-        (client_means,) = mean_over_samples(network, shard, clients[client_rows], [sample_function])
-        client_mean_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
+    client_mean_table = torch.zeros((len(shards_and_functions), len(clients)), dtype=torch.float64)
+    for client_mean_row, (shard, sample_function) in zip(client_mean_table, shards_and_functions, strict=True):
+        rank_client_positions = _list_rank_clients(shard, clients)
+        (client_means,) = mean_over_samples(network, shard, clients[rank_client_positions], [sample_function])
+        client_mean_row[torch.from_numpy(rank_client_positions)] = torch.from_numpy(client_means)
     return list(reduce_sum(client_mean_table).numpy())
 
 
@@ -157,10 +161,12 @@ class SignalMeasurer:
     def sum_over_samples(
         self, clients: Ids, per_sample: SampleFunction, n_values: int
     ) -> Float64[np.ndarray, "_n _width"]:
-        shard, client_rows = self.federation.train, _list_rank_clients(self.federation.train, clients)
+        shard, rank_client_positions = self.federation.train, _list_rank_clients(self.federation.train, clients)
         client_sums = torch.zeros((len(clients), n_values), dtype=torch.float64)
-        sums_on_rank = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, n_values)
-        client_sums[torch.from_numpy(client_rows)] = torch.from_numpy(sums_on_rank)
+        sums_on_rank = sum_over_samples(
+            self.server.network, shard, clients[rank_client_positions], per_sample, n_values
+        )
+        client_sums[torch.from_numpy(rank_client_positions)] = torch.from_numpy(sums_on_rank)
         return reduce_sum(client_sums).numpy()
 
     @torch.no_grad()

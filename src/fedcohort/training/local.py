@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, ClientHook, Correction, NamedVectors, begin_all, find_weigher, finish_all
+from fedcohort.hook import ClientContext, ClientHook, Correction, NamedVectors, begin_hooks, find_weigher, finish_hooks
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
 from fedcohort.training.chain import find_dense_chain
 from fedcohort.training.chain_pass import DenseChainPass
@@ -32,7 +32,7 @@ from fedcohort.training.upload import encode_and_decode_update
 from fedcohort.training.weighted import WeightedStep, yield_validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
-PassData = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+PassTensors = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their device, and mini-batches of a pass
 
 
@@ -99,7 +99,7 @@ class LocalTrainer:
         """Prepare all client hooks, given the aggregator's vectors `broadcast`; return corrections of the gradient."""
         rng, n_train = partial(self._make_task_rng, task), int(self.federation.n_train[task.client])
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, n_train)
-        return begin_all(self._list_active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
+        return begin_hooks(self._list_active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
 
     def _list_active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
         return self.codec.hooks if task.uses_only_codec_hooks else self.hooks
@@ -140,20 +140,20 @@ class LocalTrainer:
         return draw_sample_passes(rng, n_samples, batch_ranges, n_steps)
 
     def _train_on_passes(
-        self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
+        self, task: ClientTask, pass_data: PassTensors, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
     ) -> Tensor:
         """Train `worker` on `pass_data` of `task`; return samples' losses before each step, ordered as in `passes`."""
         x, y, reference_probs = pass_data
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
             self.worker.network.train(not is_eval_mode)
-        run_pass, losses = self._choose_training_pass(task, corrections), [self.worker.w.new_empty(0)]
+        training_pass, losses = self._choose_training_pass(task, corrections), [self.worker.w.new_empty(0)]
         augmentation_rng = self._make_task_rng(task, "augmentation") if self.augmentation is not None else None
         for sample_order, batch_ranges in passes:
             # A pass gathers its samples once; its mini-batches are views of them.
             ref_probs = None if reference_probs is None else reference_probs.index_select(0, sample_order)
             inputs = self._augment_inputs(gather_rows(x, sample_order), augmentation_rng)
-            losses.append(run_pass(inputs, y.index_select(0, sample_order), ref_probs, batch_ranges))
+            losses.append(training_pass(inputs, y.index_select(0, sample_order), ref_probs, batch_ranges))
         return torch.cat(losses)
 
     def _augment_inputs(self, x: Tensor, augmentation_rng: np.random.Generator | None) -> Tensor:
@@ -206,7 +206,7 @@ class LocalTrainer:
             group: object that sums the updates of clients trained at once, and the norm of `delta`; else None.
         """
         worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)
-        hook_results = finish_all(self._list_active_hooks(task), corrections, worker.w, n_steps, task.lr)
+        hook_results = finish_hooks(self._list_active_hooks(task), corrections, worker.w, n_steps, task.lr)
         if not self.sends_whole_update(task):
             update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_task_rng, task, "codec")
             delta = encode_and_decode_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
@@ -233,8 +233,8 @@ class LocalTrainer:
         )
         vector_norms = [update_norm, *map(torch.linalg.vector_norm, sent_vectors)]
         stored_vectors = {n: v for r in hook_results for n, v in r.stored.items()}
-        n_bytes, passes = worker.w.nbytes * (1 + len(uploads)), (self.count_samples(task), pass_orders, losses)
-        return TrainingResult(*passes, vector_norms, stored_vectors, task.store_losses, n_bytes, make_update)
+        n_bytes, pass_results = worker.w.nbytes * (1 + len(uploads)), (self.count_samples(task), pass_orders, losses)
+        return TrainingResult(*pass_results, vector_norms, stored_vectors, task.store_losses, n_bytes, make_update)
 
     def _measure_loss(self, task: ClientTask) -> float:
         """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""

@@ -81,7 +81,7 @@ def flatten_mini_batches(pass_orders: PassOrders) -> tuple[Ids, Ids]:
 
     `pass_orders` has the order of the samples and the mini-batches of each pass.
     """
-    sample_order = np.concatenate([np.empty(0, np.int64), *(o[: r[-1][1]] for o, r in pass_orders)])
+    sample_order = np.concatenate([np.empty(0, np.int64), *(pass_order[: r[-1][1]] for pass_order, r in pass_orders)])
     return sample_order, np.array([b - a for _, r in pass_orders for a, b in r], dtype=np.int64)
 
 

@@ -62,8 +62,8 @@ def _compute_checked_logits(network: nn.Module, federation: Federation) -> Tenso
 
     Raises `ComponentError` for other results, and if `network` changes its inputs.
     """
-    test_data, network_mode = federation.server_test, "train" if network.training else "eval"
-    x = _copy_two_samples(test_data.x)
+    test_samples, network_mode = federation.server_test, "train" if network.training else "eval"
+    x = _copy_two_samples(test_samples.x)
     inputs_copy = x.clone()
     logits: Tensor = network(x)
     if not torch.equal(x, inputs_copy):
@@ -78,7 +78,7 @@ def _compute_checked_logits(network: nn.Module, federation: Federation) -> Tenso
             f"{output_names}: model=module selects one of them by model.head"
         )
     check_tensor(
-        f"the logits in {network_mode} mode", logits, (*_copy_two_samples(test_data.y).shape, federation.n_classes)
+        f"the logits in {network_mode} mode", logits, (*_copy_two_samples(test_samples.y).shape, federation.n_classes)
     )
     return logits
 
@@ -96,16 +96,16 @@ def check_objective_results(objective: Objective, logits: Tensor, federation: Fe
     """
     y = _copy_two_samples(federation.server_test.y)
     ref_probs = logits.detach().softmax(-1) if objective.uses_reference else None
-    tensor_copies = logits.detach().clone(), y.clone()
+    logit_and_label_copies = logits.detach().clone(), y.clone()
     with _with_fixed_generators():
         objective_result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, ref_probs)
         if not isinstance(objective_result, tuple) or len(objective_result) != 2:
             raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_result)
-        for result_name, result_values in zip(("objective", "cross-entropy"), objective_result, strict=True):
-            check_tensor(f"the {result_name} of per_sample", result_values, (2,))
+        for result_name, result_tensor in zip(("objective", "cross-entropy"), objective_result, strict=True):
+            check_tensor(f"the {result_name} of per_sample", result_tensor, (2,))
         mini_batch_loss = objective.transform_mean(objective_result[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
-    if not (torch.equal(logits.detach(), tensor_copies[0]) and torch.equal(y, tensor_copies[1])):
+    if not (torch.equal(logits.detach(), logit_and_label_copies[0]) and torch.equal(y, logit_and_label_copies[1])):
         raise ComponentError("per_sample must not change logits and labels in place: change copies of them")
     if not mini_batch_loss.requires_grad:
         raise ComponentError(
@@ -121,10 +121,10 @@ def _copy_two_samples(samples: Tensor) -> Tensor:
 @contextmanager
 def _with_fixed_generators() -> Iterator[None]:
     """Seed the global generators of Python, numpy and torch in the `with` block, and restore them at its end."""
-    rng_states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    generator_states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with seeded_torch(0, "probe"):
             yield
     finally:
-        random.setstate(rng_states[0])
-        np.random.set_state(rng_states[1])  # noqa: NPY002
+        random.setstate(generator_states[0])
+        np.random.set_state(generator_states[1])  # noqa: NPY002

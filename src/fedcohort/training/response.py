@@ -13,11 +13,11 @@ from itertools import islice
 import torch
 
 from fedcohort.client.base import Client
-from fedcohort.flat import Block, Layout
+from fedcohort.flat import Layout, TensorBlock
 from fedcohort.hook import ClientContext, ClientHook
 from fedcohort.rng import new_generator
 
-SCALAR_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
+SCALAR_LAYOUT = Layout((TensorBlock("x", (1,), 0),), (), ())
 
 
 class GradientCoefficientNorms:

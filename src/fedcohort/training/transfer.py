@@ -11,14 +11,17 @@ from fedcohort.training.client_task import LossStorageFunction
 from fedcohort.training.passes import PassOrders, summarise_losses
 from fedcohort.types import ClientUpdate, Values
 
-WAITING_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of their losses and norms, by kind of device
+MAX_WAITING_BYTES_BY_DEVICE = {
+    "cpu": 0,
+    "cuda": 2**28,
+}  # updates that wait for the copy of their losses and norms, by kind of device
 
 
 def copy_to_device(index_arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
     """Copy `index_arrays`, indices or counts, to `device` at once, and yield them in their shapes as int32 tensors."""
     flat_indices = np.concatenate([np.empty(0, np.int32), *(a.astype(np.int32).ravel() for a in index_arrays)])
-    split_tensors = torch.from_numpy(flat_indices).to(device).split([a.size for a in index_arrays])
-    return (p.view(a.shape) for p, a in zip(split_tensors, index_arrays, strict=True))
+    device_tensors = torch.from_numpy(flat_indices).to(device).split([a.size for a in index_arrays])
+    return (p.view(a.shape) for p, a in zip(device_tensors, index_arrays, strict=True))
 
 
 @dataclass(frozen=True)
@@ -66,13 +69,13 @@ GroupResults = Sequence[TrainingResult]  # of clients that were trained at once
 def yield_updates_in_blocks(result_groups: Iterable[GroupResults], device: torch.device) -> Iterator[ClientUpdate]:
     """Yield the updates of `result_groups`, results of clients that were trained at once on `device`, in their order.
 
-    On a GPU, results wait until they hold `WAITING_BYTES`. Their losses and norms are then copied at once.
+    On a GPU, results wait until they hold `MAX_WAITING_BYTES_BY_DEVICE`. Then their losses and norms are copied.
     On a CPU, each group is finished immediately, so that its updates are added up in the processor's cache.
     """
     uncopied_results: list[TrainingResult] = []
     for group_results in result_groups:
         uncopied_results += group_results
-        if sum(result.n_bytes for result in uncopied_results) >= WAITING_BYTES[device.type]:
+        if sum(result.n_bytes for result in uncopied_results) >= MAX_WAITING_BYTES_BY_DEVICE[device.type]:
             yield from _copy_results_to_host(uncopied_results)
             uncopied_results = []
     yield from _copy_results_to_host(uncopied_results)
@@ -84,5 +87,8 @@ def _copy_results_to_host(training_results: GroupResults) -> Iterator[ClientUpda
         return
     losses_and_norms = [t for r in training_results for t in (r.losses, torch.stack(list(r.vector_norms)))]
     stop_positions = np.cumsum([len(t) for t in losses_and_norms])
-    arrays = np.split(torch.cat(losses_and_norms).double().cpu().numpy(), stop_positions[:-1])
-    yield from (r.make_client_update(a, b) for r, a, b in zip(training_results, arrays[::2], arrays[1::2], strict=True))
+    host_arrays = np.split(torch.cat(losses_and_norms).double().cpu().numpy(), stop_positions[:-1])
+    yield from (
+        r.make_client_update(a, b)
+        for r, a, b in zip(training_results, host_arrays[::2], host_arrays[1::2], strict=True)
+    )

@@ -66,8 +66,11 @@ def encode_and_decode_update(
         return codec.transmit(delta, layout, rng)
     decoded_update = torch.zeros_like(delta)
     if tensor_mask.any():
-        is_number_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
-        sent_rows, sent_layout = torch.from_numpy(np.flatnonzero(is_number_sent)), make_sent_layout(layout, tensor_mask)
-        sent_rows = sent_rows.to(delta.device)
-        decoded_update[sent_rows] = codec.transmit(delta[sent_rows], sent_layout, rng)
+        is_parameter_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
+        sent_positions, sent_layout = (
+            torch.from_numpy(np.flatnonzero(is_parameter_sent)),
+            make_sent_layout(layout, tensor_mask),
+        )
+        sent_positions = sent_positions.to(delta.device)
+        decoded_update[sent_positions] = codec.transmit(delta[sent_positions], sent_layout, rng)
     return decoded_update

@@ -143,8 +143,8 @@ class WeightedStep:
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        step_view_args = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
-        sample_weights = self.sample_weigher.weigh(MiniBatchStepView(self.model, self.objective, *step_view_args))
+        step_view_arguments = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
+        sample_weights = self.sample_weigher.weigh(MiniBatchStepView(self.model, self.objective, *step_view_arguments))
         sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
         torch.autograd.backward(self.objective.transform_mean((sample_weights * sample_objectives).mean()))
