@@ -147,16 +147,16 @@ class ActiveFl(Selector[State]):
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
         """Return the cohort's ids, and each client's value and probability of being drawn first, [n_clients] each."""
         available_ids = ctx.available
-        sqrt_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
-        client_values = state.loss * sqrt_n_train if self.value == "sum" else state.loss / sqrt_n_train
+        sqrt_sample_counts = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
+        client_values = state.loss * sqrt_sample_counts if self.value == "sum" else state.loss / sqrt_sample_counts
         known_client_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
         client_values[np.isnan(client_values)] = known_client_values.max() if len(known_client_values) else 0.0
-        eligible_ids = available_ids
-        if n_excluded := math.floor(self.alpha1 * len(available_ids) + 1e-9):
-            excluded_ids = top(-client_values, available_ids, n_excluded, ctx.rng, self.tie)
-            eligible_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
-        draw_weights, eligible_values = np.zeros(ctx.n_clients), client_values[eligible_ids]
-        draw_weights[eligible_ids] = np.exp(self.alpha2 * (eligible_values - eligible_values.max(initial=-np.inf)))
+        candidate_ids = available_ids
+        if n_excluded_clients := math.floor(self.alpha1 * len(available_ids) + 1e-9):
+            excluded_ids = top(-client_values, available_ids, n_excluded_clients, ctx.rng, self.tie)
+            candidate_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
+        draw_weights, candidate_values = np.zeros(ctx.n_clients), client_values[candidate_ids]
+        draw_weights[candidate_ids] = np.exp(self.alpha2 * (candidate_values - candidate_values.max(initial=-np.inf)))
         n_drawn_by_value = self.count_drawn_by_value(ctx.cohort, ctx.rng.random() if len(ctx.in_flight) else 1e-9)
         value_drawn_ids = draw(draw_weights, available_ids, n_drawn_by_value, ctx.rng)
         undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)

@@ -162,8 +162,8 @@ class Auto(Selector[State]):
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
             clients = balance_cohort(state.counts, state.n_selections, pool_ids, n_other_places, ctx.rng)
         if n_probation_places:  # a short pool may have left too few excluded clients: then others get these places
-            free_ids, is_excluded = np.setdiff1d(ctx.available, clients), (~state.in_pool).astype(float)
-            clients = np.union1d(clients, draw(is_excluded, free_ids, n_probation_places, ctx.rng))
+            unselected_ids, is_excluded_client = np.setdiff1d(ctx.available, clients), (~state.in_pool).astype(float)
+            clients = np.union1d(clients, draw(is_excluded_client, unselected_ids, n_probation_places, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
         selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": in_pool.astype(float)})

@@ -41,8 +41,8 @@ class BalancedCohort(StatelessSelector):
         cohort_class_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
-            cohort_imbalances = class_imbalances(class_counts, cohort_class_counts) if chosen_ids else 0.0
-            (k,) = top(np.where(has_samples, -cohort_imbalances, -np.inf), remaining_ids, 1, ctx.rng).tolist()
+            imbalances_with_client = class_imbalances(class_counts, cohort_class_counts) if chosen_ids else 0.0
+            (k,) = top(np.where(has_samples, -imbalances_with_client, -np.inf), remaining_ids, 1, ctx.rng).tolist()
             chosen_ids.append(k)
             remaining_ids = remaining_ids[remaining_ids != k]
             cohort_class_counts += class_counts[k]

@@ -203,15 +203,15 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
         is_tied = client_scores == cutoff_score
     is_selected = (client_scores > cutoff_score) & ~is_tied
     n_remaining_places = n_chosen - int(is_selected.sum())
-    tied_rows = np.flatnonzero(is_tied)
+    tied_positions = np.flatnonzero(is_tied)
     if tie_rule == "random":
-        tied_rows = tied_rows[np.argsort(tie_breakers[tied_rows], kind="stable")]
-    chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining_places]])
+        tied_positions = tied_positions[np.argsort(tie_breakers[tied_positions], kind="stable")]
+    chosen_positions = np.concatenate([np.flatnonzero(is_selected), tied_positions[:n_remaining_places]])
     if draw_logger:
-        is_selected[chosen_rows] |= tie_rule == "id"
+        is_selected[chosen_positions] |= tie_rule == "id"
         draw_weights = np.where(is_selected, np.inf, is_tied & (tie_rule == "random"))
-        end_draw(draw_logger, available_ids, draw_weights, available_ids[chosen_rows])
-    return np.sort(available_ids[chosen_rows])
+        end_draw(draw_logger, available_ids, draw_weights, available_ids[chosen_positions])
+    return np.sort(available_ids[chosen_positions])
 
 
 def draw(draw_weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
@@ -244,7 +244,7 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
     draw_keys = exponential_draws / key_divisors
     draw_keys[~has_positive_weight] = np.inf
     cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
-    candidate_rows = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
-    rows_in_draw_order = candidate_rows[np.lexsort((exponential_draws[candidate_rows], draw_keys[candidate_rows]))]
+    candidates = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
+    positions_by_key = candidates[np.lexsort((exponential_draws[candidates], draw_keys[candidates]))]
     logged_weights = np.where(has_positive_weight, client_weights, 0.0)
-    return end_draw(draw_logger, available_ids, logged_weights, available_ids[rows_in_draw_order[:n_chosen]])
+    return end_draw(draw_logger, available_ids, logged_weights, available_ids[positions_by_key[:n_chosen]])

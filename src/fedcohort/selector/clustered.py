@@ -132,11 +132,13 @@ class Clustered(Selector[State]):
             urns = urns_by_size(n_train, m)
         else:
             urns = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
-        urn_clients, _, mass_in_urn = urns
-        random_mass_points = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
-        drawn_ids = client_ids[urn_clients[np.searchsorted(np.cumsum(mass_in_urn), random_mass_points, side="right")]]
+        urn_clients, _, urn_entry_masses = urns
+        random_sample_numbers = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
+        drawn_ids = client_ids[
+            urn_clients[np.searchsorted(np.cumsum(urn_entry_masses), random_sample_numbers, side="right")]
+        ]
         exclusion_probability = np.ones(K)
-        np.multiply.at(exclusion_probability, client_ids[urn_clients], 1 - mass_in_urn / n_train.sum())
+        np.multiply.at(exclusion_probability, client_ids[urn_clients], 1 - urn_entry_masses / n_train.sum())
         draws = np.bincount(drawn_ids, minlength=K)
         return Selection(np.flatnonzero(draws), probability=1 - exclusion_probability), replace(state, draws=draws)
 
@@ -159,10 +161,10 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
         and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
-    urn_clients, urn_of_entry, mass_in_urn = fill_urns_in_order(
+    urn_clients, urn_of_entry, urn_entry_masses = fill_urns_in_order(
         n_urns * n_train[client_order], np.full(n_urns, n_train.sum())
     )
-    return client_order[urn_clients], urn_of_entry, mass_in_urn
+    return client_order[urn_clients], urn_of_entry, urn_entry_masses
 
 
 def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarray, "merges 4"]) -> Urns:
@@ -194,18 +196,24 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
     heavy_clients = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
     light_clients = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
     unfilled_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
-    rows_of_light_clients, spill_urns, spill_masses = fill_urns_in_order(
+    light_client_positions, urn_of_light_client, light_client_masses = fill_urns_in_order(
         shared_masses[light_clients], unfilled_urn_masses
     )
     solo_clients = np.repeat(np.arange(len(n_train)), n_solo_urns)
-    urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[rows_of_light_clients]])
+    urn_clients = np.concatenate([solo_clients, heavy_clients, light_clients[light_client_positions]])
     urns_of_heavy_clients = cluster_rank[cluster_of_client[heavy_clients]] - n_light_clusters
     urn_of_entry = np.concatenate(
-        [np.arange(len(solo_clients)), len(solo_clients) + urns_of_heavy_clients, len(solo_clients) + spill_urns]
+        [
+            np.arange(len(solo_clients)),
+            len(solo_clients) + urns_of_heavy_clients,
+            len(solo_clients) + urn_of_light_client,
+        ]
     )
-    mass_in_urn = np.concatenate([np.full(len(solo_clients), urn_mass), shared_masses[heavy_clients], spill_masses])
-    entries_by_urn = np.argsort(urn_of_entry, kind="stable")
-    return urn_clients[entries_by_urn], urn_of_entry[entries_by_urn], mass_in_urn[entries_by_urn]
+    urn_entry_masses = np.concatenate(
+        [np.full(len(solo_clients), urn_mass), shared_masses[heavy_clients], light_client_masses]
+    )
+    entry_order = np.argsort(urn_of_entry, kind="stable")
+    return urn_clients[entry_order], urn_of_entry[entry_order], urn_entry_masses[entry_order]
 
 
 def store_client_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:

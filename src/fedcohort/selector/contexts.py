@@ -154,8 +154,10 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_tran
             a column of ones.
     """
     # contiguous is the memory order after a resume
-    feature_columns = np.ascontiguousarray(X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]])
-    return whiten_contexts(feature_columns) if feature_transform == "whitened" else feature_columns
+    selected_contexts = np.ascontiguousarray(
+        X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]]
+    )
+    return whiten_contexts(selected_contexts) if feature_transform == "whitened" else selected_contexts
 
 
 def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
@@ -173,9 +175,9 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
         return whitened_contexts
     centred_contexts = X[is_valid_row] - X[is_valid_row].mean(axis=0)
     eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
-    is_varying_direction = eigenvalues > MIN_RELATIVE_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
-    direction_scales = np.where(is_varying_direction, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
-    whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * direction_scales) @ eigenvectors.T
+    has_positive_variance = eigenvalues > MIN_RELATIVE_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
+    eigenvector_scales = np.where(has_positive_variance, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
+    whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * eigenvector_scales) @ eigenvectors.T
     whitened_contexts[is_valid_row, -1] = 1.0
     return whitened_contexts
 

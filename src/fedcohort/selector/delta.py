@@ -141,15 +141,17 @@ class Delta(Selector[State]):
                 probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
                 probability[client_ids] = client_scores
                 state = replace(state, probability=self.apply_min_probability(probability))
-        drawn_ids, p = draw_with_repetition(state.probability, ctx)
+        draw_counts, p = draw_with_repetition(state.probability, ctx)
         n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
         weights = np.zeros(ctx.n_clients)
         if len(ctx.available) > ctx.cohort:
             data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
-            weights[ctx.available] = drawn_ids[ctx.available] * data_shares / (ctx.cohort * p)
+            weights[ctx.available] = draw_counts[ctx.available] * data_shares / (ctx.cohort * p)
         inclusion_probability = np.zeros(ctx.n_clients)
         inclusion_probability[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
-        return Selection(np.flatnonzero(drawn_ids), probability=inclusion_probability), replace(state, weights=weights)
+        return Selection(np.flatnonzero(draw_counts), probability=inclusion_probability), replace(
+            state, weights=weights
+        )
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         agg_weights = state.weights[outcome.clients]

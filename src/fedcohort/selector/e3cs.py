@@ -78,23 +78,27 @@ class E3cs(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_available = ctx.available, len(ctx.available)
-        m, p, log_gain_if_selected = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
-        min_probability_quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
+        m, p, log_weight_gain_if_arrived = (
+            min(ctx.cohort, n_available),
+            np.zeros(ctx.n_clients),
+            np.zeros(ctx.n_clients),
+        )
+        quota_of_round = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
         random_sort_keys = ctx.rng.random(ctx.n_clients)
         if not n_available:
             return Selection(available_ids, probability=p), state
         log_weights = state.log_weights[available_ids]
         w = np.maximum(np.exp(log_weights - log_weights.max()), MIN_RELATIVE_WEIGHT)
-        p[available_ids], is_probability_capped = capped_probabilities(w, m, min_probability_quota * m / n_available)
-        expected_log_gains = m * (1 - min_probability_quota) * self.eta / n_available / p[available_ids]
-        log_gain_if_selected[available_ids] = np.where(is_probability_capped, 0.0, expected_log_gains)
+        p[available_ids], is_probability_capped = capped_probabilities(w, m, quota_of_round * m / n_available)
+        uncapped_log_weight_gains = m * (1 - quota_of_round) * self.eta / n_available / p[available_ids]
+        log_weight_gain_if_arrived[available_ids] = np.where(is_probability_capped, 0.0, uncapped_log_weight_gains)
         if self.draw == "multinomial":
             clients = draw(p, available_ids, m, ctx.rng)
         else:
             shuffled_ids = available_ids[np.argsort(random_sort_keys[available_ids])]
             clients = np.sort(shuffled_ids[draw_systematically(p[shuffled_ids], m, 1.0 - ctx.rng.random())])
         log_weight_gain = state.log_weight_gain.copy()  # an update may arrive later than its round
-        log_weight_gain[clients] = log_gain_if_selected[clients]
+        log_weight_gain[clients] = log_weight_gain_if_arrived[clients]
         return Selection(clients, state.log_weights, probability=p), replace(state, log_weight_gain=log_weight_gain)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -120,11 +124,13 @@ def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[
     weight_order = np.argsort(-w, kind="stable")
     c, largest_weights = np.arange(m), w[weight_order[:m]]
     weight_sums = np.cumsum(w[weight_order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
-    shared_probability = m - c - (n - c) * sigma
-    n_at_cap = int(np.argmax(sigma + shared_probability * largest_weights / weight_sums <= 1 + 1e-12))
+    probability_to_share = m - c - (n - c) * sigma
+    n_capped_clients = int(np.argmax(sigma + probability_to_share * largest_weights / weight_sums <= 1 + 1e-12))
     is_probability_capped = np.zeros(n, bool)
-    is_probability_capped[weight_order[:n_at_cap]] = True
-    p = np.where(is_probability_capped, 1.0, sigma + shared_probability[n_at_cap] * w / weight_sums[n_at_cap])
+    is_probability_capped[weight_order[:n_capped_clients]] = True
+    p = np.where(
+        is_probability_capped, 1.0, sigma + probability_to_share[n_capped_clients] * w / weight_sums[n_capped_clients]
+    )
     return np.minimum(p, 1.0), is_probability_capped
 
 

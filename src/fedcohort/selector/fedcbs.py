@@ -71,8 +71,8 @@ class FedCbs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         class_counts = ctx.signals["label_counts"].astype(float)
         exploration_bonus = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.selection_rounds)
-        balance_score = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
-        scores = balance_score + exploration_bonus
+        class_balance_score = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
+        scores = class_balance_score + exploration_bonus
         chosen_ids, remaining_ids = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
             remaining_ids = remaining_ids[remaining_ids != chosen_ids[-1]]
@@ -80,7 +80,7 @@ class FedCbs(Selector[State]):
             chosen_ids = np.append(chosen_ids, draw(draw_probabilities, remaining_ids, 1, ctx.rng))
         first_draw_probability = np.zeros(ctx.n_clients)
         first_draw_probability[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
-        score_terms = {"exploit": balance_score, "explore": exploration_bonus}
+        score_terms = {"exploit": class_balance_score, "explore": exploration_bonus}
         return Selection(np.sort(chosen_ids), scores, score_terms, first_draw_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -99,8 +99,8 @@ class FedCbs(Selector[State]):
             chosen_ids: ids of the clients drawn before.
             remaining_ids: ids of the clients that can be drawn.
         """
-        cohort_imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
-        log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(cohort_imbalances, self.eps))
+        imbalances_with_client = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
+        log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(imbalances_with_client, self.eps))
         client_probabilities = np.zeros(len(class_counts))
         client_probabilities[remaining_ids] = np.exp(log_weights - log_weights.max())
         return np.asarray(client_probabilities / client_probabilities.sum())

@@ -207,10 +207,10 @@ class FedCor(Selector[State]):
             raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
         sigma = self._make_client_kernel().covariance(state.X, state.f)
         cohort_order, scores_at_each_choice = self.choose_cohort_in_order(sigma, state.p, state.alpha, ctx)
-        cohort_place = np.full(ctx.n_clients, np.nan)
-        cohort_place[cohort_order] = np.arange(len(cohort_order))
+        cohort_rank = np.full(ctx.n_clients, np.nan)
+        cohort_rank[cohort_order] = np.arange(len(cohort_order))
         first_choice_scores = scores_at_each_choice[0] if scores_at_each_choice else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(cohort_order), first_choice_scores, {"discount": state.alpha, "place": cohort_place})
+        return Selection(np.sort(cohort_order), first_choice_scores, {"discount": state.alpha, "place": cohort_rank})
 
     def choose_cohort_in_order(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
@@ -228,15 +228,15 @@ class FedCor(Selector[State]):
         cohort_order, remaining_ids, scores_at_each_choice = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variances = np.diag(sigma)
-            loss_varies = variances >= MIN_LOSS_VARIANCE
+            has_varying_loss = variances >= MIN_LOSS_VARIANCE
             scores = np.where(
-                loss_varies, alpha * (p @ sigma) / np.sqrt(np.where(loss_varies, variances, 1.0)), -np.inf
+                has_varying_loss, alpha * (p @ sigma) / np.sqrt(np.where(has_varying_loss, variances, 1.0)), -np.inf
             )
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]
             scores_at_each_choice.append(scores)
-            sigma = gaussian.condition_covariance(sigma, int(k)) if loss_varies[k] else sigma
+            sigma = gaussian.condition_covariance(sigma, int(k)) if has_varying_loss[k] else sigma
         return cohort_order, scores_at_each_choice
 
 

@@ -67,16 +67,16 @@ class FedCs(StatelessSelector):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         job_s, upload_s, download_s = (ctx.signals[s] for s in ("expected_s", "expected_up_s", "expected_down_s"))
-        round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
+        time_limit_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
         candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
-        compute_s = np.maximum(job_s - upload_s - download_s, 0.0)
+        training_s = np.maximum(job_s - upload_s - download_s, 0.0)
         upload_order = schedule_uploads(
-            download_s[candidate_ids], compute_s[candidate_ids], upload_s[candidate_ids], round_s
+            download_s[candidate_ids], training_s[candidate_ids], upload_s[candidate_ids], time_limit_s
         )
         return Selection(np.sort(candidate_ids[upload_order[: ctx.cohort]])), state
 
 
-def schedule_uploads(download_s: Values, compute_s: Values, upload_s: Values, round_s: float) -> Ids:
+def schedule_uploads(download_s: Values, training_s: Values, upload_s: Values, time_limit_s: float) -> Ids:
     """Return the positions of the candidates that finish in time, in the order of their uploads, int64 [m].
 
     Each next candidate adds the fewest seconds, the first one in case of ties. If no candidate finishes in time, the
@@ -84,23 +84,25 @@ def schedule_uploads(download_s: Values, compute_s: Values, upload_s: Values, ro
 
     Args:
         download_s: seconds of each candidate's download, [n].
-        compute_s: seconds of each candidate's local training, [n].
+        training_s: seconds of each candidate's local training, [n].
         upload_s: seconds of each candidate's upload, [n]; uploads follow one after the other.
-        round_s: seconds from the broadcast within which all uploads end.
+        time_limit_s: seconds from the broadcast within which all uploads end.
     """
-    upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(download_s))
-    while len(remaining_rows):
-        added_upload_s = upload_s[remaining_rows] + np.maximum(0.0, compute_s[remaining_rows] - uploads_end_s)
-        added_round_s = np.maximum(download_s[remaining_rows] - broadcast_s, 0.0) + added_upload_s
-        fastest_row = int(np.argmin(added_round_s))
-        candidate_row = int(remaining_rows[fastest_row])
-        is_candidate_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
+    upload_order, broadcast_s, uploads_end_s, remaining_positions = list[int](), 0.0, 0.0, np.arange(len(download_s))
+    while len(remaining_positions):
+        added_upload_s = upload_s[remaining_positions] + np.maximum(
+            0.0, training_s[remaining_positions] - uploads_end_s
+        )
+        added_round_s = np.maximum(download_s[remaining_positions] - broadcast_s, 0.0) + added_upload_s
+        next_position = int(np.argmin(added_round_s))
+        next_candidate = int(remaining_positions[next_position])
+        is_candidate_late = broadcast_s + uploads_end_s + added_round_s[next_position] >= time_limit_s
         if is_candidate_late and upload_order:
             break
-        upload_order.append(candidate_row)
+        upload_order.append(next_candidate)
         if is_candidate_late:
             break
-        broadcast_s = max(broadcast_s, float(download_s[candidate_row]))
-        uploads_end_s = uploads_end_s + float(added_upload_s[fastest_row])
-        remaining_rows = np.delete(remaining_rows, fastest_row)
+        broadcast_s = max(broadcast_s, float(download_s[next_candidate]))
+        uploads_end_s = uploads_end_s + float(added_upload_s[next_position])
+        remaining_positions = np.delete(remaining_positions, next_position)
     return np.array(upload_order, dtype=np.int64)

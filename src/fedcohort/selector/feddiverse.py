@@ -132,11 +132,11 @@ class FedDiverse(Selector[State]):
         initial_state = State(np.full((K, 3), np.nan), np.zeros(K, bool), 0, np.zeros(K))
         if self.source == "estimated":
             return initial_state
-        N = population.signals["group_counts"]
+        group_counts = population.signals["group_counts"]
         if self.source == "known_matrix":
-            draw_weights = least_variance_weights(N.astype(np.float64))
+            draw_weights = least_variance_weights(group_counts.astype(np.float64))
             return replace(initial_state, draw_weights=np.where(draw_weights > MIN_DRAW_WEIGHT, draw_weights, 0.0))
-        return replace(initial_state, delta=skew.skew_triplets(N.reshape(K, population.n_classes, -1)))
+        return replace(initial_state, delta=skew.skew_triplets(group_counts.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         unqueried_ids = ctx.ready[~state.is_queried[ctx.ready]]
@@ -160,12 +160,12 @@ class FedDiverse(Selector[State]):
         cohort_order = self.choose_cohort_in_order(delta, has_triplet, ctx, n_triples)
         role_of_client = np.full(ctx.n_clients, np.nan)
         role_of_client[cohort_order] = np.arange(len(cohort_order)) % 3
-        triplet_column = TRIPLET_COLUMN_ORDER[n_triples % 3]
+        first_draw_column = TRIPLET_COLUMN_ORDER[n_triples % 3]
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
-            scores=state.delta[:, triplet_column],
+            scores=state.delta[:, first_draw_column],
             score_terms=dict(zip(skew.SKEW_NAMES, state.delta.T, strict=True)) | {"role": role_of_client},
-            probability=draw_probabilities(delta[:, triplet_column], has_triplet, ctx.available),
+            probability=draw_probabilities(delta[:, first_draw_column], has_triplet, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 
@@ -235,8 +235,8 @@ def draw_probabilities(draw_weights: Values, has_triplet: Bool[np.ndarray, "_n"]
     """
     remaining_weights = draw_weights[remaining_ids]
     if remaining_weights.sum() < MIN_DIVISOR:
-        is_candidate = has_triplet[remaining_ids]
-        remaining_weights = np.where(is_candidate | ~is_candidate.any(), 1.0, 0.0)
+        has_known_triplet = has_triplet[remaining_ids]
+        remaining_weights = np.where(has_known_triplet | ~has_known_triplet.any(), 1.0, 0.0)
     client_probabilities = np.zeros(len(draw_weights))
     client_probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
     return client_probabilities
@@ -245,6 +245,6 @@ def draw_probabilities(draw_weights: Values, has_triplet: Bool[np.ndarray, "_n"]
 def draw_one_client(draw_probability: Values, uniform_draw: float) -> int:
     """Return the id of the client that is drawn with `draw_probability` [n_clients]; `uniform_draw` is in [0, 1)."""
     cumulative_probability = np.cumsum(draw_probability)
-    last_possible_client = np.flatnonzero(draw_probability)[-1]  # u times the total may round up to the total
+    last_drawable_client = np.flatnonzero(draw_probability)[-1]  # u times the total may round up to the total
     drawn_client = np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right")
-    return int(min(drawn_client, last_possible_client))
+    return int(min(drawn_client, last_drawable_client))

@@ -47,7 +47,7 @@ from fedcohort.selector.base import TIE_TOLERANCE, Selector, draw
 from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MIN_PROBABILITY = 1e-8  # lower bound of a client's probability
-NEVER_EXCLUDES_MESSAGE = (
+NO_CLIENT_EXCLUDED_MESSAGE = (
     "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
     "out, and clients are drawn as with selector=random. Choose a larger cohort, or a smaller selector.keep"
 )
@@ -101,7 +101,7 @@ class FedPns(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._can_exclude_clients, NEVER_EXCLUDES_MESSAGE)})
+        return frozenset({Requirement(self._can_exclude_clients, NO_CLIENT_EXCLUDED_MESSAGE)})
 
     def _can_exclude_clients(self, facts: Facts) -> bool | None:
         """Return whether a round in a run with `facts` can exclude an update if all arrive; None if that is unknown."""
@@ -128,18 +128,20 @@ class FedPns(Selector[State]):
         arrived_rows = arrived_rows[np.isfinite(np.diag(H))[arrived_rows]]
         is_loss_higher = self._make_loss_comparison(outcome, arrived_rows) if self.loss_check else None
         min_kept_gradients = self._min_kept_updates(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
-        valid_H = normalise_gram_matrix(H[np.ix_(arrived_rows, arrived_rows)])
-        opposing_rows, excluded_rows = find_opposing_gradients(valid_H, min_kept_gradients, is_loss_higher)
+        valid_gram_matrix = normalise_gram_matrix(H[np.ix_(arrived_rows, arrived_rows)])
+        opposing_positions, excluded_positions = find_opposing_gradients(
+            valid_gram_matrix, min_kept_gradients, is_loss_higher
+        )
         rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
-        opposing_ids = outcome.clients[arrived_rows[opposing_rows]]
+        opposing_ids = outcome.clients[arrived_rows[opposing_positions]]
         rounds_labelled[opposing_ids] += 1
         opposing_shares = rounds_labelled[opposing_ids] / rounds_arrived[opposing_ids]
         probability = self.update_probabilities(state.probability, opposing_ids, opposing_shares)
         next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
-        is_aggregated[arrived_rows[excluded_rows]] = False
-        return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
+        is_aggregated[arrived_rows[excluded_positions]] = False
+        return (AggregationOverride(keep=is_aggregated) if len(excluded_positions) else None), next_state
 
     def _make_loss_comparison(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
         """Return a function of two groups of updates: whether the second's mean has the higher loss on the server.
@@ -162,14 +164,14 @@ class FedPns(Selector[State]):
         `probability` [n_clients] holds the previous ones. `opposing_shares` are the shares of the arrivals of each of
         `opposing_ids` in which it opposed the cohort.
         """
-        is_gaining_client = np.ones(len(probability), bool)
-        is_gaining_client[opposing_ids] = False
-        if not len(opposing_ids) or not is_gaining_client.any():
+        is_not_opposing = np.ones(len(probability), bool)
+        is_not_opposing[opposing_ids] = False
+        if not len(opposing_ids) or not is_not_opposing.any():
             return probability
         probability_losses = probability[opposing_ids] * np.minimum((opposing_shares + self.beta) ** self.alpha, 1.0)
         next_probabilities = probability.copy()
         next_probabilities[opposing_ids] -= probability_losses
-        next_probabilities[is_gaining_client] += probability_losses.sum() / is_gaining_client.sum()
+        next_probabilities[is_not_opposing] += probability_losses.sum() / is_not_opposing.sum()
         next_probabilities = np.maximum(next_probabilities, MIN_PROBABILITY)
         return np.asarray(next_probabilities / next_probabilities.sum())
 
@@ -210,8 +212,10 @@ def agreements_after_removal(H: Gram, group_rows: Ids) -> Values:
         H: inner products of all gradients, [m, m].
         group_rows: rows of H that belong to A, [a], at least two.
     """
-    group_gram = H[np.ix_(group_rows, group_rows)]
-    return np.asarray((group_gram.sum() - 2 * group_gram.sum(1) + np.diag(group_gram)) / (len(group_rows) - 1))
+    group_gram_matrix = H[np.ix_(group_rows, group_rows)]
+    return np.asarray(
+        (group_gram_matrix.sum() - 2 * group_gram_matrix.sum(1) + np.diag(group_gram_matrix)) / (len(group_rows) - 1)
+    )
 
 
 def find_opposing_gradients(
@@ -226,7 +230,7 @@ def find_opposing_gradients(
             server's loss is higher without this client. If so, the client is labelled but kept, and the search ends.
             None leaves the loss unchecked.
     """
-    group_rows, removed_rows = np.arange(len(H)), list[int]()
+    group_rows, opposing_rows = np.arange(len(H)), list[int]()
     while len(group_rows) > max(min_kept_gradients, 1):
         group_agreement = summed_agreement(H, group_rows)
         agreement_if_removed = agreements_after_removal(H, group_rows)
@@ -237,7 +241,7 @@ def find_opposing_gradients(
         best_removal_position = int(np.flatnonzero(agreement_if_removed >= min_tied_agreement)[0])
         k, remaining_rows = int(group_rows[best_removal_position]), np.delete(group_rows, best_removal_position)
         if is_loss_higher is not None and is_loss_higher(group_rows, remaining_rows):
-            return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)
-        removed_rows.append(k)
+            return np.array([*opposing_rows, k], dtype=np.int64), np.array(opposing_rows, dtype=np.int64)
+        opposing_rows.append(k)
         group_rows = remaining_rows
-    return np.array(removed_rows, dtype=np.int64), np.array(removed_rows, dtype=np.int64)
+    return np.array(opposing_rows, dtype=np.int64), np.array(opposing_rows, dtype=np.int64)

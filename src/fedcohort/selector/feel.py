@@ -106,8 +106,10 @@ class Feel(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
-        norm_answers, queries_norms = find_answers(probes, "grad_norm"), self.importance == "grad"
-        gradient_norms = norm_answers.dense(ctx.n_clients) if queries_norms else impute_update_norms(state.update_norms)
+        gradient_norm_answers, is_norm_queried = find_answers(probes, "grad_norm"), self.importance == "grad"
+        gradient_norms = (
+            gradient_norm_answers.dense(ctx.n_clients) if is_norm_queried else impute_update_norms(state.update_norms)
+        )
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         T[available_ids] = divide_by_mean_duration(ctx.signals["expected_s"][available_ids])

@@ -93,11 +93,11 @@ class Gpfl(Selector[State]):
         return State(np.zeros(K), np.zeros(K, np.int64), np.zeros(K, np.int64), population.signals["n_train"])
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        t, N = ctx.round, state.times_selected
+        t, times_selected = ctx.round, state.times_selected
         alpha = {"peak": t / 100 if t < 100 else 200 / (t + 100), "linear": t / 800, "constant": 1.0}[self.schedule]
-        exploration_bonus = self.exploration * alpha * np.sqrt(2 * math.log(max(t, 1)) / np.maximum(N, 1))
+        exploration_bonus = self.exploration * alpha * np.sqrt(2 * math.log(max(t, 1)) / np.maximum(times_selected, 1))
         mean_rewards = state.reward_sums / (state.reward_counts + 1)
-        exploration_terms = np.where(N > 0, exploration_bonus, np.inf)
+        exploration_terms = np.where(times_selected > 0, exploration_bonus, np.inf)
         scores = mean_rewards + exploration_terms
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
         return Selection(clients, scores, {"exploit": mean_rewards, "explore": exploration_terms}), state
@@ -124,11 +124,11 @@ class Gpfl(Selector[State]):
         data_shares = data_shares / data_shares.sum()
         server_metrics = outcome.signals["server_accuracy"]
         step_projections = outcome.signals["step_projection"](data_shares)
-        server_step_score = sign_of_improvement(server_metrics(np.zeros(len(data_shares))), server_metrics(data_shares))
+        improvement_sign = sign_of_improvement(server_metrics(np.zeros(len(data_shares))), server_metrics(data_shares))
         is_finite_projection, exp_projections = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
         finite_projections = step_projections[is_finite_projection]
         exp_projections[is_finite_projection] = np.exp(finite_projections - finite_projections.max(initial=-np.inf))
-        return np.asarray(server_step_score * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
+        return np.asarray(improvement_sign * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
 
 
 def sign_of_improvement(server_metrics_before: tuple[float, float], server_metrics_after: tuple[float, float]) -> float:

@@ -110,13 +110,15 @@ class GreedyFed(Selector[State]):
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie), scores=scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        id_order = np.argsort(outcome.clients)  # the same permutations, whatever the order of arrival
-        clients, server_loss = outcome.clients[id_order], outcome.signals["server_loss"]
+        positions_by_id = np.argsort(outcome.clients)  # the same permutations, whatever the order of arrival
+        clients, server_loss = outcome.clients[positions_by_id], outcome.signals["server_loss"]
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
         def value_of_coalition(member_positions: Ids) -> float:
             coalition_weights, member_sample_counts = np.zeros(len(clients)), n_train[member_positions]
-            coalition_weights[id_order[member_positions]] = member_sample_counts if member_sample_counts.any() else 1.0
+            coalition_weights[positions_by_id[member_positions]] = (
+                member_sample_counts if member_sample_counts.any() else 1.0
+            )
             return -float(server_loss(coalition_weights / max(coalition_weights.sum(), 1.0)))
 
         rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)
@@ -124,9 +126,9 @@ class GreedyFed(Selector[State]):
         participation_rounds, value_estimates = state.participation_rounds.copy(), state.value_estimates.copy()
         participation_rounds[clients] += 1
         if self.memory == "mean":
-            latest_value_weights = 1 / participation_rounds[clients]
+            new_estimate_weights = 1 / participation_rounds[clients]
         else:
-            has_estimate = (state.participation_rounds[clients] > 0) | (self.choice == "softmax")
-            latest_value_weights = np.where(has_estimate, 1 - self.alpha, 1.0)
-        value_estimates[clients] += latest_value_weights * (phi - value_estimates[clients])
+            has_value_estimate = (state.participation_rounds[clients] > 0) | (self.choice == "softmax")
+            new_estimate_weights = np.where(has_value_estimate, 1 - self.alpha, 1.0)
+        value_estimates[clients] += new_estimate_weights * (phi - value_estimates[clients])
         return None, replace(state, value_estimates=value_estimates, participation_rounds=participation_rounds)

@@ -196,22 +196,30 @@ class HcsFed(Selector[State]):
         available_ids, stratum_of_client = ctx.available, state.stratum_of_client
         m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
         unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
-        X_norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
-        n_unclustered = self._count_unclustered_draws(unclustered_ids, m, ctx)
-        n_available = np.array([(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64)
-        stratum_draws = self.count_stratum_draws(state, H, n_available, m - n_unclustered)
+        sketch_norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
+        n_unclustered_draws = self._count_unclustered_draws(unclustered_ids, m, ctx)
+        n_available_by_stratum = np.array(
+            [(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64
+        )
+        stratum_draws = self.count_stratum_draws(state, H, n_available_by_stratum, m - n_unclustered_draws)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            members = available_ids[stratum_of_client[available_ids] == h]
-            draw_weights = X_norms if self.asks_for_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
-            clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
+            member_ids = available_ids[stratum_of_client[available_ids] == h]
+            draw_weights = (
+                sketch_norms
+                if self.asks_for_sketches and sketch_norms[member_ids].sum() > 0
+                else np.ones(ctx.n_clients)
+            )
+            clients = np.append(clients, draw(draw_weights, member_ids, int(stratum_draws[h]), ctx.rng))
             if stratum_draws[h]:
-                probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
+                probability[member_ids] = (
+                    stratum_draws[h] / m * draw_weights[member_ids] / draw_weights[member_ids].sum()
+                )
         if m > len(clients):
             probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))
-        stratum_or_nan = np.where(stratum_of_client == NO_STRATUM, np.nan, stratum_of_client.astype(np.float64))
-        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": X_norms}, probability)
+        stratum_column = np.where(stratum_of_client == NO_STRATUM, np.nan, stratum_of_client.astype(np.float64))
+        return Selection(np.sort(clients), probability, {"stratum": stratum_column, "norm": sketch_norms}, probability)
 
     def _count_unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
         """Return how many of m draws are among `unclustered_ids`, the available clients without a stratum."""
@@ -219,15 +227,17 @@ class HcsFed(Selector[State]):
             return 0
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
-    def count_stratum_draws(self, state: State, H: int, n_available: Ids, m: int) -> Ids:
-        """Return how many of m draws each of H strata gets, int64 [H], at most its available clients `n_available`."""
+    def count_stratum_draws(self, state: State, H: int, n_available_by_stratum: Ids, m: int) -> Ids:
+        """Return how many of m draws each of H strata gets, int64 [H], at most `n_available_by_stratum` clients."""
         is_clustered = state.stratum_of_client != NO_STRATUM
         clustered_strata = state.stratum_of_client[is_clustered]
         stratum_sizes = np.bincount(clustered_strata, minlength=H)
         if not self.asks_for_sketches:
-            return strata.equal_stratum_allocation(stratum_sizes, n_available, m)
-        S = strata.deviations_of_strata(state.X[is_clustered], clustered_strata, H)
-        return strata.round_draws_to_capacity(strata.neyman_allocation(stratum_sizes, S, m), n_available, m)
+            return strata.equal_stratum_allocation(stratum_sizes, n_available_by_stratum, m)
+        stratum_deviations = strata.deviations_of_strata(state.X[is_clustered], clustered_strata, H)
+        return strata.round_draws_to_capacity(
+            strata.neyman_allocation(stratum_sizes, stratum_deviations, m), n_available_by_stratum, m
+        )
 
 
 def store_gradient_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:

@@ -136,9 +136,9 @@ class HicsFl(Selector[State]):
         clients, C = outcome.clients, state.n_classes
         updates = outcome.signals["output_layer"]
         updates = np.where((np.abs(updates) <= MAX_UPDATE_ENTRY).all(axis=1, keepdims=True), updates, 0.0)
-        class_updates = updates[:, -C:]
+        update_by_class = updates[:, -C:]
         if self.source == "layer":
-            class_updates = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
+            update_by_class = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
         vectors = updates if self.source == "layer" else updates[:, -C:]
         update_norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         stored_vectors = state.vectors.copy()
@@ -146,7 +146,7 @@ class HicsFl(Selector[State]):
             stored_vectors = np.zeros((len(stored_vectors), vectors.shape[1]))
         stored_vectors[clients] = np.divide(vectors, update_norms, out=np.zeros_like(vectors), where=update_norms > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
-        entropy[clients], has_trained[clients] = softmax_entropy(class_updates / self.temperature), True
+        entropy[clients], has_trained[clients] = softmax_entropy(update_by_class / self.temperature), True
         return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)
 
     def cluster_clients(self, state: State, clients: Ids, n_clusters: int) -> Ids:
@@ -212,11 +212,17 @@ def draw_by_cluster(p: Values, cluster_of_client: Ids, n_drawn: int, rng: np.ran
         n_drawn: number of clients to draw, at most a.
         rng: random generator of the draws.
     """
-    remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(p))]
-    drawn_rows = []
+    remaining_positions_by_cluster = [
+        rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(p))
+    ]
+    drawn_positions = []
     for u in rng.random(n_drawn):
-        cluster_has_clients = np.array([len(cluster_rows) > 0 for cluster_rows in remaining_rows])
+        cluster_has_clients = np.array(
+            [len(cluster_positions) > 0 for cluster_positions in remaining_positions_by_cluster]
+        )
         cluster_weights = np.where(cluster_has_clients, p, 0.0)
         weight_sums = np.cumsum(cluster_weights if cluster_weights.any() else cluster_has_clients)
-        drawn_rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
-    return np.sort(np.array(drawn_rows, np.int64))
+        drawn_positions.append(
+            remaining_positions_by_cluster[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop()
+        )
+    return np.sort(np.array(drawn_positions, np.int64))

@@ -124,14 +124,14 @@ def ocs_probabilities(u: Values, m: int) -> Values:
         return np.ones(n)
     if not u.any():
         return np.full(n, m / n)
-    rows_by_norm = np.argsort(u, kind="stable")
-    norm_sums = np.cumsum(u[rows_by_norm])
-    uncapped_sums = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
-    is_valid_count = (uncapped_sums > 0) & (uncapped_sums * u[rows_by_norm] <= norm_sums * (1 + 1e-12))
-    last_uncapped_row, p = int(np.flatnonzero(is_valid_count)[-1]), np.ones(n)
-    uncapped_rows = rows_by_norm[: last_uncapped_row + 1]
-    p[uncapped_rows] = (
-        uncapped_sums[last_uncapped_row] * u[uncapped_rows] / max(norm_sums[last_uncapped_row], MIN_NORM_SUM)
+    positions_by_norm = np.argsort(u, kind="stable")
+    norm_sums = np.cumsum(u[positions_by_norm])
+    uncapped_p_sums = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
+    is_feasible_count = (uncapped_p_sums > 0) & (uncapped_p_sums * u[positions_by_norm] <= norm_sums * (1 + 1e-12))
+    last_uncapped_rank, p = int(np.flatnonzero(is_feasible_count)[-1]), np.ones(n)
+    uncapped_positions = positions_by_norm[: last_uncapped_rank + 1]
+    p[uncapped_positions] = (
+        uncapped_p_sums[last_uncapped_rank] * u[uncapped_positions] / max(norm_sums[last_uncapped_rank], MIN_NORM_SUM)
     )
     return np.minimum(p, 1.0)
 
@@ -151,10 +151,12 @@ def aocs_probabilities(u: Values, m: int, iterations: int) -> Values:
         return np.full(n, m / n)
     p = np.minimum(m * (u / u.sum()), 1.0)
     for _ in range(iterations):
-        is_uncapped_p = p < 1
-        uncapped_p_sum = float(p[is_uncapped_p].sum())
-        probability_factor = (m - n + int(is_uncapped_p.sum())) / uncapped_p_sum if uncapped_p_sum > 0 else 0.0
-        if probability_factor <= 1:
+        is_uncapped = p < 1
+        uncapped_probability_sum = float(p[is_uncapped].sum())
+        rescaling_factor = (
+            (m - n + int(is_uncapped.sum())) / uncapped_probability_sum if uncapped_probability_sum > 0 else 0.0
+        )
+        if rescaling_factor <= 1:
             break
-        p = np.where(is_uncapped_p, np.minimum(probability_factor * p, 1.0), 1.0)
+        p = np.where(is_uncapped, np.minimum(rescaling_factor * p, 1.0), 1.0)
     return np.asarray(p)

@@ -117,14 +117,14 @@ class Pisces(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        unknown_values, zero_rounds = np.full(K, np.nan), np.zeros(K, np.int64)
+        unknown_values, zero_versions = np.full(K, np.nan), np.zeros(K, np.int64)
         return State(
             utility=unknown_values,
             staleness=np.full((K, self.window), np.nan),
             n_trained=np.zeros(K),
             eps=self.eps,
             loss=unknown_values,
-            version=zero_rounds,
+            version=zero_versions,
             credits=np.full(K, self.outlier_credits),
             min_records=population.cohort,
         )
@@ -158,7 +158,7 @@ class Pisces(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
-        utility, staleness, n_trained, loss, version = (
+        utility, staleness, n_trained, loss, model_version = (
             v.copy() for v in (state.utility, state.staleness, state.n_trained, state.loss, state.version)
         )
         utility[clients] = client_utilities(signals["loss_count"], signals["loss_squares"])
@@ -166,9 +166,9 @@ class Pisces(Selector[State]):
         staleness[clients, -1] = outcome.staleness
         n_trained[clients] += 1
         loss[clients] = utility[clients] / np.where(signals["loss_count"] > 0, signals["loss_count"], np.nan)
-        version[clients] = outcome.round - outcome.staleness
+        model_version[clients] = outcome.round - outcome.staleness
         next_state = replace(
-            state, utility=utility, staleness=staleness, n_trained=n_trained, loss=loss, version=version
+            state, utility=utility, staleness=staleness, n_trained=n_trained, loss=loss, version=model_version
         )
         return None, self.deduct_outlier_credits(next_state, clients) if self.bar_outliers else next_state
 

@@ -63,7 +63,7 @@ PARTIAL_WORK_REQUIREMENT = Requirement(
 )
 
 
-MAX_ADDED_WORK = 10.0  # in multiples of E
+MAX_EXTRA_WORK_FACTOR = 10.0  # in multiples of E
 MAX_IMPORTANCE_FACTOR = 1e150  # the product of two such numbers does not overflow
 
 
@@ -145,21 +145,23 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         rounding_draw = ctx.rng.random() if len(ctx.in_flight) else 1e-9
-        ctx_with_shortlist = replace(ctx, cohort=int(self.overcommit * ctx.cohort + rounding_draw))
-        oort_selection, ranking_state = self.select_by_score(state.ranking_state, ctx_with_shortlist)
+        shortlist_context = replace(ctx, cohort=int(self.overcommit * ctx.cohort + rounding_draw))
+        oort_selection, ranking_state = self.select_by_score(state.ranking_state, shortlist_context)
         chosen_ids = top(-ctx.signals["expected_s"], oort_selection.clients, ctx.cohort, ctx.rng)
-        client_drop_rates, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
-        client_drop_rates[chosen_ids] = update_drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
-        job_s = predict_job_seconds(ctx, chosen_ids, client_drop_rates[chosen_ids])
+        drop_rate_by_client, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
+        drop_rate_by_client[chosen_ids] = update_drop_rates(
+            state.importance[chosen_ids], self.low, self.high, ctx.cohort
+        )
+        job_seconds = predict_job_seconds(ctx, chosen_ids, drop_rate_by_client[chosen_ids])
         work_unit_s = ctx.signals["expected_unit_s"][chosen_ids]
-        work_factors[chosen_ids] = local_work_factors(job_s, work_unit_s, ctx.units, self.beta)
-        score_terms = {"importance": state.importance, "drop": client_drop_rates, "work": work_factors}
+        work_factors[chosen_ids] = local_work_factors(job_seconds, work_unit_s, ctx.units, self.beta)
+        score_terms = {"importance": state.importance, "drop": drop_rate_by_client, "work": work_factors}
         selection = replace(
             oort_selection,
             clients=chosen_ids,
             score_terms={**oort_selection.score_terms, **score_terms},
             units=self._choose_local_units(ctx, work_factors),
-            upload=1.0 - client_drop_rates,
+            upload=1.0 - drop_rate_by_client,
             zero_fill=self.drop_agg == "zeros",
         )
         return selection, replace(state, ranking_state=ranking_state)
@@ -226,8 +228,8 @@ def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Valu
         chosen_ids: ids of the chosen clients, [m].
         rho: share of the upload that each leaves out, [m].
     """
-    job_s, upload_s = ctx.signals["expected_s"][chosen_ids], ctx.signals["expected_up_s"][chosen_ids]
-    return np.asarray(job_s - rho * upload_s)
+    job_seconds, upload_s = ctx.signals["expected_s"][chosen_ids], ctx.signals["expected_up_s"][chosen_ids]
+    return np.asarray(job_seconds - rho * upload_s)
 
 
 def local_work_factors(job_s: Values, work_unit_s: Values, E: int, beta: float) -> Values:
@@ -239,6 +241,6 @@ def local_work_factors(job_s: Values, work_unit_s: Values, E: int, beta: float) 
         E: default number of units of local work in a job.
         beta: share of a client's idle time that is used, in [0, 1].
     """
-    waiting_s = job_s.max(initial=0.0) - job_s
-    idle_work_units = np.divide(waiting_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
-    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(idle_work_units + 1e-9) / E))
+    idle_s = job_s.max(initial=0.0) - job_s
+    work_units_while_idle = np.divide(idle_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
+    return np.asarray(1.0 + np.minimum(MAX_EXTRA_WORK_FACTOR, beta * np.floor(work_units_while_idle + 1e-9) / E))

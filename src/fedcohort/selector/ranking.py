@@ -108,8 +108,8 @@ class RankingOptions:
     def initial_state(self, population: Population) -> State:
         """Return the ranking's state before round 0, for the clients of `population`."""
         K = population.n_clients
-        zero_rounds, nan_by_client = np.zeros(K, np.int64), np.full(K, np.nan)
-        return State(nan_by_client, zero_rounds, nan_by_client, zero_rounds, self.eps, self.preferred, np.empty(0))
+        zero_counts, nan_by_client = np.zeros(K, np.int64), np.full(K, np.nan)
+        return State(nan_by_client, zero_counts, nan_by_client, zero_counts, self.eps, self.preferred, np.empty(0))
 
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with the round's share `eps`."""
@@ -140,8 +140,8 @@ class RankingOptions:
         """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
-        client_arrays = (state.utilities, state.last_rounds, state.seconds, state.n_participations)
-        utilities, last_rounds, job_seconds, n_participations = (values.copy() for values in client_arrays)
+        stored_arrays = (state.utilities, state.last_rounds, state.seconds, state.n_participations)
+        utilities, last_rounds, job_seconds, n_participations = (values.copy() for values in stored_arrays)
         utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1
         n_participations[arrived_ids] += 1
@@ -189,9 +189,13 @@ class RankingOptions:
             return preferred_duration, utility_sums
         earlier_utility_sum, latest_utility_sum = float(utility_sums[:window].sum()), float(utility_sums[window:].sum())
         max_preferred_duration = 100.0 if self.preferred_in == "percentile" else math.inf
-        is_utility_flat = abs(latest_utility_sum - earlier_utility_sum) <= 0.1 * earlier_utility_sum
-        longer_by_pacer = {"paper": earlier_utility_sum > latest_utility_sum, "code": is_utility_flat, "none": False}
-        if longer_by_pacer[self.pacer]:
+        is_utility_stable = abs(latest_utility_sum - earlier_utility_sum) <= 0.1 * earlier_utility_sum
+        is_longer_by_pacer = {
+            "paper": earlier_utility_sum > latest_utility_sum,
+            "code": is_utility_stable,
+            "none": False,
+        }
+        if is_longer_by_pacer[self.pacer]:
             preferred_duration = min(max_preferred_duration, preferred_duration + self.step)
         elif self.pacer == "code" and abs(latest_utility_sum - earlier_utility_sum) >= 5 * earlier_utility_sum:
             preferred_duration = max(min(self.step, preferred_duration), preferred_duration - self.step)

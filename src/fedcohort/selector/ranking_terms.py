@@ -80,9 +80,9 @@ def count_explore_exploit(
         rounding_draw: uniform draw in [0, 1) that is added before the share is rounded down, so that the mean number is
             exact and may be 0; None for none.
     """
-    min_to_explore = int(rounding_draw is None and explore_share > 0)
-    n_to_explore = max(int(explore_share * cohort + (rounding_draw or 1e-9)), min_to_explore)
-    n_explore = min(n_untried, cohort, max(n_to_explore, cohort - n_scored))
+    min_places_to_explore = int(rounding_draw is None and explore_share > 0)
+    n_places_to_explore = max(int(explore_share * cohort + (rounding_draw or 1e-9)), min_places_to_explore)
+    n_explore = min(n_untried, cohort, max(n_places_to_explore, cohort - n_scored))
     return n_explore, min(n_scored, cohort - n_explore)
 
 
@@ -103,9 +103,9 @@ def candidates_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, 
 
 def zero_other_weights(draw_weights: Values, clients: Ids) -> Values:
     """Return `draw_weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
-    masked_weights = np.zeros(len(draw_weights))
-    masked_weights[clients] = draw_weights[clients]
-    return masked_weights
+    kept_weights = np.zeros(len(draw_weights))
+    kept_weights[clients] = draw_weights[clients]
+    return kept_weights
 
 
 def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:

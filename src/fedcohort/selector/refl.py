@@ -91,10 +91,10 @@ class Refl(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         forecast_shares = find_answers(probes, "availability_forecast").dense(ctx.n_clients, fill_value=1.0)
-        is_forecast_wrong = ctx.rng.random(ctx.n_clients) >= self.accuracy
-        scores = np.where(is_forecast_wrong, forecast_shares, 1.0 - forecast_shares)
-        n_expected_updates = int((ctx.in_flight_s <= state.slot_s).sum()) if self.adaptive else 0
-        return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_expected_updates), ctx.rng), scores), state
+        is_forecast_inverted = ctx.rng.random(ctx.n_clients) >= self.accuracy
+        scores = np.where(is_forecast_inverted, forecast_shares, 1.0 - forecast_shares)
+        n_late_updates = int((ctx.in_flight_s <= state.slot_s).sum()) if self.adaptive else 0
+        return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_late_updates), ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         mean_round_s = state.slot_s if state.slot_s > 0 else outcome.round_s

@@ -58,9 +58,9 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
         sample_shares: each client's share of all training samples, [n_clients].
     """
     is_known_decrease = np.isfinite(loss_decrease)
-    sample_share_sum, weighted_loss_decrease = sample_shares[is_known_decrease].sum(), np.nan
-    if sample_share_sum > 0:
-        weighted_loss_decrease = sample_shares[is_known_decrease] @ loss_decrease[is_known_decrease] / sample_share_sum
+    known_share_sum, weighted_loss_decrease = sample_shares[is_known_decrease].sum(), np.nan
+    if known_share_sum > 0:
+        weighted_loss_decrease = sample_shares[is_known_decrease] @ loss_decrease[is_known_decrease] / known_share_sum
     return np.full_like(loss_decrease, weighted_loss_decrease)
 
 

@@ -125,9 +125,11 @@ class TiFl(Selector[State]):
         if not len(ctx.available):
             return Selection(ctx.available, scores), state
         drawn_tier = int(np.searchsorted(np.cumsum(tier_probs) / tier_probs.sum(), ctx.rng.random(), side="right"))
-        tier_distance = drawn_tier - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
-        tier_order_scores = -np.where(tier_distance < 0, self.tiers - tier_distance, tier_distance).astype(np.float64)
-        clients = top(tier_order_scores[state.tier_of_client], ctx.available, ctx.cohort, ctx.rng)
+        tiers_to_drawn_tier = drawn_tier - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
+        tier_proximity_scores = -np.where(
+            tiers_to_drawn_tier < 0, self.tiers - tiers_to_drawn_tier, tiers_to_drawn_tier
+        ).astype(np.float64)
+        clients = top(tier_proximity_scores[state.tier_of_client], ctx.available, ctx.cohort, ctx.rng)
         credits = credits - (np.arange(self.tiers) == drawn_tier)
         return Selection(clients, scores), replace(state, credits=credits, last_drawn_tier=drawn_tier)
 
@@ -156,9 +158,9 @@ class TiFl(Selector[State]):
                 is 0.
         """
         tiers_with_credits = np.flatnonzero(credits > 0)
-        rank_offset = int(self.rank_sum == "minus" and len(tiers_with_credits) > 1)
+        rank_reduction = int(self.rank_sum == "minus" and len(tiers_with_credits) > 1)
         p, tiers_by_accuracy = np.zeros(self.tiers), np.argsort(accuracy[tiers_with_credits], kind="stable")
-        p[tiers_with_credits[tiers_by_accuracy]] = np.arange(len(tiers_with_credits), 0, -1) - rank_offset
+        p[tiers_with_credits[tiers_by_accuracy]] = np.arange(len(tiers_with_credits), 0, -1) - rank_reduction
         return np.asarray(p / max(float(p.sum()), 1.0))
 
 

@@ -120,21 +120,23 @@ class UcbCs(Selector[State]):
         latest_loss_stds = state.loss_deviations.copy()
         has_loss_deviation = is_finite_loss & np.isfinite(loss_deviations)
         latest_loss_stds[outcome.clients[has_loss_deviation]] = loss_deviations[has_loss_deviation]
-        pulled_ids = np.concatenate([finite_loss_ids, outcome.failed])
-        pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
-        discounted_sums = discounted.add_pulls_to_sums(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
-        exploration_deviations = latest_loss_stds if self.sigma == "all_latest" else latest_loss_stds[finite_loss_ids]
-        sigma = float(np.nanmax(exploration_deviations)) if np.isfinite(exploration_deviations).any() else state.sigma
+        selected_ids = np.concatenate([finite_loss_ids, outcome.failed])
+        selected_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
+        discounted_sums = discounted.add_pulls_to_sums(
+            state.discounted_sums, self.discount, selected_ids, selected_losses
+        )
+        compared_stds = latest_loss_stds if self.sigma == "all_latest" else latest_loss_stds[finite_loss_ids]
+        sigma = float(np.nanmax(compared_stds)) if np.isfinite(compared_stds).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
             mean_terms, width_terms = (
-                self._update_ucb_term(old_index_term, new_index_term, pulled_ids)
-                for old_index_term, new_index_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
+                self._update_ucb_term(old_ucb_term, new_ucb_term, selected_ids)
+                for old_ucb_term, new_ucb_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
         return None, State(discounted_sums, latest_loss_stds, sigma, mean_terms, width_terms, has_invalid_loss)
 
-    def _update_ucb_term(self, old_ucb_terms: Values, new_ucb_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _update_ucb_term(self, old_ucb_terms: Values, new_ucb_terms: Values, selected_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
 
         Selected clients get `new_ucb_terms`; the terms of the others are multiplied by the option `discount`.
@@ -142,9 +144,9 @@ class UcbCs(Selector[State]):
         Args:
             old_ucb_terms: the term before the round, [n_clients]; infinite values stay.
             new_ucb_terms: the term that Eq. 4 gives after the round, [n_clients].
-            pulled_ids: ids of the clients that were selected in the round, [m].
+            selected_ids: ids of the clients that were selected in the round, [m].
         """
-        next_index_terms = old_ucb_terms.copy()
-        next_index_terms[np.isfinite(old_ucb_terms)] *= self.discount
-        next_index_terms[pulled_ids] = new_ucb_terms[pulled_ids]
-        return next_index_terms
+        next_ucb_terms = old_ucb_terms.copy()
+        next_ucb_terms[np.isfinite(old_ucb_terms)] *= self.discount
+        next_ucb_terms[selected_ids] = new_ucb_terms[selected_ids]
+        return next_ucb_terms
