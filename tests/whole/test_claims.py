@@ -153,7 +153,7 @@ def test_the_docs_describe_the_loss_the_table_and_the_families_by_the_results() 
         f"[{cohorts[0]} settings with label skew](../studies/cohorts_digits/README.md) nine methods are, Fed-CBS by "
         f"the most: {cohorts[3][0][1]} (Holm over {cohorts[2]} methods)",
         f"Active FL gains {gain('active_fl', 'dirichlet')} points with Dirichlet 0.1, and has "
-        f"{gain('active_fl', 'bimodal70')} with 70 % noisy clients. TiFL has {gain('tifl', 'shards1')} with one class",
+        f"{gain('active_fl', 'bimodal70')} with 70 % noisy clients.",
         f"GreedyFed gains {gain('greedyfed', 'bimodal70')} points with 70 % noisy clients",
         f"With OCS all clients train: it has {gain('ocs', 'speeds')} with persistent stragglers",
         f"the largest mean of {len(test_plateau_claims.PUBLISHED)}.",

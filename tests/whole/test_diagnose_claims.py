@@ -233,7 +233,7 @@ def test_the_page_has_the_results_of_the_study() -> None:
     assert f"it gains points at equal bytes on average: {gain_text} over twelve" in readme
     loss = -claims.average(differences("one_class", "random_robust").values())
     where = " ".join((claims.ROOT / "docs" / "where_selection_pays.md").read_text().split())
-    assert f"with one class per client, it loses random selection {loss:.1f} points" in where
+    assert f"with one class per client, it costs random selection {loss:.1f} points" in where
     definition = claims.read_study(STUDY)
     assert {"rounds=100", "client.epochs=2", "client.batch=20", "clients=50", "cohort=10"} <= set(definition["common"])
 
