@@ -144,10 +144,10 @@ def check_integer(value_name: str, value: object, min_value: int) -> None:
 
 def check_numbers_by_name(value_name: str, value: object) -> None:
     """Raise `ComponentError` unless `value`, called `value_name` in messages, maps texts to numbers, NaN included."""
-    for number_name, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
+    for number_name, number in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(number_name, str):
             raise contract_error(f"a key of {value_name}", "a text", number_name)
-        check_number(f"{value_name}[{number_name!r}]", named_value, allow_nan=True)
+        check_number(f"{value_name}[{number_name!r}]", number, allow_nan=True)
 
 
 def check_tensor(value_name: str, value: object, required_shape: tuple[int, ...]) -> None:
@@ -164,9 +164,9 @@ def check_vectors_by_name(value_name: str, value: object, vector_length: int | N
     None as `vector_length` allows any length. The keys are not checked.
     """
     values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
-    for vector_name, named_value in values_by_name.items():
-        required_shape = getattr(named_value, "shape", (0,))[:1] if vector_length is None else (vector_length,)
-        check_tensor(f"{value_name}[{vector_name!r}]", named_value, tuple(required_shape))
+    for vector_name, vector in values_by_name.items():
+        required_shape = getattr(vector, "shape", (0,))[:1] if vector_length is None else (vector_length,)
+        check_tensor(f"{value_name}[{vector_name!r}]", vector, tuple(required_shape))
 
 
 def check_result_and_state(

@@ -65,12 +65,14 @@ class Krum(Unweighted):
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         n = len(updates)
         f = max(0, (n - 3) // 2) if self.attackers is None else self.attackers
-        chosen_rows = np.arange(n)
+        chosen_positions = np.arange(n)
         if n > 2:
             gram_matrix = (updates @ updates.T).cpu().numpy()
             squared_distances = np.maximum(np.diag(gram_matrix)[:, None] + np.diag(gram_matrix) - 2 * gram_matrix, 0.0)
             np.fill_diagonal(squared_distances, np.inf)
             update_scores = np.sort(squared_distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
-            chosen_rows = np.argsort(update_scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
-        update_shares = np.bincount(chosen_rows, minlength=n) / len(chosen_rows)
+            chosen_positions = np.argsort(update_scores, kind="stable")[
+                : max(1, n - f) if self.keep is None else self.keep
+            ]
+        update_shares = np.bincount(chosen_positions, minlength=n) / len(chosen_positions)
         return torch.from_numpy(update_shares).to(updates) @ updates, update_shares

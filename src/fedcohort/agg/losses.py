@@ -38,9 +38,9 @@ def read_valid_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None
 
 def spread_weights_to_clients(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:
     """Return a weight for each client of `arrived`, [m]: `weights` for those at `update_positions`, 0 for others."""
-    weight_by_arrival = np.zeros(len(arrived.weights))
-    weight_by_arrival[update_positions] = weights
-    return weight_by_arrival
+    arrival_weights = np.zeros(len(arrived.weights))
+    arrival_weights[update_positions] = weights
+    return arrival_weights
 
 
 def normalised_weights(arrived: Arrived, update_positions: Ids) -> Values:

@@ -166,8 +166,8 @@ class Rhfl(Aggregator[State]):
         optimizers = [uncompiled_optimizer(torch.optim.Adam)(p, lr=self.lr) for p in parameters_by_client]
         n_proxy_inputs = len(server_models.proxy)
         n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
-        for batch_rows in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
-            proxy_batch = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
+        for batch_positions in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
+            proxy_batch = server_models.proxy[torch.from_numpy(batch_positions).to(server_models.proxy.device)]
             with torch.no_grad():
                 client_probs = torch.stack([F.softmax(network.eval()(proxy_batch), 1) for network in client_networks])
             client_weights, target_probs, mixture_weights = mean_prediction_of_others(client_probs, client_weights)

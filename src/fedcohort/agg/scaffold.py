@@ -69,8 +69,8 @@ class _DriftCorrection:
         first_correction, c_i = corrections[0], torch.stack([correction.c_i for correction in corrections])
         stacked_correction = _DriftCorrection(first_correction.control, first_correction.w, first_correction.c, c_i)
         if stacked_correction.grad_sum is not None:
-            for correction, grad_sum in zip(corrections, stacked_correction.grad_sum, strict=True):
-                correction.grad_sum = grad_sum
+            for correction, client_gradient_sum in zip(corrections, stacked_correction.grad_sum, strict=True):
+                correction.grad_sum = client_gradient_sum
         return stacked_correction
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:

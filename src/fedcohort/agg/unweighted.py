@@ -29,12 +29,12 @@ class Unweighted(Aggregator[None]):
         return np.ones(len(n_used))
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        included_rows, update_matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix
-        if len(included_rows) < len(update_matrix):
-            update_matrix = update_matrix[torch.from_numpy(included_rows).to(update_matrix.device)]
+        included_positions, update_matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix
+        if len(included_positions) < len(update_matrix):
+            update_matrix = update_matrix[torch.from_numpy(included_positions).to(update_matrix.device)]
         displacement, update_shares = self.combine(update_matrix)
         client_weights = np.zeros(len(arrived.weights))
-        client_weights[included_rows] = update_shares
+        client_weights[included_positions] = update_shares
         return Direction(displacement, client_weights), None
 
     @abstractmethod

@@ -151,10 +151,12 @@ class LowRank(WireCodec):
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         basis_by_block = self.draw_projection_matrices(layout, sent_arrays[0]) if sent_arrays else {}
         tensor_arrays = []
-        for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
+        for block, sent_array in zip(
+            layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True
+        ):
             if block in basis_by_block:
-                array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
-            tensor_arrays.append(array.ravel())
+                sent_array = (basis_by_block[block] @ torch.from_numpy(sent_array).double()).float().numpy()
+            tensor_arrays.append(sent_array.ravel())
         return wire.join_arrays(tensor_arrays)
 
     def draw_projection_matrices(self, layout: Layout, seed: np.ndarray) -> dict[TensorBlock, Float[Tensor, "d1 k"]]:

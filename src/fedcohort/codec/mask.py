@@ -49,8 +49,8 @@ class MaskHook(ClientHook):
         self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         is_frozen_param = np.ones(ctx.layout.n_params, dtype=np.bool_)
-        for entry_ids in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
-            is_frozen_param[entry_ids] = False
+        for sent_positions in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
+            is_frozen_param[sent_positions] = False
         return _MaskCorrection(to_memory_order(is_frozen_param, ctx.layout, w))
 
 

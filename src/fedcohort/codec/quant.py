@@ -71,8 +71,8 @@ def _quantisation_step(value_range: Float32[np.ndarray, "2"], bits_per_level: in
 def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
     """Return the lowest `bits_per_level` bits of each number of `levels`, packed into bytes."""
     bit_table = np.empty((len(levels), bits_per_level), dtype=np.uint8)
-    for bit_number in range(bits_per_level):
-        bit_table[:, bit_number] = (levels >> np.uint16(bit_number)) & np.uint16(1)
+    for bit_position in range(bits_per_level):
+        bit_table[:, bit_position] = (levels >> np.uint16(bit_position)) & np.uint16(1)
     return np.packbits(bit_table, bitorder="little")
 
 
@@ -87,8 +87,8 @@ def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_lev
     unpacked_bits = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little")
     bit_table = unpacked_bits.reshape(n_levels, bits_per_level)
     levels = np.zeros(n_levels, dtype=np.uint16)
-    for bit_number in range(bits_per_level):
-        levels |= bit_table[:, bit_number].astype(np.uint16) << np.uint16(bit_number)
+    for bit_position in range(bits_per_level):
+        levels |= bit_table[:, bit_position].astype(np.uint16) << np.uint16(bit_position)
     return levels
 
 

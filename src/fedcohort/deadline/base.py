@@ -241,8 +241,8 @@ def _count_units_in_time(
     feasible_units = np.zeros(len(timing.unit_s), dtype=np.int64)
     infeasible_units = feasible_units + units_asked + 1
     while (infeasible_units - feasible_units > 1).any():
-        tried_units = (feasible_units + infeasible_units) // 2
-        is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
-        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1))
-        feasible_units = np.where(is_in_time, tried_units, feasible_units)
+        candidate_units = (feasible_units + infeasible_units) // 2
+        is_in_time = wall_time(timing.finish_s(candidate_units)) <= close_s + 1e-9 * timing.unit_s
+        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(candidate_units, feasible_units + 1))
+        feasible_units = np.where(is_in_time, candidate_units, feasible_units)
     return feasible_units

@@ -94,7 +94,7 @@ def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> 
     nearest_distances = ((X - centres[0]) ** 2).sum(1)
     for cluster_number in range(1, n_clusters):
         cumulative_distances = np.cumsum(nearest_distances)
-        drawn_row = int(np.searchsorted(cumulative_distances, rng.random() * cumulative_distances[-1], side="right"))
-        centres[cluster_number] = X[min(drawn_row, len(X) - 1)]
+        drawn_point = int(np.searchsorted(cumulative_distances, rng.random() * cumulative_distances[-1], side="right"))
+        centres[cluster_number] = X[min(drawn_point, len(X) - 1)]
         nearest_distances = np.minimum(nearest_distances, ((X - centres[cluster_number]) ** 2).sum(1))
     return centres

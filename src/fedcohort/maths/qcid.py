@@ -10,19 +10,19 @@ ROWS_PER_BLOCK = 4096  # rows at a time, so that they stay in the processor's ca
 ClassCounts = Float64[np.ndarray, "_n c"]
 
 
-def class_imbalances(class_counts: ClassCounts, extra_counts: Values | float = 0.0) -> Values:
+def class_imbalances(class_counts: ClassCounts, added_class_counts: Values | float = 0.0) -> Values:
     """Return sum_c (share_c - 1/C)^2 of each row of class counts, [n]: 0 for equal counts, at most 1 - 1/C.
 
     A row without samples has the value 1 - 1/C.
 
     Args:
         class_counts: number of samples of each class in each row.
-        extra_counts: counts that are added to every row, [C].
+        added_class_counts: counts that are added to every row, [C].
     """
     row_imbalances = np.empty(len(class_counts))
     for block_start in range(0, len(class_counts), ROWS_PER_BLOCK):
         block_rows = slice(block_start, block_start + ROWS_PER_BLOCK)
-        row_imbalances[block_rows] = _imbalances_of_block(class_counts[block_rows] + extra_counts)
+        row_imbalances[block_rows] = _imbalances_of_block(class_counts[block_rows] + added_class_counts)
     return row_imbalances
 
 

@@ -127,8 +127,8 @@ def interleave_positions(sizes: Ids) -> list[Ids]:
     Position j of client k is near the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
     """
     client_of_position = np.repeat(np.arange(len(sizes)), sizes)
-    position_in_client = np.arange(len(client_of_position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    position_order = np.argsort((position_in_client + 0.5) / sizes[client_of_position], kind="stable")
+    position_within_client = np.arange(len(client_of_position)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    position_order = np.argsort((position_within_client + 0.5) / sizes[client_of_position], kind="stable")
     assigned_positions = np.empty(len(client_of_position), dtype=np.int64)
     assigned_positions[position_order] = np.arange(len(client_of_position))
     return np.split(assigned_positions, np.cumsum(sizes)[:-1]) if len(sizes) else []

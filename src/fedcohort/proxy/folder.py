@@ -56,14 +56,16 @@ class Folder(Proxy):
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        table = read_part_table(self.path, "train", "proxy.path")
+        input_table = read_part_table(self.path, "train", "proxy.path")
         if federation.scale is not None:
-            inputs = self._read_pixels(table, federation)
+            inputs = self._read_pixels(input_table, federation)
         elif federation.converted_scale is not None:
-            inputs = federation.converted_scale.convert(self._read_pixels(table, federation))
+            inputs = federation.converted_scale.convert(self._read_pixels(input_table, federation))
         else:
-            inputs = self._read_numbers(table, federation)
-        checked_inputs = check_proxy_inputs(torch.from_numpy(inputs), f"proxy=folder ({table.origin})", federation)
+            inputs = self._read_numbers(input_table, federation)
+        checked_inputs = check_proxy_inputs(
+            torch.from_numpy(inputs), f"proxy=folder ({input_table.origin})", federation
+        )
         return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:

@@ -81,8 +81,8 @@ class SampleSelection:
         jobs, rows_by_job = replace(jobs, losses=first_losses_by_client), list[Ids | None]()
         for job_row in range(len(clients)):
             sample_request = self._make_sample_request(jobs, job_row, draws)
-            chosen_rows = self.sample_selection.choose(state, sample_request)
-            rows_by_job.append(None if len(chosen_rows) == sample_request.n else chosen_rows)
+            chosen_positions = self.sample_selection.choose(state, sample_request)
+            rows_by_job.append(None if len(chosen_positions) == sample_request.n else chosen_positions)
         return replace(jobs, rows=rows_by_job)
 
     def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> LossStorageFunction | None:
@@ -132,8 +132,10 @@ class SampleSelection:
             training_losses: losses of these samples during the training, in nats; NaN for an unused sample.
         """
         updated_losses = sample_request.losses.copy()
-        chosen_rows = slice(None) if sample_rows is None else sample_rows
-        updated_losses[chosen_rows] = np.where(np.isnan(training_losses), updated_losses[chosen_rows], training_losses)
+        trained_positions = slice(None) if sample_rows is None else sample_rows
+        updated_losses[trained_positions] = np.where(
+            np.isnan(training_losses), updated_losses[trained_positions], training_losses
+        )
         return pack_losses(updated_losses), self.sample_selection.report_losses(state, sample_request, updated_losses)
 
 
@@ -153,8 +155,8 @@ def predict_chosen_samples(sample_selection: Samples[Any], client: int, n_sample
         return None
     rng = partial(draws.generator, client=client)
     sample_request = SampleRequest(client, n_samples, math.inf, 0.0, 0.0, 1, n_samples, NO_LOSSES, rng)
-    chosen_rows = sample_selection.choose(None, sample_request)
-    return None if len(chosen_rows) == n_samples else chosen_rows
+    chosen_positions = sample_selection.choose(None, sample_request)
+    return None if len(chosen_positions) == n_samples else chosen_positions
 
 
 def pack_losses(losses: Values) -> Mapping[str, Tensor]:

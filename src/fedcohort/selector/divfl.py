@@ -139,14 +139,16 @@ def choose_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) 
         distances: distance between each pair of clients, [a, a]; of equal objectives the first row wins.
         n_facilities: number f of rows to choose, at most a. Both results are int64 [f].
     """
-    chosen_rows: list[int] = []
+    facility_positions: list[int] = []
     nearest_distances = np.full(len(distances), np.inf)
     for _ in range(n_facilities):
         objective_values = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
-        objective_values[chosen_rows] = np.inf
+        objective_values[facility_positions] = np.inf
         min_objective = objective_values.min()
-        chosen_rows.append(int(np.argmax(objective_values <= min_objective + TIE_TOLERANCE * max(1.0, min_objective))))
-        nearest_distances = np.minimum(nearest_distances, distances[:, chosen_rows[-1]])
-    facility_clients = np.array(chosen_rows, np.int64)
+        facility_positions.append(
+            int(np.argmax(objective_values <= min_objective + TIE_TOLERANCE * max(1.0, min_objective)))
+        )
+        nearest_distances = np.minimum(nearest_distances, distances[:, facility_positions[-1]])
+    facility_clients = np.array(facility_positions, np.int64)
     nearest_facility = distances[:, facility_clients].argmin(axis=1) if n_facilities else facility_clients
     return facility_clients, np.bincount(nearest_facility, minlength=n_facilities)

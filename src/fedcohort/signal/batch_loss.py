@@ -33,8 +33,8 @@ def mini_batch_losses(access: SignalAccess, round: int, clients: Ids, options: M
         x, y = access.samples(int(client))
         if len(y):
             rng = new_generator(options["key"], "signal/batch_loss", round, int(client))
-            batch_rows = torch.from_numpy(np.sort(rng.permutation(len(y))[: options["batch"]])).to(y.device)
-            losses[client_position] = float(access.loss(network, x[batch_rows], y[batch_rows]))
+            batch_positions = torch.from_numpy(np.sort(rng.permutation(len(y))[: options["batch"]])).to(y.device)
+            losses[client_position] = float(access.loss(network, x[batch_positions], y[batch_positions]))
     return losses
 
 

@@ -40,11 +40,11 @@ def measure_gradients(
         mean_gradient = torch.zeros(sum(p.numel() for p in parameters), dtype=torch.float64, device=y.device)
         mean_squared_norm = 0.0
         for batch_start in range(0, len(y), options["batch"]):
-            batch_rows = torch.from_numpy(sample_order[batch_start : batch_start + options["batch"]]).to(y.device)
-            gradients = torch.autograd.grad(access.loss(network, x[batch_rows], y[batch_rows]), parameters)
+            batch_positions = torch.from_numpy(sample_order[batch_start : batch_start + options["batch"]]).to(y.device)
+            gradients = torch.autograd.grad(access.loss(network, x[batch_positions], y[batch_positions]), parameters)
             gradient = torch.cat([g.flatten() for g in gradients]).double()
-            mean_gradient += len(batch_rows) / len(y) * gradient
-            mean_squared_norm += len(batch_rows) / len(y) * float(gradient @ gradient)
+            mean_gradient += len(batch_positions) / len(y) * gradient
+            mean_squared_norm += len(batch_positions) / len(y) * float(gradient @ gradient)
         yield mean_gradient, float(np.sqrt(np.maximum(mean_squared_norm - float(mean_gradient @ mean_gradient), 0.0)))
 
 

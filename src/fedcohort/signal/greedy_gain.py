@@ -38,24 +38,24 @@ def order_clients_greedily(access: SignalAccess, round: int, clients: Ids, optio
             the server, "up" the one with the highest.
     """
     cohort, sign_of_loss_change = int(options["cohort"]), 1.0 if options["direction"] == "down" else -1.0
-    updates, n_used = list[torch.Tensor](), list[float]()
+    updates, n_samples_used = list[torch.Tensor](), list[float]()
     for client in clients.tolist():
         client_update = access.train(round, client)
         updates.append(client_update.delta.detach().double())
-        n_used.append(float(client_update.n_used))
+        n_samples_used.append(float(client_update.n_used))
     remaining_positions = [i for i, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     client_scores = np.full(len(clients), np.nan)
     client_scores[remaining_positions] = 0.0
     update_sum, total_n_used = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
+    for score_of_chosen_client in range(cohort, max(cohort - len(remaining_positions), 0), -1):
         server_losses = []
         for i in remaining_positions:
-            candidate_mean_update = (update_sum + n_used[i] * updates[i]) / (total_n_used + n_used[i])
+            candidate_mean_update = (update_sum + n_samples_used[i] * updates[i]) / (total_n_used + n_samples_used[i])
             server_losses.append(access.server_loss_after(candidate_mean_update))
         signed_losses = sign_of_loss_change * np.where(np.isfinite(server_losses), server_losses, np.inf)
         i = remaining_positions.pop(int(np.argmin(signed_losses)))
-        update_sum, total_n_used = update_sum + n_used[i] * updates[i], total_n_used + n_used[i]
-        client_scores[i] = float(next_score)
+        update_sum, total_n_used = update_sum + n_samples_used[i] * updates[i], total_n_used + n_samples_used[i]
+        client_scores[i] = float(score_of_chosen_client)
     return client_scores
 
 

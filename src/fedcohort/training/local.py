@@ -81,8 +81,8 @@ class LocalTrainer:
         """Train the client of each task, and yield its result; `broadcast` has the aggregator's vectors by name."""
         task_passes = [self.draw_sample_passes(task) for task in tasks]
         sample_orders = [sample_order for pass_orders in task_passes for sample_order, _ in pass_orders]
-        chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
-        index_tensors = copy_to_device([*chosen_rows, *sample_orders], self.server.w.device)
+        chosen_sample_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
+        index_tensors = copy_to_device([*chosen_sample_rows, *sample_orders], self.server.w.device)
         rows_by_task = [None if task.sample_rows is None else next(index_tensors) for task in tasks]
         for task, sample_rows, pass_orders in zip(tasks, rows_by_task, task_passes, strict=True):
             self.worker.copy_from(self.server)
