@@ -31,7 +31,7 @@ class VirtualClock:
     """
 
     def __init__(self, availability: Availability, draws: Draws, window_s: float) -> None:
-        """Read the schedule of availability.
+        """Set the clock of a run, with the times at which each client is ready if `availability` has a schedule.
 
         Args:
             availability: availability of the clients.

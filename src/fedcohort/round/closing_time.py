@@ -16,7 +16,7 @@ from fedcohort.types import Ids, Values
 
 @dataclass(frozen=True)
 class RoundEnd:
-    """The end of a round.
+    """The time at which a round ends, the work done by then, and the earlier jobs that end in the round.
 
     Attributes:
         close_s: seconds from the start of the jobs to the second at which the deadline closes the round.

@@ -30,7 +30,7 @@ def choice_check(*valid_choices: str) -> OptionCheck:
 
 
 def make_setting(option_name: str, option_check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
-    """Return a field of `Settings`.
+    """Return a dataclass field of `Settings` whose value is read from an option of the config, and checked.
 
     Args:
         option_name: dotted name of the option, as in "eval.every".

@@ -35,7 +35,7 @@ class ClientStore(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
-        """Restore the state `store_state`.
+        """Restore the vectors of all clients from `store_state`, the result of `state_dict` in a checkpoint.
 
         It may come from a store in memory or in files: `client_store.limit_gb` may change when a run resumes.
         """

@@ -236,7 +236,7 @@ class SignalMeasurer:
 
 
 def cross_entropy(log_probs: Tensor, y: Tensor) -> Tensor:
-    """Return the cross-entropy of single targets in nats, [B].
+    """Return the cross-entropy in nats of each of B samples that have one target each, [B].
 
     Args:
         log_probs: log-probabilities, [B, C].

@@ -193,7 +193,7 @@ class LocalTrainer:
         corrections: Sequence[Correction],
         group: tuple[UpdateGroup, Tensor] | None = None,
     ) -> TrainingResult:
-        """Return the result of a client's training.
+        """Return the result of a client's local training: its update, losses and vectors for the server.
 
         The model of `worker` must be the client's if hooks, buffers or the loss after the training read it.
 

@@ -39,7 +39,7 @@ class TrainingPass(Protocol):
     """A function that makes the steps of one pass over a client's samples."""
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: BatchRanges) -> Tensor:
-        """Make one step for each mini-batch.
+        """Make one step of local training for each mini-batch of a pass; return the losses of its samples.
 
         Args:
             x: inputs of the pass, [n, ...].
