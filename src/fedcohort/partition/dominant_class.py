@@ -130,8 +130,8 @@ def spread_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_prio
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
-        next_class_priority = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
-        assigned_counts[next_class_priority.argmin()] += 1
+        class_priorities = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
+        assigned_counts[class_priorities.argmin()] += 1
     return assigned_counts
 
 
