@@ -118,7 +118,7 @@ def make_arrived(
     collected: Arrivals,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
-    bench: RoundModels | None = None,
+    round_models: RoundModels | None = None,
 ) -> Arrived:
     no_clients = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(
@@ -131,9 +131,9 @@ def make_arrived(
         round_s=1.0,
     )
     assert collected.mean is not None
-    bench = bench or make_round_models(len(collected.mean))
+    round_models = round_models or make_round_models(len(collected.mean))
     sums = (collected.mean, collected.totals, collected.weights)
-    return Arrived(outcome, *sums, collected.updates, collected.client_buffers, bench)
+    return Arrived(outcome, *sums, collected.updates, collected.client_buffers, round_models)
 
 
 def make_population(n_clients: int, **static: Any) -> Population:

@@ -24,9 +24,9 @@ from run_harness import run_training, same_bits
 ONE_INPUT = torch.ones(1, 1, dtype=torch.float64)
 
 
-def arrivals(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None, **fields: Any) -> Arrived:
+def arrivals(agg: FedDf, deltas: list[list[float]], round_models: RoundModels | None = None, **fields: Any) -> Arrived:
     updates = [make_update(k, delta, n=fields.get("n", [1] * len(deltas))[k]) for k, delta in enumerate(deltas)]
-    return make_arrived(collect_updates(agg, updates), bench=bench)
+    return make_arrived(collect_updates(agg, updates), round_models=round_models)
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE_INPUT) -> list[float]:
@@ -69,8 +69,8 @@ def test_a_linear_model_of_equal_clients_equals_its_ensemble() -> None:
 def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
     agg = make_component("agg", "feddf", steps=300, lr=0.03, eval_every=None)
-    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
-    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], bench, n=[1, 3]))
+    round_models = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], round_models, n=[1, 3]))
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
     assert direction.weights.tolist() == [0.25, 0.75]
 
@@ -147,32 +147,32 @@ def test_the_best_student_is_kept(
     agg = make_component("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
     data = server_only(ONE_INPUT, ServerSamples(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
-    bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
-    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], bench, n=[1, 3]))
-    assert len(bench.seen) == looks
-    assert float(direction.displacement) == bench.seen[best_step]
+    round_models = Scripted(server, data, 0, 0, server.buffers).says(*script)
+    direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], round_models, n=[1, 3]))
+    assert len(round_models.seen) == looks
+    assert float(direction.displacement) == round_models.seen[best_step]
 
 
 def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
-    bench = make_round_models(1, ONE_INPUT, network)
+    round_models = make_round_models(1, ONE_INPUT, network)
     agg = make_component("agg", "feddf", steps=2, batch=1)
-    layout = bench.server.layout
+    layout = round_models.server.layout
     buffer_index = [block.name for block in layout.buffers].index("0.running_mean")
     rows = []
     for client, mean in enumerate([0.0, 1.0]):
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[buffer_index] = mean
         rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
-    those = make_arrived(collect_updates(agg, rows, layout), bench=bench)
-    before, server_buffers = not_none(those.buffers).clone(), bench.server.buffers.clone()
+    those = make_arrived(collect_updates(agg, rows, layout), round_models=round_models)
+    before, server_buffers = not_none(those.buffers).clone(), round_models.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
     logits = [float(predict_logits(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
     assert torch.equal(not_none(those.buffers), before)
-    assert torch.equal(bench.server.buffers, server_buffers)
+    assert torch.equal(round_models.server.buffers, server_buffers)
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
 )
 def test_the_servers_passes_are_counted(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
     agg = make_component("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
-    bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
-    agg.direction(None, arrivals(agg, deltas, bench, n=[1, 3]))
-    assert bench.passes == passes
+    round_models = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
+    agg.direction(None, arrivals(agg, deltas, round_models, n=[1, 3]))
+    assert round_models.passes == passes
 
 
 def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:

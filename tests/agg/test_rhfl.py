@@ -120,11 +120,11 @@ def test_one_non_finite_sample_excludes_the_client() -> None:
 
 
 def step(
-    agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], bench: RoundModels | None = None
+    agg: Any, state: State, deltas: dict[int, list[float]], losses: list[float], round_models: RoundModels | None = None
 ) -> tuple[Direction, State]:
     collected = collect_updates(agg, [make_update(k, delta) for k, delta in deltas.items()])
     result: tuple[Direction, State] = agg.direction(
-        state, make_arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, bench)
+        state, make_arrived(collected, {"sce_loss": np.array(losses)}, agg.needs, round_models)
     )
     return result
 
@@ -163,9 +163,9 @@ def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
 def align_model(x: list[float], **options: Any) -> float:
     """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
     omega = 1 / (1 + math.exp(-0.5))
-    bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
+    round_models = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
     agg = make_component("agg", "rhfl", lr=0.01, **options)
-    direction, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    direction, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], round_models)
     assert not_none(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     return float(direction.displacement) / (2 * omega - 1)
 
@@ -181,9 +181,9 @@ class Bytes(Score):
 def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
     # As `align_model` with a proxy of 1: weights are no inputs, and 0.62 as a byte is 0.
     omega = 1 / (1 + math.exp(-0.5))
-    bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
+    round_models = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
-    direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], round_models)
     assert not_none(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     assert float(direction.displacement) == pytest.approx((2 * omega - 1) * 2.99, abs=1e-6)
 
@@ -208,37 +208,41 @@ def test_the_number_of_alignment_steps(batches: int | None, steps: int) -> None:
 
 
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
-    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    round_models = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
-    direction, _ = step(make_component("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
+    direction, _ = step(
+        make_component("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], round_models
+    )
     assert not_none(direction.weights).tolist() == [0.5, 0.5, 0.0]
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 
 def test_a_non_finite_model_does_not_stop_the_others() -> None:
     """If a first model's predictions overflow, the other two still step .01 towards each other (see `align_model`)."""
-    bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
+    round_models = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
-    direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
+    direction, _ = step(
+        make_component("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, round_models
+    )
     weights = not_none(direction.weights)
     assert weights[1] > weights[2] > weights[0] == 0
     assert float(direction.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
 
 
 def test_a_single_client_has_no_peers() -> None:
-    bench = make_round_models(1)
-    direction, _ = step(make_component("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
+    round_models = make_round_models(1)
+    direction, _ = step(make_component("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], round_models)
     assert direction.displacement.tolist() == [3.0]
-    assert bench.passes == 0
+    assert round_models.passes == 0
 
 
 @pytest.mark.parametrize(("mode", "passes"), [("align_average", 36), ("weights_only", 0)])
 def test_the_servers_passes_are_counted(mode: str, passes: int) -> None:
     # K = 3 models predict each of n = 3 proxies (in batches of 2 and 1), and take a step of 3 passes: 3 * 3 * (1 + 3).
-    bench = make_round_models(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
+    round_models = make_round_models(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     agg = make_component("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
-    step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
-    assert bench.passes == passes
+    step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], round_models)
+    assert round_models.passes == passes
 
 
 def test_a_notice_recommends_ccr_without_alignment() -> None:

@@ -183,7 +183,9 @@ def test_the_input_state_is_not_modified(agg: Any) -> None:
     assert_same(pack_state(state), before, 0)
 
 
-@failure_hint("Draw from `arrived.bench.rng(purpose)`, never from torch's or NumPy's global generator.")
+@failure_hint(
+    "Draw from `arrived.required_server_models.rng(purpose)`, never from torch's or NumPy's global generator."
+)
 def test_global_generators_are_untouched(agg: Any) -> None:
     before = global_rng_guard.global_states()
     step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])

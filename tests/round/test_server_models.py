@@ -28,7 +28,7 @@ def norm_of(network: nn.Module) -> nn.BatchNorm2d:
     return norm
 
 
-def workshop(server: FlatModel) -> RoundModels:
+def make_server_models(server: FlatModel) -> RoundModels:
     x = torch.randn(6, 2, 3, 3, generator=torch.Generator().manual_seed(1))
     return RoundModels(
         server, server_only(x[:4], ServerSamples(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1
@@ -42,9 +42,9 @@ def update(server: FlatModel) -> torch.Tensor:
 def test_a_network_becomes_a_vector_and_back() -> None:
     for last in (False, True):
         server = conv(last)
-        bench = workshop(server)
-        network = bench.model(update(server), None)
-        torch.testing.assert_close(bench.update_of(network), update(server), atol=1e-6, rtol=0)
+        round_models = make_server_models(server)
+        network = round_models.model(update(server), None)
+        torch.testing.assert_close(round_models.update_of(network), update(server), atol=1e-6, rtol=0)
         assert not norm_of(network).bias.requires_grad
 
 
@@ -56,26 +56,26 @@ def test_both_memory_layouts_give_the_same_network() -> None:
         change = torch.zeros(server.layout.n_params, dtype=torch.float64)
         for block in server.layout.parameters:
             block.make_view(change).copy_(torch.linspace(-1, 1, block.size).view(block.shape))
-        models.append(workshop(server).model(change, None).eval())
+        models.append(make_server_models(server).model(change, None).eval())
     torch.testing.assert_close(models[0](x), models[1](x), atol=1e-5, rtol=0)
 
 
 def test_buffers_are_those_of_the_round_or_of_a_client() -> None:
     server = conv()
-    bench = workshop(server)
+    round_models = make_server_models(server)
     mean_block = {block.name: block for block in server.layout.buffers}["1.running_mean"]
-    assert not_none(norm_of(bench.model(update(server), None)).running_mean).tolist() == [1, 1, 1]
+    assert not_none(norm_of(round_models.model(update(server), None)).running_mean).tolist() == [1, 1, 1]
     client_buffers = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
-    client_norm = norm_of(bench.model(update(server), client_buffers))
+    client_norm = norm_of(round_models.model(update(server), client_buffers))
     assert not_none(client_norm.running_mean).tolist() == client_norm.bias.tolist() == [7, 7, 7]
     assert mean_block.make_view(server.buffers).tolist() == [0, 0, 0]
 
 
 def test_created_networks_share_no_memory() -> None:
     server = conv()
-    bench = workshop(server)
+    round_models = make_server_models(server)
     before, buffers = server.w.clone(), server.buffers.clone()
-    first, second = (bench.model(update(server), None) for _ in range(2))
+    first, second = (round_models.model(update(server), None) for _ in range(2))
     first.train()(torch.randn(4, 2, 3, 3)).sum().backward()
     with torch.no_grad():
         for tensor in first.state_dict().values():
@@ -83,39 +83,39 @@ def test_created_networks_share_no_memory() -> None:
     assert torch.equal(server.w, before)
     assert torch.equal(server.buffers, buffers)
     assert not server.g.any()
-    torch.testing.assert_close(bench.update_of(second), update(server), atol=1e-6, rtol=0)
+    torch.testing.assert_close(round_models.update_of(second), update(server), atol=1e-6, rtol=0)
 
 
 def test_accuracy_is_of_eval_mode_on_the_validation_set() -> None:
     server = conv()
-    bench = workshop(server)
-    network = bench.model(update(server), None).eval()
-    rows = bench.federation.server_val
+    round_models = make_server_models(server)
+    network = round_models.model(update(server), None).eval()
+    rows = round_models.federation.server_val
     expected = float((network(rows.x).argmax(1) == rows.y).float().mean())
-    assert bench.accuracy(network.train()) == expected
+    assert round_models.accuracy(network.train()) == expected
 
 
 def test_forward_passes_are_counted() -> None:
     """Of n samples, a pass forward is n, and one back 2 n more: a training step is 3 n."""
-    bench = workshop(conv())
-    network = bench.model(update(bench.server), None).eval()
-    assert bench.passes == 0
+    round_models = make_server_models(conv())
+    network = round_models.model(update(round_models.server), None).eval()
+    assert round_models.passes == 0
     with torch.no_grad():
-        network(bench.proxy)
-    assert bench.passes == 4
-    network(bench.proxy[:3]).sum().backward()
-    assert bench.passes == 4 + 3 * 3
-    network(bench.proxy)  # forward alone, though a gradient could come back
-    assert bench.passes == 13 + 4
+        network(round_models.proxy)
+    assert round_models.passes == 4
+    network(round_models.proxy[:3]).sum().backward()
+    assert round_models.passes == 4 + 3 * 3
+    network(round_models.proxy)  # forward alone, though a gradient could come back
+    assert round_models.passes == 13 + 4
     copied = copy.deepcopy(network)
-    copied(bench.proxy[:1]).sum().backward()
-    assert bench.passes == 17 + 3
-    bench.accuracy(copied)
-    assert bench.passes == 20 + 6
-    bench.server.network.eval()(bench.proxy)  # an evaluation of the global model is not charged
-    assert bench.passes == 26
+    copied(round_models.proxy[:1]).sum().backward()
+    assert round_models.passes == 17 + 3
+    round_models.accuracy(copied)
+    assert round_models.passes == 20 + 6
+    round_models.server.network.eval()(round_models.proxy)  # an evaluation of the global model is not charged
+    assert round_models.passes == 26
 
 
 def test_draws_depend_on_seed_purpose_and_round() -> None:
-    bench = workshop(conv())
-    assert bench.rng("distil").random() == new_generator(5, "distil", 3).random()
+    round_models = make_server_models(conv())
+    assert round_models.rng("distil").random() == new_generator(5, "distil", 3).random()

@@ -21,7 +21,7 @@ from study.small_study import SMALL_STUDY, write_study
 SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
 
 
-class Bench:
+class StudyFolder:
     """A study of random and ucb_cs on two seeds, and what its commands say."""
 
     def __init__(self, folder: Path) -> None:
@@ -67,39 +67,39 @@ original = discounted.confidence_widths
 
 def test_changed_behaviour_is_detected_marked_and_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
-    bench = Bench(tmp_path)
-    first = bench.run()
+    study_folder = StudyFolder(tmp_path)
+    first = study_folder.run()
     assert all(row["behaviour"] and row["compared"] == "old" for row in first.rows.values())
-    assert bench.compare() == {"random": "", "ucb_cs": ""}
-    assert bench.lines == ["0 reference runs of 8 rounds to do"]
+    assert study_folder.compare() == {"random": "", "ucb_cs": ""}
+    assert study_folder.lines == ["0 reference runs of 8 rounds to do"]
 
     # other names, another order of options, and rows of older code that have no fingerprint
     monkeypatch.setattr(provenance, "current_commit", lambda: ("renamed0001", False))
     monkeypatch.setattr(discounted, "confidence_widths", rename)
-    bench.define(bench.common[::-1])
+    study_folder.define(study_folder.common[::-1])
     for row in first.rows.values():
         row["behaviour"] = ""
     first.save_files()
-    assert "code     4 not compared with commit renamed000: fedcohort study check tiny" in bench.status()
-    assert bench.compare() == {"random": "", "ucb_cs": ""}
-    assert bench.lines[1] == "2 reference runs of 8 rounds to do"  # not one for each seed
-    assert bench.lines[2] == "[1/2] equal random seed 0: the same"
-    assert "differs" not in bench.status()
+    assert "code     4 not compared with commit renamed000: fedcohort study check tiny" in study_folder.status()
+    assert study_folder.compare() == {"random": "", "ucb_cs": ""}
+    assert study_folder.lines[1] == "2 reference runs of 8 rounds to do"  # not one for each seed
+    assert study_folder.lines[2] == "[1/2] equal random seed 0: the same"
+    assert "differs" not in study_folder.status()
 
     monkeypatch.setattr(provenance, "current_commit", lambda: ("planted00012", False))
     monkeypatch.setattr(discounted, "confidence_widths", avoid)
-    changes = bench.compare()
+    changes = study_folder.compare()
     assert changes["random"] == ""
     assert "from round" in changes["ucb_cs"]
-    assert "differs  2: computed by code that behaves differently" in bench.status()
-    assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in bench.status()
-    report.write_study_report(bench.study, load_results(bench.study))
-    page = (bench.folder / "README.md").read_text()
+    assert "differs  2: computed by code that behaves differently" in study_folder.status()
+    assert "`fedcohort study run tiny again=changed` runs them again\n  ucb_cs in equal" in study_folder.status()
+    report.write_study_report(study_folder.study, load_results(study_folder.study))
+    page = (study_folder.folder / "README.md").read_text()
     assert "(n=2, 2§)" in page
     assert "§ marks numbers of 2 runs whose code behaves differently from commit planted000" in page
 
-    repeat = bench.run("changed")
-    assert "2 of 4 runs are done, 2 to do" in bench.lines
+    repeat = study_folder.run("changed")
+    assert "2 of 4 runs are done, 2 to do" in study_folder.lines
     assert {key[1]: row["commit"] for key, row in repeat.rows.items()} == {"random": "old", "ucb_cs": "planted00012"}
-    assert bench.compare() == {"random": "", "ucb_cs": ""}
-    assert "differs" not in bench.status()
+    assert study_folder.compare() == {"random": "", "ucb_cs": ""}
+    assert "differs" not in study_folder.status()
