@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import new_generator
 from fedcohort.startup.assign import _flip_labels, _shuffle_client_rows
@@ -14,12 +14,12 @@ def lists() -> list[np.ndarray]:
     return [rng.integers(0, 50, n) for n in (3, 0, 7, 4, 1)]
 
 
-def lists_of(ragged: Ragged) -> list[np.ndarray]:
+def lists_of(ragged: RaggedPositions) -> list[np.ndarray]:
     return [ragged[k] for k in range(len(ragged))]
 
 
 def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.from_client_rows(lists)
+    ragged = RaggedPositions.from_client_rows(lists)
     assert len(ragged) == len(lists)
     assert [rows.tolist() for rows in lists_of(ragged)] == [rows.tolist() for rows in lists]
     assert ragged.sizes.tolist() == [len(rows) for rows in lists]
@@ -28,7 +28,7 @@ def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None
 
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
-    first, head, tail = Ragged.from_client_rows(lists).split_each_client(sizes)
+    first, head, tail = RaggedPositions.from_client_rows(lists).split_each_client(sizes)
     assert [rows.tolist() for rows in lists_of(head)] == [
         rows[:n].tolist() for rows, n in zip(lists, sizes, strict=True)
     ]
@@ -41,18 +41,20 @@ def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np
 def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
     kinds = [rows % 3 for rows in lists]
     expected = [np.bincount(rows, minlength=3) for rows in kinds]
-    np.testing.assert_array_equal(Ragged.from_client_rows(lists).count_by_stratum(np.concatenate(kinds), 3), expected)
+    np.testing.assert_array_equal(
+        RaggedPositions.from_client_rows(lists).count_by_stratum(np.concatenate(kinds), 3), expected
+    )
 
 
 def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.from_client_rows(lists)
+    ragged = RaggedPositions.from_client_rows(lists)
     _shuffle_client_rows(ragged, 5)
     for k, rows in enumerate(lists):
         np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(rows))
 
 
 def test_each_client_flips_labels_with_its_own_generator() -> None:
-    ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
+    ragged = RaggedPositions.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
     noisy_labels = not_none(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
     draws = [new_generator(2, "label_flip", client=k) for k in range(3)]

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.shards import (
     compute_class_quotas,
     owners_of_clients,
@@ -74,10 +74,10 @@ def test_dealt_rows_are_disjoint_and_of_the_right_classes() -> None:
 def test_natural_clients_need_an_owner_for_each_client() -> None:
     owner = np.array([4, 4, 7, 7, 9])
     parts = [np.array([2, 3]), np.array([0])]
-    assert not_none(owners_of_clients(owner, Ragged.from_client_rows(parts))).tolist() == [7, 4]
-    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0, 2])])) is None
-    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0]), np.array([1])])) is None
-    assert owners_of_clients(owner, Ragged.from_client_rows([np.array([0]), parts[0][:0]])) is None
+    assert not_none(owners_of_clients(owner, RaggedPositions.from_client_rows(parts))).tolist() == [7, 4]
+    assert owners_of_clients(owner, RaggedPositions.from_client_rows([np.array([0, 2])])) is None
+    assert owners_of_clients(owner, RaggedPositions.from_client_rows([np.array([0]), np.array([1])])) is None
+    assert owners_of_clients(owner, RaggedPositions.from_client_rows([np.array([0]), parts[0][:0]])) is None
 
 
 def test_rows_of_owners_are_listed() -> None:

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 from fedcohort.agg.base import Direction
 from fedcohort.availability.schedule import ReadySchedule
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing
 from fedcohort.hook import HookResult

@@ -7,7 +7,7 @@ import pytest
 
 from config_options import list_options, make_component
 from failure_hints import failure_hint
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.row_hashes import hash_rows
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
@@ -56,7 +56,7 @@ def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) ->
         start = int(sizes[:2].sum())
         train, val = (np.zeros((int(sizes.sum()), 2, 9, 7), dtype=np.float32) for _ in range(2))
         train[start : start + 6], val[start : start + 6] = images(12)[:6], images(12)[6:]
-        parts = [(x, Ragged.from_sizes(np.arange(len(x)), sizes)) for x in (train, val)]
+        parts = [(x, RaggedPositions.from_sizes(np.arange(len(x)), sizes)) for x in (train, val)]
         before = [x.copy() for x in (train, val)]
         levels, disturbed = noise.levels(Draws(3, 6)), disturb_clients(noise, parts, seed=3)
         assert (disturbed is None) == (not levels.any())

@@ -7,7 +7,7 @@ import pytest
 
 from config_options import list_options, make_component
 from failure_hints import failure_hint
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.rng import Draws, new_generator
 from fedcohort.startup.assign import _flip_labels
 from global_rng_guard import forbid_global_rng
@@ -62,7 +62,7 @@ def test_labels_of_a_single_class_are_not_flipped(noise: Any) -> None:
 
 @failure_hint("Draw the flips of each client from its own generator.")
 def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
-    parts = Ragged.from_sizes(np.arange(600), np.full(3, 200))
+    parts = RaggedPositions.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
     among = not_none(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
     np.testing.assert_array_equal(not_none(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)

@@ -15,7 +15,7 @@ from torch import nn
 
 from fedcohort.agg.base import Direction
 from fedcohort.availability.schedule import ReadySchedule
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.dataset.base import Raw
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
@@ -114,7 +114,7 @@ SECONDS = Case((), float("inf"), {"of at least 0": -1.0, "a number": True, "numb
 STEP = Case((STATE, VECTOR), (VECTOR, STATE), {"pair": VECTOR, "displacement must be": (torch.zeros(5), STATE)})
 SPLIT = Case(
     (SamplePool(np.zeros(6, np.int64), 2), 2),
-    Ragged.from_client_rows([IDS, np.array([4])]),
+    RaggedPositions.from_client_rows([IDS, np.array([4])]),
     {"number of clients must be 2": [IDS], "samples of client 1": [IDS, np.array([6])], "Sequence": 3},
 )
 TIMING = Case(

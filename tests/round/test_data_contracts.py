@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.errors import ComponentError
 from fedcohort.partition.base import SamplePool
 from fedcohort.round import data_contracts
@@ -28,7 +28,7 @@ def test_a_partition_may_leave_samples_out() -> None:
         ([ids(0, 1), ids(1)], "samples of all clients must be .* distinct"),
         ([ids(0), ids(6)], "samples of client 1 must be .* in \\[0, 5\\]"),
         ([ids(0)], "number of clients must be 2, got 1"),
-        (Ragged.from_client_rows([ids(0), ids(9)]), "samples of all clients"),
+        (RaggedPositions.from_client_rows([ids(0), ids(9)]), "samples of all clients"),
         ({0: ids(0)}, "a Sequence"),
     ],
 )

@@ -9,7 +9,7 @@ from fedcohort.types import Ids
 
 
 @dataclass(frozen=True)
-class Ragged:
+class RaggedPositions:
     """Positions of clients' samples, of any number per client.
 
     Attributes:
@@ -21,14 +21,14 @@ class Ragged:
     offsets: Ids
 
     @classmethod
-    def from_client_rows(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
+    def from_client_rows(cls, rows_by_client: Sequence[Ids]) -> "RaggedPositions":
         """Return the positions of all clients, given the positions `rows_by_client` of each client, int64 [n_k]."""
         rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
         sizes_by_client = np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
         return cls.from_sizes(rows.astype(np.int64, copy=False), sizes_by_client)
 
     @classmethod
-    def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
+    def from_sizes(cls, rows: Ids, sizes: Ids) -> "RaggedPositions":
         """Return the positions of all clients from their concatenation.
 
         Args:
@@ -55,7 +55,7 @@ class Ragged:
         """Number of the client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def split_each_client(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
+    def split_each_client(self, sizes: Ids) -> tuple[np.ndarray, "RaggedPositions", "RaggedPositions"]:
         """Cut each client's positions into two parts.
 
         Args:
@@ -66,8 +66,8 @@ class Ragged:
         """
         sizes_of_parts = np.stack([sizes, self.sizes - sizes], axis=1)
         is_first_part = np.repeat(np.tile([True, False], len(self)), sizes_of_parts.ravel())
-        second_part_samples = Ragged.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
-        return is_first_part, Ragged.from_sizes(self.rows[is_first_part], sizes), second_part_samples
+        second_part_samples = RaggedPositions.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
+        return is_first_part, RaggedPositions.from_sizes(self.rows[is_first_part], sizes), second_part_samples
 
     def count_by_stratum(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
         """Return the number of each client's positions in each stratum, int64 [K, n_strata].

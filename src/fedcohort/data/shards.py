@@ -3,13 +3,13 @@
 import numpy as np
 from jaxtyping import Int64
 
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.types import Ids
 
 ClassCounts = Int64[np.ndarray, "clients classes"]
 
 
-def owners_of_clients(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
+def owners_of_clients(owner_of_sample: Ids, client_samples: RaggedPositions) -> Ids | None:
     """Return the dataset's owner of each client's samples, int64 [K]; None if they do not correspond one to one.
 
     Args:
@@ -26,7 +26,7 @@ def owners_of_clients(owner_of_sample: Ids, client_samples: Ragged) -> Ids | Non
     return None if has_several_owners.any() or len(np.unique(first_owners)) < len(client_samples) else first_owners
 
 
-def split_test_rows_by_owner(test_owner: Ids, owner_of_client: Ids) -> Ragged:
+def split_test_rows_by_owner(test_owner: Ids, owner_of_client: Ids) -> RaggedPositions:
     """Return the sorted positions of each owner's test samples.
 
     Args:
@@ -42,10 +42,10 @@ def split_test_rows_by_owner(test_owner: Ids, owner_of_client: Ids) -> Ragged:
     owner_sizes = owner_stops - owner_starts
     owner_offsets = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
     row_positions = np.arange(owner_sizes.sum()) + np.repeat(owner_offsets, owner_sizes)
-    return Ragged.from_sizes(row_order[row_positions], owner_sizes)
+    return RaggedPositions.from_sizes(row_order[row_positions], owner_sizes)
 
 
-def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Generator) -> Ragged:
+def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Generator) -> RaggedPositions:
     """Distribute the rows of each class in proportion to the clients' training samples of it.
 
     The result is the sorted, disjoint positions of each client's rows in the test split.
@@ -61,7 +61,7 @@ def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Genera
         rows_by_class.append(rng.permutation(np.flatnonzero(labels == c))[: quotas_of_class.sum()])
         clients_by_class.append(np.repeat(np.arange(len(class_counts)), quotas_of_class))
     test_rows, client_of_row = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
-    return Ragged.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))
+    return RaggedPositions.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))
 
 
 def compute_class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.random.Generator) -> ClassCounts:

@@ -119,17 +119,17 @@ class Dataset(Component, Protocol):
         """
 
 
-def check_clients_option(n_clients: int | None, example_number: int) -> None:
+def check_clients_option(n_clients: int | None, suggested_n_clients: int) -> None:
     """Raise `OptionError` if the option `n_clients` of a dataset that generates its clients is not an integer above 0.
 
     Args:
         n_clients: value of the option.
-        example_number: number of clients that the message suggests.
+        suggested_n_clients: number of clients that the message suggests.
     """
     if n_clients is None:  # it follows the option `clients` of the run
         raise OptionError(
             "clients must be an integer in [1, inf), got null: this dataset has no natural clients, but generates "
-            f"clients. Set their number, such as clients={example_number}"
+            f"clients. Set their number, such as clients={suggested_n_clients}"
         )
     ranges.integer("clients", n_clients, "[1, inf)")
 

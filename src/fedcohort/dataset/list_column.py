@@ -45,9 +45,11 @@ def read_list_chunk(
     if list_values.dtype.kind in "iu":
         return list_values
     list_values = arrow_columns.as_float64(flat_values).astype(np.float32).reshape(list_shape)
-    has_gap = np.asarray(np.isnan(list_values.reshape(len(list_values), -1)).any(1) & (not allow_missing))
-    problem_text = "has a value that is missing, NaN or infinite" + format_more_rows_text(has_gap)
-    frame.check_cells(column, has_gap, lambda row: problem_text, chunk_start, frame.remedy + frame.number_cell_remedy)
+    has_missing_number = np.asarray(np.isnan(list_values.reshape(len(list_values), -1)).any(1) & (not allow_missing))
+    problem_text = "has a value that is missing, NaN or infinite" + format_more_rows_text(has_missing_number)
+    frame.check_cells(
+        column, has_missing_number, lambda row: problem_text, chunk_start, frame.remedy + frame.number_cell_remedy
+    )
     return list_values
 
 

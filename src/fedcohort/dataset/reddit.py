@@ -149,16 +149,24 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     Raises:
         DataError: a row has a wrong length, is all <PAD>, or its targets are not its tokens shifted by one.
     """
-    x_name, target_column = find_column(frame, "x"), find_column(frame, "y")
-    x = read_tokens(frame, x_name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
+    input_column, target_column = find_column(frame, "x"), find_column(frame, "y")
+    x = read_tokens(frame, input_column, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
     if n_tokens is not None and x.shape[1] != n_tokens:
-        raise frame.cell_error(x_name, 0, f"holds {x.shape[1]} words, but must hold {n_tokens} as the training part")
+        raise frame.cell_error(
+            input_column, 0, f"holds {x.shape[1]} words, but must hold {n_tokens} as the training part"
+        )
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
-        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but must hold {x.shape[1]} as {x_name!r}")
-    frame.check_cells(x_name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it")
+        raise frame.cell_error(
+            target_column, 0, f"holds {y.shape[1]} words, but must hold {x.shape[1]} as {input_column!r}"
+        )
     frame.check_cells(
-        target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {x_name!r} shifted by one word: correct it"
+        input_column, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it"
+    )
+    frame.check_cells(
+        target_column,
+        (x[:, 1:] != y[:, :-1]).any(1),
+        lambda row: f"is not {input_column!r} shifted by one word: correct it",
     )
     y[x == PAD_TOKEN] = UNLABELLED_POSITION
     return x, y

@@ -67,9 +67,9 @@ class Spawrious(ImageTables):
             ("places", self.places, PLACES),
         ):
             ranges.texts(option_name, chosen_names)
-            min_length = 2 if option_name == "breeds" else 1
-            if set(chosen_names) - set(allowed_values) or len(set(chosen_names)) < max(min_length, len(chosen_names)):
-                allowed_text = f"a list of {min_length} or more of {', '.join(allowed_values)}, without repetition"
+            min_n_names = 2 if option_name == "breeds" else 1
+            if set(chosen_names) - set(allowed_values) or len(set(chosen_names)) < max(min_n_names, len(chosen_names)):
+                allowed_text = f"a list of {min_n_names} or more of {', '.join(allowed_values)}, without repetition"
                 raise ranges.range_error(option_name, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
@@ -138,17 +138,17 @@ class Spawrious(ImageTables):
         ]
 
 
-def _match_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
+def _match_names(frame: Frame, synonyms: Sequence[str], valid_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
     """Return the position in `chosen_names` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
         frame: table that has the column.
         synonyms: possible names of the column.
-        all_names: all valid names, in the order of their numbers in the table.
+        valid_names: all valid names, in the order of their numbers in the table.
         chosen_names: the chosen names.
     """
     chosen_position = np.array(
-        [chosen_names.index(known_name) if known_name in chosen_names else -1 for known_name in all_names],
+        [chosen_names.index(known_name) if known_name in chosen_names else -1 for known_name in valid_names],
         dtype=np.int64,
     )
-    return np.asarray(chosen_position[read_class_column(frame, find_column(frame, *synonyms), all_names)])
+    return np.asarray(chosen_position[read_class_column(frame, find_column(frame, *synonyms), valid_names)])

@@ -210,9 +210,12 @@ class Frame:
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {cells.type}")
         cell_numbers = arrow_columns.as_float64(cells)
         is_missing_cell, remedy = np.isnan(cell_numbers) & (not allow_missing), self.remedy + self.number_cell_remedy
-        more_rows = format_more_rows_text(is_missing_cell)
+        more_rows_text = format_more_rows_text(is_missing_cell)
         self.check_cells(
-            name, is_missing_cell, lambda row: arrow_columns.explain_missing_cell(cells, row) + more_rows, remedy=remedy
+            name,
+            is_missing_cell,
+            lambda row: arrow_columns.explain_missing_cell(cells, row) + more_rows_text,
+            remedy=remedy,
         )
         return cell_numbers
 

@@ -57,9 +57,11 @@ class UciHar(TableDataset):
         subject_of_row, subject_ids = read_client_column(frames, [find_column(frame, "subject") for frame in frames])
         train_owner, test_owner = np.split(subject_of_row, [train_frame.table.num_rows])
         allowed_text = f"which {train_frame.origin} has, too: the parts must have different people"
-        is_shared, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
+        is_train_subject, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
         test_frame.check_cells(
-            subject_column, is_shared, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {allowed_text}"
+            subject_column,
+            is_train_subject,
+            lambda row: f"is of subject {subject_ids[test_owner[row]]}, {allowed_text}",
         )
         labels = [read_class_column(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]

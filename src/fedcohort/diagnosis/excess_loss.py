@@ -136,12 +136,14 @@ def _estimate_sample_variances(losses: ClassLosses) -> Values:
     It is estimated from `losses` and shrunk to the common variance, which counts as `PRIOR_DEGREES` degrees of freedom.
     """
     class_counts = losses.class_counts
-    squares = np.where(
+    squared_deviations = np.where(
         class_counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(class_counts, 1.0), 0.0
     ).sum(1)
     degrees_of_freedom = np.maximum(class_counts - 1, 0.0).sum(1)
-    common_variance = max(float(squares.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_LOSS_VARIANCE)
-    return np.asarray((squares + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64)
+    common_variance = max(float(squared_deviations.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_LOSS_VARIANCE)
+    return np.asarray(
+        (squared_deviations + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64
+    )
 
 
 def _estimate_wrong_label_nats(losses: ClassLosses, excess_losses: Values) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float, Float64, UInt64
 
 from fedcohort.component import Component
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.row_hashes import hash_rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws, RekeyedGenerator
@@ -57,7 +57,7 @@ class InputNoise:
 
 
 def disturb_clients(
-    feature_noise: FeatureNoise, inputs_and_client_rows: Sequence[tuple[np.ndarray, Ragged]], seed: int
+    feature_noise: FeatureNoise, inputs_and_client_rows: Sequence[tuple[np.ndarray, RaggedPositions]], seed: int
 ) -> InputNoise | None:
     """Disturb the clients' inputs in place, so that memory does not hold them twice.
 

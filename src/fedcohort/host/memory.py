@@ -86,7 +86,11 @@ def read_available_bytes() -> float:
     byte_limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
         memory_lines = Path("/proc/meminfo").read_text().splitlines()
-        byte_limits += [1024.0 * int(t.split()[1]) for t in memory_lines if t.startswith("MemAvailable:")]
+        byte_limits += [
+            1024.0 * int(memory_line.split()[1])
+            for memory_line in memory_lines
+            if memory_line.startswith("MemAvailable:")
+        ]
     address_space_limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space_limit != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):

@@ -19,9 +19,11 @@ def make_column(values: np.ndarray) -> Any:  # noqa: ANN401 - pyarrow has no typ
     import pyarrow as pa
 
     is_known = ~np.isnan(values)
-    validity = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
-    content = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
-    return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), len(values), [validity, pa.py_buffer(content)])
+    validity_bitmap = None if is_known.all() else pa.py_buffer(np.packbits(is_known, bitorder="little"))
+    value_buffer = np.packbits(values, bitorder="little") if values.dtype == bool else np.ascontiguousarray(values)
+    return pa.Array.from_buffers(
+        pa.from_numpy_dtype(values.dtype), len(values), [validity_bitmap, pa.py_buffer(value_buffer)]
+    )
 
 
 def write_table(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # noqa: ANN401 - pyarrow has no types

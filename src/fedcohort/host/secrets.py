@@ -24,10 +24,10 @@ def has_password(address: str) -> bool:
     The address need not be well formed: a password may contain an unquoted slash.
     """
     scheme, _, url_host_part = address.partition("://")
-    url_host_part, _, squeue_output = url_host_part.partition("?")
+    url_host_part, _, query_text = url_host_part.partition("?")
     user_part, last_at_sign, _ = url_host_part.rpartition("@")
     has_user_secret = bool(last_at_sign) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
-    argument_names = [k.lower() for k, _ in parse_qsl(squeue_output, keep_blank_values=True)]
+    argument_names = [k.lower() for k, _ in parse_qsl(query_text, keep_blank_values=True)]
     return has_user_secret or any(secret_name in k for k in argument_names for secret_name in SECRET_NAMES)
 
 

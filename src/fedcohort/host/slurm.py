@@ -53,7 +53,9 @@ def list_slurm_job_ids() -> set[str] | None:
 
 def list_queued_job_ids(job_ids: Sequence[str]) -> list[str]:
     """Return those of `job_ids`, which are without array tasks, that SLURM runs or has in its queue."""
-    queued_job_ids = {t.partition("_")[0] for t in _read_slurm_output("squeue", "--noheader", "--format=%i").split()}
+    queued_job_ids = {
+        task_id.partition("_")[0] for task_id in _read_slurm_output("squeue", "--noheader", "--format=%i").split()
+    }
     return [job_id for job_id in job_ids if job_id in queued_job_ids]
 
 

@@ -182,11 +182,11 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     except Exception as error:
         error_name = type(error).__name__
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (torch: {error_name}): restore it") from error
-    metadata = checkpoint.get(CHECKPOINT_KEY, {}) if isinstance(checkpoint, dict) else {}
-    if not has_valid_digest and metadata.get("format") != 1:  # format 1 had no digest
+    saved_metadata = checkpoint.get(CHECKPOINT_KEY, {}) if isinstance(checkpoint, dict) else {}
+    if not has_valid_digest and saved_metadata.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content has changed; restore it")
-    if metadata.get("format") != CHECKPOINT_FORMAT:
-        raise CheckpointError(_describe_other_format(path, metadata))
+    if saved_metadata.get("format") != CHECKPOINT_FORMAT:
+        raise CheckpointError(_describe_other_format(path, saved_metadata))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
         raise CheckpointError(
@@ -207,11 +207,13 @@ def has_intact_digest(checkpoint_path: Path) -> bool:
         return checkpoint_file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
-def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
-    saved_format = metadata.get("format")
+def _describe_other_format(path: Path, saved_metadata: Mapping[str, Any]) -> str:
+    saved_format = saved_metadata.get("format")
     reading_version = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
-    if "versions" in metadata:  # a newer format
-        reading_version = f"fedcohort {metadata['versions'].get('fedcohort')} at commit {metadata.get('commit')}"
+    if "versions" in saved_metadata:  # a newer format
+        reading_version = (
+            f"fedcohort {saved_metadata['versions'].get('fedcohort')} at commit {saved_metadata.get('commit')}"
+        )
     reader_text = f"{reading_version} reads it" if reading_version else "CHANGELOG.md says which version reads it"
     return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {reader_text}"
 

@@ -65,8 +65,8 @@ def yield_rank_batches(samples: ServerSamples, max_part_size: int = EVAL_BATCH_S
     part_bounds = [n_samples * i // n_parts for i in range(n_parts + 1)]
     if n_ranks == 1:
         part_bounds = [min(i * max_part_size, n_samples) for i in range(n_parts + 1)]
-    for start, end in itertools.pairwise(part_bounds[first_rank_part : first_rank_part + parts_per_rank + 1]):
-        yield samples.x[start:end], samples.y[start:end]
+    for part_start, part_end in itertools.pairwise(part_bounds[first_rank_part : first_rank_part + parts_per_rank + 1]):
+        yield samples.x[part_start:part_end], samples.y[part_start:part_end]
 
 
 class CohortDataModule(pl.LightningDataModule):

@@ -54,7 +54,9 @@ class ClientModule(pl.LightningModule):
         self.automatic_optimization = False
         self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)}
+        self._metrics_by_model = {
+            metric_suffix: [make_metrics() for _ in LOADER_NAMES] for metric_suffix in ("", UNAVERAGED_SUFFIX)
+        }
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:

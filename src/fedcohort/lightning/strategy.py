@@ -45,8 +45,10 @@ class CohortLauncher(MultiProcessingLauncher):
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
-                mappings = (c.component_by_module for c in trainer.callbacks if hasattr(c, "component_by_module"))
-                if component_error := find_faulty_component(error, next(mappings, {})):
+                option_mappings = (
+                    c.component_by_module for c in trainer.callbacks if hasattr(c, "component_by_module")
+                )
+                if component_error := find_faulty_component(error, next(option_mappings, {})):
                     raise component_error from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
@@ -74,9 +76,11 @@ class CohortStrategy(DDPStrategy):
         if self.rendezvous_file is not None:
             if loopback_interface := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback_interface
-            n, timeout = self.num_processes, read_process_timeout(self)
+            n, process_timeout = self.num_processes, read_process_timeout(self)
             file_store = dist.FileStore(str(self.rendezvous_file), n)  # type: ignore[attr-defined]
-            dist.init_process_group("gloo", store=file_store, world_size=n, rank=self.local_rank, timeout=timeout)
+            dist.init_process_group(
+                "gloo", store=file_store, world_size=n, rank=self.local_rank, timeout=process_timeout
+            )
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
             logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 logs the same messages

@@ -130,17 +130,19 @@ class Module(Model):
             network.register_forward_hook(lambda _network, _inputs, logits: logits[self.head])
         return network
 
-    def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
-        """Return the arguments of `factory` by name: the option `args`, and values from the data.
+    def _fill_arguments(
+        self, network_factory: Callable[..., object], shape: tuple[int, ...], n_classes: int
+    ) -> dict[str, Any]:
+        """Return the arguments of `network_factory` by name: the option `args`, and values from the data.
 
         Args:
-            factory: the user's class or function.
+            network_factory: the user's class or function.
             shape: shape of a sample.
             n_classes: number of classes.
         """
         data_values = dict.fromkeys(SHAPE_PARAMETERS, shape) | dict.fromkeys(CHANNEL_PARAMETERS, shape[0])
         data_values |= dict.fromkeys(FEATURE_PARAMETERS, math.prod(shape)) | dict.fromkeys(CLASS_PARAMETERS, n_classes)
-        parameters = inspect.signature(factory).parameters.values()
+        parameters = inspect.signature(network_factory).parameters.values()
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         given_arguments = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
@@ -148,16 +150,16 @@ class Module(Model):
         if unknown_name is not None:
             name_hint = _suggest_name(unknown_name, parameter_by_name)
             raise OptionError(f"model.args: {self.path} has no parameter {unknown_name!r}{name_hint}")
-        arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | given_arguments
+        all_arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | given_arguments
         required_names = (k for k, p in parameter_by_name.items() if p.default is p.empty)
-        if missing_name := next((k for k in required_names if k not in arguments), None):
+        if missing_name := next((k for k in required_names if k not in all_arguments), None):
             remedy_text = f"type model.args={{{missing_name}: ...}}"
             data_parameter_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
             raise OptionError(
                 f"model.args: {self.path} needs the parameter {missing_name!r}: {remedy_text}. The data set "
                 f"{data_parameter_names}"
             )
-        return arguments
+        return all_arguments
 
 
 def _check_module_exists(module_name: str) -> None:
@@ -186,17 +188,17 @@ def _import_factory(factory_path: str) -> Callable[..., object]:
     except Exception as error:
         cause_text = _describe_import_error(error, module_name)
         raise OptionError(f"model.path={factory_path}: importing {module_name} raises {cause_text}") from error
-    factory = getattr(module, factory_name, None)
-    if hasattr(factory, "state_dict") and not inspect.isclass(factory):
+    network_factory = getattr(module, factory_name, None)
+    if hasattr(network_factory, "state_dict") and not inspect.isclass(network_factory):
         raise OptionError(
             f"model.path={factory_path} is a network, but each run must build a new one: name its class, or a function "
             "that returns a new network"
         )
-    if not callable(factory):
+    if not callable(network_factory):
         class_names = [k for k, v in vars(module).items() if inspect.isclass(v) and not k.startswith("_")]
         similar_class_hint = _suggest_name(factory_name, class_names, "it has ")
         raise OptionError(f"model.path={factory_path}: {module_name} has no class {factory_name!r}{similar_class_hint}")
-    return typing.cast(Callable[..., object], factory)
+    return typing.cast(Callable[..., object], network_factory)
 
 
 def _suggest_name(unknown_name: str, valid_names: Iterable[str], list_prefix: str = "its parameters are ") -> str:

@@ -27,9 +27,9 @@ def load_weights(network: nn.Module, weights_file: Path, classifier_prefix: str)
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
     """
     weights, initial_weights = _read_tensors(weights_file), network.state_dict()
-    classifier = {k: tensor for k, tensor in initial_weights.items() if k.startswith(classifier_prefix)}
-    if all(k in weights and weights[k].shape[1:] == tensor.shape[1:] for k, tensor in classifier.items()):
-        weights |= {k: tensor for k, tensor in classifier.items() if weights[k].shape != tensor.shape}
+    classifier_weights = {k: tensor for k, tensor in initial_weights.items() if k.startswith(classifier_prefix)}
+    if all(k in weights and weights[k].shape[1:] == tensor.shape[1:] for k, tensor in classifier_weights.items()):
+        weights |= {k: tensor for k, tensor in classifier_weights.items() if weights[k].shape != tensor.shape}
     weights = {k: w for k, w in weights.items() if k in initial_weights or not k.endswith(BN_STATISTICS)}
     mismatch_texts = [f"{k} is missing in the file" for k in initial_weights if k not in weights]
     mismatch_texts += [f"{k} is not in the network" for k in weights if k not in initial_weights]

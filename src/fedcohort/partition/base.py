@@ -9,7 +9,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from fedcohort.component import Component
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.errors import OptionError
 from fedcohort.types import Ids, ReadOnly, read_only
 
@@ -83,8 +83,10 @@ class Partition(Component, Protocol):
         return True
 
     @abstractmethod
-    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids] | Ragged:
-        """Return sorted, disjoint positions of each client's samples: one array per client, or a `Ragged`.
+    def split(
+        self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator
+    ) -> Sequence[Ids] | RaggedPositions:
+        """Return sorted, disjoint positions of each client's samples: one array per client, or a `RaggedPositions`.
 
         Args:
             sample_pool: the N samples to distribute.

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.base import Partition, SamplePool
 
@@ -23,7 +23,7 @@ class Natural(Partition):
 
     takes_owners: ClassVar[bool] = True
 
-    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Ragged:
+    def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> RaggedPositions:
         """Return the sorted positions of the samples of the first `n_clients` natural clients, or of all for None.
 
         Arguments are those of `Partition.split`. Raises `DataError` if the dataset has no natural clients,
@@ -44,4 +44,4 @@ class Natural(Partition):
                 "clients=null"
             )
         client_offsets = owner_offsets if n_clients is None else owner_offsets[: n_clients + 1]
-        return Ragged(np.argsort(owner_of_sample, kind="stable")[: client_offsets[-1]], client_offsets)
+        return RaggedPositions(np.argsort(owner_of_sample, kind="stable")[: client_offsets[-1]], client_offsets)

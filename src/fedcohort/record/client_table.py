@@ -100,7 +100,7 @@ def write_rows(run_path: Path, step: int, columns: Mapping[str, np.ndarray]) -> 
 
 
 def load_rows(
-    run_path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
+    run_path: Path, steps: Collection[int], columns: Sequence[str] | None, digest_by_step: Mapping[int, str]
 ) -> "pd.DataFrame":
     """Return the per-client table of some rounds, ordered by round and client; NaN for unknown values.
 
@@ -108,7 +108,7 @@ def load_rows(
         run_path: the run folder.
         steps: numbers of the rounds.
         columns: columns in addition to `step` and `client`; those that no file has are left out. None for all columns.
-        digests: digest of each round's file, which the journal has.
+        digest_by_step: digest of each round's file, which the journal has.
 
     Raises:
         DamagedFile: a file is missing, differs from its digest or cannot be read.
@@ -117,8 +117,8 @@ def load_rows(
     import pyarrow as pa
 
     column_names = None if columns is None else ["step", "client", *columns]
-    table_paths = client_files.list_table_files(run_path, steps, digests)
-    tables = [_read_table_rows(table_path, steps, column_names, digests) for table_path in table_paths]
+    table_paths = client_files.list_table_files(run_path, steps, digest_by_step)
+    tables = [_read_table_rows(table_path, steps, column_names, digest_by_step) for table_path in table_paths]
     if not tables:
         return pd.DataFrame(columns=column_names or ["step", "client"])
     arrow_table = pa.concat_tables(tables, promote_options="permissive")
@@ -126,7 +126,7 @@ def load_rows(
     return client_frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[int, str]) -> None:
+def merge_step_files(run_path: Path, steps: Collection[int], digest_by_step: Mapping[int, str]) -> None:
     """Write the per-client tables of all rounds into `clients.parquet`, and remove the folder `clients`.
 
     If the process is killed in between, both remain and no row is lost.
@@ -134,19 +134,21 @@ def merge_step_files(run_path: Path, steps: Collection[int], digests: Mapping[in
     Args:
         run_path: the run folder.
         steps: numbers of the rounds.
-        digests: digest of each round's file in the journal.
+        digest_by_step: digest of each round's file in the journal.
 
     Raises:
         DamagedFile: a file is damaged; all files are left unchanged.
     """
     import pyarrow as pa
 
-    table_paths = client_files.list_table_files(run_path, steps, digests)
+    table_paths = client_files.list_table_files(run_path, steps, digest_by_step)
     if not table_paths or table_paths == [run_path / client_files.TABLE_FILE]:
         shutil.rmtree(run_path / client_files.STEP_FILES_FOLDER, ignore_errors=True)
         return
     merged_steps = sorted(step for p in table_paths for step in client_files.list_steps_in_table(p))
-    open_files = (client_files.open_verified_table(p, digests.get(client_files.step_of_file(p))) for p in table_paths)
+    open_files = (
+        client_files.open_verified_table(p, digest_by_step.get(client_files.step_of_file(p))) for p in table_paths
+    )
     schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in open_files], promote_options="permissive")
     schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_METADATA_KEY: json.dumps(merged_steps)})
@@ -167,12 +169,14 @@ def _column_sort_key(column_name: str) -> tuple[int, str]:
 
 
 def _read_table_rows(
-    table_path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
+    table_path: Path, steps: Collection[int], columns: Sequence[str] | None, digest_by_step: Mapping[int, str]
 ) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    parquet_file = client_files.open_verified_table(table_path, digests.get(client_files.step_of_file(table_path)))
+    parquet_file = client_files.open_verified_table(
+        table_path, digest_by_step.get(client_files.step_of_file(table_path))
+    )
     file_columns = parquet_file.schema_arrow.names
     with client_files.name_file_in_errors(table_path):
         table = parquet_file.read(columns=None if columns is None else [k for k in columns if k in file_columns])

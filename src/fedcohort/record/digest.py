@@ -24,14 +24,14 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
-def append_digest(object_text: str, previous_digest: str = "") -> str:
+def append_digest(json_object_text: str, previous_digest: str = "") -> str:
     """Return the text of a JSON object with its digest as the last entry.
 
     Args:
-        object_text: the object as text, with at least one entry.
+        json_object_text: the object as text, with at least one entry.
         previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
-    json_text = object_text.rstrip()
+    json_text = json_object_text.rstrip()
     return f'{json_text[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), json_text.encode())}"}}'
 
 
@@ -53,8 +53,8 @@ def check_digest(json_text: str, previous_digest: str = "") -> tuple[str, bool |
     digest_match = DIGESTED_JSON_PATTERN.fullmatch(json_text)
     if digest_match is None:
         return digest_of_bytes(previous_digest.encode(), json_text.rstrip().encode()), None
-    right_digest = digest_of_bytes(previous_digest.encode(), f"{digest_match[1]}}}".encode())
-    return right_digest, right_digest == digest_match[2]
+    computed_digest = digest_of_bytes(previous_digest.encode(), f"{digest_match[1]}}}".encode())
+    return computed_digest, computed_digest == digest_match[2]
 
 
 def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:

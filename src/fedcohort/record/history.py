@@ -159,8 +159,8 @@ def read_undamaged_lines(path: Path, offset: int = 0, previous_digest: str = "")
         line, is_undamaged = _parse_journal_line(line_text, previous_digest)
         if line is None or not is_undamaged:
             is_incomplete_last_line = line is None and line_number == len(line_texts) - 1
-            place_text = f"after round {lines[-1].step}" if lines else "at its first line"
-            return lines, offset, "" if is_incomplete_last_line else f"the content of the line {place_text} has changed"
+            location = f"after round {lines[-1].step}" if lines else "at its first line"
+            return lines, offset, "" if is_incomplete_last_line else f"the content of the line {location} has changed"
         lines.append(line)
         offset, previous_digest = offset + len(line_text) + 1, line.digest
     return lines, offset, ""

@@ -128,9 +128,9 @@ def check_journal(folder: Path, rounds_done: int, running_digest: str | None) ->
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
-    lines, _, damage = read_undamaged_lines(folder / JOURNAL_FILE)
+    lines, _, damage_text = read_undamaged_lines(folder / JOURNAL_FILE)
     committed_lines = [line for line in lines if line.step <= rounds_done]
-    if damage and len(committed_lines) <= rounds_done:
+    if damage_text and len(committed_lines) <= rounds_done:
         read_journal_lines(folder / JOURNAL_FILE)  # raises
     if running_digest is not None:
         _check_all_rounds(folder, rounds_done, {line.step for line in committed_lines})
@@ -139,8 +139,10 @@ def check_journal(folder: Path, rounds_done: int, running_digest: str | None) ->
                 f"{folder / JOURNAL_FILE} is damaged: up to round {rounds_done} it differs from the journal at the "
                 f"checkpoint. Restore the file from a copy, or {RESTART_HINT}"
             )
-    for damage in client_files.find_damaged_steps(folder, {line.step: line.table for line in committed_lines}).values():
-        raise DamagedFile(damage)
+    for damage_text in client_files.find_damaged_steps(
+        folder, {line.step: line.table for line in committed_lines}
+    ).values():
+        raise DamagedFile(damage_text)
 
 
 def cut_damaged_lines(journal_path: Path, rounds_done: int) -> list[JournalLine]:
@@ -156,14 +158,19 @@ def cut_damaged_lines(journal_path: Path, rounds_done: int) -> list[JournalLine]
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
-    lines, _, damage = read_undamaged_lines(journal_path)
-    if damage and len(lines) <= rounds_done:
+    lines, _, damage_text = read_undamaged_lines(journal_path)
+    if damage_text and len(lines) <= rounds_done:
         read_journal_lines(journal_path)  # raises
     digests_after_checkpoint = {line.step: line.table for line in lines if line.step > rounds_done}
     if damage_by_step := client_files.find_damaged_steps(journal_path.parent, digests_after_checkpoint):
-        lines, damage = [line for line in lines if line.step < min(damage_by_step)], damage_by_step[min(damage_by_step)]
-    if damage:
-        log.warning("%s: %s. The rounds after round %d are trained again", journal_path, damage, max(rounds_done, 0))
+        lines, damage_text = (
+            [line for line in lines if line.step < min(damage_by_step)],
+            damage_by_step[min(damage_by_step)],
+        )
+    if damage_text:
+        log.warning(
+            "%s: %s. The rounds after round %d are trained again", journal_path, damage_text, max(rounds_done, 0)
+        )
     if is_file(journal_path):
         end_offset = sum(len(line_text) + 1 for line_text in journal_path.read_bytes().split(b"\n")[: len(lines)])
         if journal_path.stat().st_size > end_offset:

@@ -68,11 +68,15 @@ def _encode_pool(draw: Draw, logged_ids: Ids) -> str:
 
     if not len(draw.pool):
         return ""
-    f32_info = np.finfo(WEIGHT_DTYPE)
+    float32_limits = np.finfo(WEIGHT_DTYPE)
     is_positive = (draw.pool_weights > 0) & np.isfinite(draw.pool_weights)
-    f32_weights = np.where(is_positive, np.clip(draw.pool_weights, f32_info.tiny, f32_info.max), draw.pool_weights)
+    float32_weights = np.where(
+        is_positive, np.clip(draw.pool_weights, float32_limits.tiny, float32_limits.max), draw.pool_weights
+    )
     weights = np.full(len(logged_ids), np.nan, WEIGHT_DTYPE)
-    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = f32_weights
+    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = (
+        float32_weights
+    )
     return base64.b64encode(pa.compress(weights, POOL_CODEC, asbytes=True)).decode()
 
 

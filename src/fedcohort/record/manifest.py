@@ -35,24 +35,33 @@ def remove_manifest(folder: Path) -> None:
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
 
 
-def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_manifest: bool = False) -> None:
+def replace_files(
+    folder: Path, content_by_name: Mapping[str, bytes | memoryview], *, create_manifest: bool = False
+) -> None:
     """Write files of a folder atomically, and update the folder's manifest.
 
     Args:
         folder: the folder.
-        contents: new content of each file, by name.
+        content_by_name: new content of each file, by name.
         create_manifest: whether to write a manifest if there is none.
     """
     entries = _read_manifest(folder)
     has_manifest, entries = entries is not None or create_manifest, entries or {}
-    new_entries = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
+    new_entries = {
+        name: {"bytes": len(file_bytes), "blake2b": digest.digest_of_bytes(file_bytes)}
+        for name, file_bytes in content_by_name.items()
+    }
     if has_manifest:
-        previous = {name: _describe_file_entry(folder / name) if is_file(folder / name) else None for name in contents}
-        _write_manifest(folder, {**entries, **{name: [previous[name], new_entries[name]] for name in contents}})
-    for name, file_content in contents.items():
+        previous_entries = {
+            name: _describe_file_entry(folder / name) if is_file(folder / name) else None for name in content_by_name
+        }
+        _write_manifest(
+            folder, {**entries, **{name: [previous_entries[name], new_entries[name]] for name in content_by_name}}
+        )
+    for name, file_content in content_by_name.items():
         write_atomically(folder / name, file_content)
     if has_manifest:
-        _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
+        _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in content_by_name}})
 
 
 def check_file(file_path: Path) -> None:

@@ -28,18 +28,18 @@ NPZ_READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImp
 REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
-def save_info(info: RunInfo, *, is_start: bool = True) -> None:
+def save_info(info: RunInfo, *, adds_start_time: bool = True) -> None:
     """Write a run's metadata to `info.json` and `info.npz`.
 
     The arrays are written first, so that an existing `info.json` always has its arrays.
 
     Args:
         info: the metadata.
-        is_start: whether this process has started the run, and its start time is added.
+        adds_start_time: whether this process has started the run, and its start time is added.
     """
     start_times = read_start_times(info.folder) if (info.folder / INFO_FILE).exists() else []
-    start_times += [time.time_ns() // 1_000_000] if is_start else []
-    field_values = {f.name: getattr(info, f.name) for f in dataclasses.fields(info)}
+    start_times += [time.time_ns() // 1_000_000] if adds_start_time else []
+    field_values = {info_field.name: getattr(info, info_field.name) for info_field in dataclasses.fields(info)}
     array_by_field = {n: v for n, v in field_values.items() if isinstance(v, np.ndarray)}
     npz_bytes = io.BytesIO()
     np.savez(npz_bytes, allow_pickle=False, **{n: _shrink_integers(v) for n, v in array_by_field.items()})
@@ -54,22 +54,31 @@ def _shrink_integers(integers: np.ndarray) -> np.ndarray:
 
     Smaller types are not used, as their sums would overflow.
     """
-    int32 = np.iinfo(np.int32)
-    if integers.dtype.kind not in "iu" or not integers.size or integers.min() < int32.min or integers.max() > int32.max:
+    int32_limits = np.iinfo(np.int32)
+    if (
+        integers.dtype.kind not in "iu"
+        or not integers.size
+        or integers.min() < int32_limits.min
+        or integers.max() > int32_limits.max
+    ):
         return integers
     return integers.astype(np.int32)
 
 
 def load_info(folder: Path) -> RunInfo:
     """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are missing or damaged."""
-    fields = _read_info(folder)["info"]
-    fields = {n: v for n, v in fields.items() if n in {f.name for f in dataclasses.fields(RunInfo)}}
+    info_fields = _read_info(folder)["info"]
+    info_fields = {
+        n: v for n, v in info_fields.items() if n in {info_field.name for info_field in dataclasses.fields(RunInfo)}
+    }
     # older versions of fedcohort stored the arrays in info.json
-    json_arrays = {n: np.asarray(v["array"], v["dtype"]) for n, v in fields.items() if _has_keys(v, "dtype", "array")}
-    dtype_by_array = {n: v["dtype"] for n, v in fields.items() if _has_keys(v, "dtype")}
+    json_arrays = {
+        n: np.asarray(v["array"], v["dtype"]) for n, v in info_fields.items() if _has_keys(v, "dtype", "array")
+    }
+    dtype_by_array = {n: v["dtype"] for n, v in info_fields.items() if _has_keys(v, "dtype")}
     array_by_field = {**json_arrays, **(_read_npz_arrays(folder, dtype_by_array) if dtype_by_array else {})}
     try:
-        return RunInfo(folder=folder, **{**fields, **array_by_field})
+        return RunInfo(folder=folder, **{**info_fields, **array_by_field})
     except TypeError as error:
         raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
 

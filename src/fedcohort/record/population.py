@@ -78,8 +78,10 @@ def find_main_trait(info: RunInfo) -> ClientTrait | None:
 
 
 def _do_clients_differ(values: Values) -> bool:
-    positives = values[values > 0]
-    return len(positives) > 0 and (len(positives) < len(values) or positives.max() > VISIBLE_RATIO * positives.min())
+    positive_values = values[values > 0]
+    return len(positive_values) > 0 and (
+        len(positive_values) < len(values) or positive_values.max() > VISIBLE_RATIO * positive_values.min()
+    )
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:

@@ -60,8 +60,13 @@ def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], 
             numbers of processes, by dotted name.
         data_checksum: checksum of the loaded data.
     """
-    head_commit, dirty = current_commit()
-    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
+    head_commit, has_changes = current_commit()
+    start = {
+        "commit": head_commit,
+        "dirty": has_changes,
+        "sources": digest_sources(config),
+        "versions": package_versions(),
+    }
     file_digests = digest_data(config) | digest_user_code(config)
     start |= {"processor": processor.name_processor()}
     return start | {"options": dict(force_options), "files": file_digests, "data": data_checksum}
@@ -96,15 +101,15 @@ def describe_code(start: StartRecord) -> str:
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
-def append_start_record(run_path: Path, start: StartRecord) -> None:
+def append_start_record(run_path: Path, start_record: StartRecord) -> None:
     """Append a start of the run to `starts.jsonl` in its folder, which is never rewritten.
 
     Args:
         run_path: the run folder.
-        start: the result of `describe_start`, with `round` (rounds completed before), `resume` (the option), and
+        start_record: the result of `describe_start`, with `round` (rounds completed before), `resume` (the option), and
             `forced`: the differences to the start that wrote the checkpoint; None without `resume=force`.
     """
-    start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
+    start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start_record})) + "\n"
     path = run_path / START_RECORDS_FILE
     is_last_line_cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as starts_file:
@@ -137,7 +142,10 @@ def read_start_records(run_path: Path) -> list[StartRecord]:
 def list_forced_starts(start_records: Sequence[StartRecord]) -> list[str]:
     """Return a line for each of `start_records` that resumed a checkpoint with `resume=force`; [] without any."""
     forced_starts = [(start["round"], start["forced"]) for start in start_records if start["forced"] is not None]
-    return [f"after round {t}: {'; '.join(differences) or 'no known difference'}" for t, differences in forced_starts]
+    return [
+        f"after round {n_rounds_done}: {'; '.join(differences) or 'no known difference'}"
+        for n_rounds_done, differences in forced_starts
+    ]
 
 
 def list_commits(start_records: Sequence[StartRecord]) -> list[str]:

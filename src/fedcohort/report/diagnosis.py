@@ -61,14 +61,14 @@ def list_near_settings(diagnosis: RunDiagnosis) -> Mapping[str, Any]:
     its `StudySetting.facts`. Three of four settings have a setting of another study within `usual_distance`.
     """
     descriptors = describe_federation(diagnosis)
-    nearest, usual_distance = find_near_settings(descriptors, load_settings())
+    nearest_settings, usual_distance = find_near_settings(descriptors, load_settings())
     return {
         "descriptors": {
             name: float(value) if np.isfinite(value) else None
             for name, value in zip(DESCRIPTOR_NAMES, descriptors, strict=True)
         },
         "usual_distance": usual_distance,
-        "nearest": [{"distance": distance, **setting.facts} for distance, setting in nearest],
+        "nearest": [{"distance": distance, **setting.facts} for distance, setting in nearest_settings],
     }
 
 
@@ -116,10 +116,13 @@ def draw_noise_rates(diagnosis: RunDiagnosis, picture_path: Path) -> None:
     figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
     for group, group_colour, marker_shape in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
-        group_rows = [(position, row) for position, row in enumerate(rows) if row["group"] == group]
+        group_rows = [(row_position, row) for row_position, row in enumerate(rows) if row["group"] == group]
         if not group_rows:
             continue
-        row_positions, excess_rates = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
+        row_positions, excess_rates = (
+            [row_position for row_position, _ in group_rows],
+            [row["rate"] for _, row in group_rows],
+        )
         axes.plot(row_positions, excess_rates, marker_shape, markersize=3, color=group_colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
         true_rates = [row["truth"] for row in rows]
@@ -134,11 +137,13 @@ def draw_noise_rates(diagnosis: RunDiagnosis, picture_path: Path) -> None:
 
 def write_diagnosis_page(run_folder: Path, diagnosis: RunDiagnosis) -> Path:
     """Write figure, page and numbers of `diagnosis` into the run's folder `run_folder`, and return the page."""
-    page = describe_diagnosis(diagnosis)
+    page_text = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
         draw_noise_rates(diagnosis, run_folder / PICTURE_FILE)
-        heading = "## Classes and sizes"
-        page = page.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
+        section_heading = "## Classes and sizes"
+        page_text = page_text.replace(
+            section_heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{section_heading}", 1
+        )
     write_atomically(run_folder / JSON_FILE, json.dumps(list_diagnosis_facts(diagnosis), indent=1))
-    write_atomically(run_folder / PAGE_FILE, render_document("Diagnosis", page, run_folder))
+    write_atomically(run_folder / PAGE_FILE, render_document("Diagnosis", page_text, run_folder))
     return run_folder / PAGE_FILE

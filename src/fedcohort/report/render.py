@@ -105,11 +105,13 @@ def _make_environment() -> "Environment":
 def _make_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("table_open", lambda *_: '<div class="wide sheet" tabindex="0"><table class="prose">')
-    parser.add_render_rule("table_close", lambda *_: "</table></div>")
-    parser.add_render_rule("image", _embed_picture)
-    return parser
+    markdown_parser = MarkdownIt("commonmark", {"html": False}).enable("table")
+    markdown_parser.add_render_rule(
+        "table_open", lambda *_: '<div class="wide sheet" tabindex="0"><table class="prose">'
+    )
+    markdown_parser.add_render_rule("table_close", lambda *_: "</table></div>")
+    markdown_parser.add_render_rule("image", _embed_picture)
+    return markdown_parser
 
 
 def _embed_picture(

@@ -232,8 +232,10 @@ def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str,
     """
     summary = summarise_run(info, history, status, now_ms=history.times[-1] if history.times else None)
     stored_summary = read_summary(info.folder)
-    same_rounds = stored_summary.get("rounds") == summary["rounds"]
-    return {**summary, "wall_s": stored_summary["wall_s"]} if same_rounds and "wall_s" in stored_summary else summary
+    has_same_rounds = stored_summary.get("rounds") == summary["rounds"]
+    return (
+        {**summary, "wall_s": stored_summary["wall_s"]} if has_same_rounds and "wall_s" in stored_summary else summary
+    )
 
 
 def _tabulate_metrics(summary: Mapping[str, Any]) -> Table:

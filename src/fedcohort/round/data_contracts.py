@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from fedcohort.contracts import check_array, check_ids, check_tensor, check_type, contract_error
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
@@ -16,8 +16,14 @@ Result = Any
 ResultCheck = Callable[..., Result]
 
 
-def check_split(component: AnyComponent, result: Result, sample_pool: Any, client_sizes: Any, *args: object) -> Ragged:  # noqa: ANN401
-    """Return the positions of the clients' samples as a `Ragged` after checking them.
+def check_split(
+    component: AnyComponent,
+    result: Result,
+    sample_pool: Any,  # noqa: ANN401
+    client_sizes: Any,  # noqa: ANN401
+    *args: object,
+) -> RaggedPositions:
+    """Return the positions of the clients' samples as a `RaggedPositions` after checking them.
 
     Args:
         component: the partition.
@@ -30,12 +36,12 @@ def check_split(component: AnyComponent, result: Result, sample_pool: Any, clien
         ComponentError: a position or the number of clients is invalid.
     """
     n_clients = client_sizes if client_sizes is None or isinstance(client_sizes, int) else len(client_sizes)
-    if isinstance(result, Ragged):
+    if isinstance(result, RaggedPositions):
         sample_rows = result
     else:
         for client_id, rows_of_client in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
             check_ids(f"the samples of client {client_id}", rows_of_client, len(sample_pool))
-        sample_rows = Ragged.from_client_rows(result)
+        sample_rows = RaggedPositions.from_client_rows(result)
     if not len(sample_rows) or (n_clients is not None and len(sample_rows) != n_clients):
         raise contract_error(
             "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(sample_rows)

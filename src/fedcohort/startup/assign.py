@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from fedcohort.data.group_ranks import rank_within_group
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.shards import ClassCounts, owners_of_clients
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
@@ -70,8 +70,8 @@ class SampleAssignment:
     """
 
     server_rows: Ids
-    train_rows: Ragged
-    val_rows: Ragged
+    train_rows: RaggedPositions
+    val_rows: RaggedPositions
     train_y: Labels | None
     val_y: Labels | None
     class_counts: ClassCounts
@@ -144,7 +144,7 @@ def find_dataset_positions(server_rows: Ids, pool_positions: Ids) -> Ids:
     return dataset_positions
 
 
-def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragged:
+def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> RaggedPositions:
     """Distribute the training rows that the server does not hold. Return the positions of each client's rows.
 
     Args:
@@ -175,7 +175,9 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del sample_pool
-    ragged_rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
+    ragged_rows = (
+        client_rows if isinstance(client_rows, RaggedPositions) else RaggedPositions.from_client_rows(client_rows)
+    )
     if len(small_client_ids := np.flatnonzero(ragged_rows.sizes < MIN_CLIENT_ROWS)):
         owner_advice = raw.small_client_remedy if raw.train_owner is not None else ""
         advice = f"take fewer clients, or set partition.min_samples={MIN_CLIENT_ROWS} where the partition has it"
@@ -183,10 +185,10 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
             f"dataset={raw.name}: {len(small_client_ids)} clients have fewer than {MIN_CLIENT_ROWS} training samples "
             f"(client {small_client_ids[0]} has {ragged_rows.sizes[small_client_ids[0]]}); {owner_advice or advice}"
         )
-    return Ragged(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
+    return RaggedPositions(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
 
 
-def _shuffle_client_rows(client_rows: Ragged, seed: int) -> None:
+def _shuffle_client_rows(client_rows: RaggedPositions, seed: int) -> None:
     """Shuffle the positions of each client in `client_rows` in place, with a generator per client from `seed`."""
     rekeyed_rng, client_offsets = RekeyedGenerator(), client_rows.offsets.tolist()
     for k, (first_row, end_row) in enumerate(pairwise(client_offsets)):
@@ -194,7 +196,12 @@ def _shuffle_client_rows(client_rows: Ragged, seed: int) -> None:
 
 
 def _flip_labels(
-    label_noise: LabelNoise, client_rows: Ragged, true_y: Labels, noise_rates: Values, n_classes: int, seed: int
+    label_noise: LabelNoise,
+    client_rows: RaggedPositions,
+    true_y: Labels,
+    noise_rates: Values,
+    n_classes: int,
+    seed: int,
 ) -> Labels | None:
     """Return the labels that clients see, aligned with `client_rows.rows`; None if no client has label noise.
 
@@ -218,7 +225,7 @@ def _flip_labels(
     return seen_labels
 
 
-def _hash_sample_holders(client_rows: Ragged, server_rows: Ids, n: int) -> str:
+def _hash_sample_holders(client_rows: RaggedPositions, server_rows: Ids, n: int) -> str:
     """Return a hash of the holder of each training sample: a client's id, -2 for the server, -1 for no holder.
 
     Args:

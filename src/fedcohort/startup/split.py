@@ -23,7 +23,7 @@ import numpy as np
 import torch
 
 from fedcohort.data.federation import Federation, ServerSamples, Shard
-from fedcohort.data.ragged import Ragged
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.shards import ClassCounts, split_by_class, split_test_rows_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
@@ -112,7 +112,7 @@ def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Id
         yield f"{n_samples:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
-def _count_attribute_groups(raw: Raw, train_rows: Ragged, seen_labels: Labels) -> ClassCounts | None:
+def _count_attribute_groups(raw: Raw, train_rows: RaggedPositions, seen_labels: Labels) -> ClassCounts | None:
     """Return the samples of each client by observed label y and attribute a, in column A * y + a of [clients, C * A].
 
     Args:
@@ -126,7 +126,9 @@ def _count_attribute_groups(raw: Raw, train_rows: Ragged, seen_labels: Labels) -
     return train_rows.count_by_stratum(A * seen_labels + raw.train_attribute[train_rows.rows], A * raw.n_classes)
 
 
-def _assign_test_rows(raw: Raw, owner_ids: Ids | None, n_clients: int, class_counts: ClassCounts, seed: int) -> Ragged:
+def _assign_test_rows(
+    raw: Raw, owner_ids: Ids | None, n_clients: int, class_counts: ClassCounts, seed: int
+) -> RaggedPositions:
     """Return the positions of each client's rows in the test split; empty if the test split is the server's only.
 
     Args:
@@ -140,7 +142,7 @@ def _assign_test_rows(raw: Raw, owner_ids: Ids | None, n_clients: int, class_cou
         DataError: test rows are distributed by owner, and no client has any.
     """
     if raw.pooled_test:
-        return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
+        return RaggedPositions.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owner_ids is None or raw.test_owner is None:
         return split_by_class(raw.test_class, class_counts, new_generator(seed, "test_shards"))
     test_rows = split_test_rows_by_owner(raw.test_owner, owner_ids)
@@ -180,7 +182,7 @@ def _take_row_sets(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.
     return np.split(x, row_set_offsets[:-1])
 
 
-def _make_client_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:
+def _make_client_shard(raw: Raw, x: np.ndarray, client_rows: RaggedPositions, y: Labels, true_y: Labels) -> Shard:
     """Return the shard of all clients.
 
     Args:

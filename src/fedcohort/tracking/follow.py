@@ -109,7 +109,7 @@ class RunSender:
                 log.warning(
                     "MLflow at %s can't be reached (%s). The run continues: its metrics stay in %s, and `%s` "
                     "sends them later.",
-                    *(self.place.uri, server.root_cause(error), self.info.folder, spell_send_command(self.info.folder)),
+                    *(self.place.uri, server.find_cause(error), self.info.folder, spell_send_command(self.info.folder)),
                 )
             self._failures += 1
         self.next_send_s = time.monotonic() + self._choose_pause_s(time.monotonic() - started_s)

@@ -175,6 +175,10 @@ def _read_entries(folder: "Path") -> list[TrackedRun]:
         ) from error
 
 
-def _write_tracked_run(folder: "Path", latest: TrackedRun) -> None:
-    earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.server_place != latest.server_place]
-    write_atomically(folder / TRACKED_FILE, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")
+def _write_tracked_run(folder: "Path", latest_entry: TrackedRun) -> None:
+    earlier_entries = [
+        asdict(entry) for entry in _read_entries(folder) if entry.server_place != latest_entry.server_place
+    ]
+    write_atomically(
+        folder / TRACKED_FILE, json.dumps({**asdict(latest_entry), "earlier": earlier_entries}, indent=1) + "\n"
+    )

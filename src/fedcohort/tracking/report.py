@@ -48,9 +48,11 @@ def publish_report(
         report_runs = _list_reports(mlflow_client, experiment_id)
         earlier_reports = [run for run in report_runs if run.data.tags[REPORT_TAG] == subject]
         now_ms = int(time.time() * 1000)
-        id = str(mlflow_client.create_run(experiment_id, now_ms, {REPORT_TAG: subject}, run_name=name).info.run_id)
+        report_run_id = str(
+            mlflow_client.create_run(experiment_id, now_ms, {REPORT_TAG: subject}, run_name=name).info.run_id
+        )
         for file_path in files:
-            mlflow_client.log_artifact(id, str(file_path))
+            mlflow_client.log_artifact(report_run_id, str(file_path))
         swept_options, page_name = _list_swept_options([run.data.params for run in sweep_runs]), files[0].name
         report_tags = {
             view.VERDICT_TAG: verdict,
@@ -58,19 +60,19 @@ def publish_report(
             view.SWEEP_TAG: sweep or "",
             view.OPTIONS_TAG: " ".join(f"{o}={','.join(v)}" for o, v in swept_options.items()),
             view.DATE_TAG: time.strftime("%Y-%m-%d %H:%M"),
-            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment_id, id, page_name)})\n\n{note}",
+            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment_id, report_run_id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",
         }
         for tag_name, tag_value in report_tags.items():
-            mlflow_client.set_tag(id, tag_name, tag_value[:MAX_TAG_LENGTH])
-        mlflow_client.set_terminated(id, "FINISHED")
+            mlflow_client.set_tag(report_run_id, tag_name, tag_value[:MAX_TAG_LENGTH])
+        mlflow_client.set_terminated(report_run_id, "FINISHED")
         for run in earlier_reports:
             mlflow_client.delete_run(run.info.run_id)
         if sweep is not None and sweep_runs:
             view.save_sweep_view(mlflow_client, experiment_id, sweep, list(swept_options))
         view.show_reports(mlflow_client, experiment_id, _list_reports(mlflow_client, experiment_id))
-        return id
+        return report_run_id
 
     return retry_after_conflicts(create_report_run)  # a second attempt replaces the report of the first one
 

@@ -95,7 +95,7 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
         selected_runs = [run for run in tracked_runs if query.matches_tags(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
-            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
+            raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.find_cause(error)}") from error
         raise
     if not selected_runs and query.sweep is not None:
         sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(mlflow_client, experiment_id, ""))
@@ -169,8 +169,10 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
         return [(*metric_key, m.step, m.timestamp, compat.read_metric_value(m.value)) for m in metric_history]
 
     with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as thread_pool:
-        readings = [r for metric_history in thread_pool.map(read_metric, metric_keys) for r in metric_history]
-    rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
+        metric_readings = [r for metric_history in thread_pool.map(read_metric, metric_keys) for r in metric_history]
+    rows = pd.DataFrame(metric_readings, columns=["run", "name", "round", "time", "value"]).sort_values(
+        "time", kind="stable"
+    )
     rows["value"] = rows["value"].fillna(math.inf)
     curves = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"

@@ -113,10 +113,10 @@ def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -
     try:
         yield
     except list_server_errors() as error:
-        raise TrackingError(f"{problem_text} ({root_cause(error)}): {remedy_text}") from error
+        raise TrackingError(f"{problem_text} ({find_cause(error)}): {remedy_text}") from error
 
 
-def root_cause(error: BaseException) -> str:
+def find_cause(error: BaseException) -> str:
     """Return the message, in one line, of the original exception in `error`, which MLflow wraps in several others."""
     while inner_error := error.__cause__ or error.__context__:
         error = inner_error

@@ -46,7 +46,7 @@ def add_sweep_to_run(folder: Path, sweep_id: str) -> None:
         info = metadata.load_info(folder)
     except CheckpointError:
         return
-    metadata.save_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}), is_start=False)
+    metadata.save_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}), adds_start_time=False)
 
 
 def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
@@ -63,7 +63,7 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
             with limit_block_time(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.list_server_errors() as error:
-            record_text = f"record that {info.name} belongs to this sweep, too ({server.root_cause(error)})"
+            record_text = f"record that {info.name} belongs to this sweep, too ({server.find_cause(error)})"
             log.warning("MLflow at %s cannot %s", tracked_run.tracking_uri, record_text)
 
 
@@ -99,8 +99,10 @@ def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[st
     The baseline is the usual one (random selection, FedAvg), if the runs have it. `swept_runs` has the metadata of each
     run, and the overrides of its job.
     """
-    values_by_option, priority = _list_swept_options(swept_runs), list(BASELINES)
-    option_names = sorted(values_by_option, key=lambda n: priority.index(n) if n in priority else len(priority))
+    values_by_option, option_priority = _list_swept_options(swept_runs), list(BASELINES)
+    option_names = sorted(
+        values_by_option, key=lambda n: option_priority.index(n) if n in option_priority else len(option_priority)
+    )
     comparison_axes = dict(zip(("rows", "cols"), option_names, strict=False))
     if baseline := next((BASELINES[n] for n in option_names[:2] if BASELINES.get(n) in values_by_option[n]), None):
         comparison_axes["baseline"] = baseline

@@ -7,17 +7,17 @@ import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.inspection import Decision, Inspection
+from fedcohort.dataset.user_table.inspection import DataDecision, TableInspection
 from fedcohort.errors import DataError
 
 N = 60
 
 
-def decide(fixed_options: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
+def decide(fixed_options: Any = None, n: Any = N, **columns: Any) -> tuple[TableInspection, dict[str, DataDecision]]:
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = Inspection([Frame("t.csv", pa.table(table))], fixed_options or {}, draws_test_set=True)
+    look = TableInspection([Frame("t.csv", pa.table(table))], fixed_options or {}, draws_test_set=True)
     return look, {decision.decision_topic: decision for decision in look.propose_roles()}
 
 

@@ -44,7 +44,7 @@ class TablePiece:
 def write_tables(
     table_pieces: Sequence[TablePiece],
     out_folder: Path,
-    on_piece: Callable[[str, int, int], None],
+    report_progress: Callable[[str, int, int], None],
     unique_column: str = "",
 ) -> dict[str, int]:
     """Write the planned tables that are missing, and return the number of rows of each part.
@@ -54,8 +54,8 @@ def write_tables(
     Args:
         table_pieces: the rows of all tables, in their order.
         out_folder: folder to write to.
-        on_piece: function that is called after each piece with its part, the number of finished pieces and the number
-            of all pieces.
+        report_progress: function that is called after each piece with its part, and the numbers of finished and of all
+            pieces.
         unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
 
     Raises:
@@ -83,7 +83,7 @@ def write_tables(
             with disk.write_file_atomically(piece_file) as draft_path:
                 parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
         files_by_part.setdefault(piece_to_write.part, []).append(piece_file)
-        on_piece(piece_to_write.part, piece_number + 1, len(table_pieces))
+        report_progress(piece_to_write.part, piece_number + 1, len(table_pieces))
     row_count_by_part = {
         split_name: _merge_piece_files(piece_files, work_folder / f"{split_name}.parquet", unique_column)
         for split_name, piece_files in files_by_part.items()

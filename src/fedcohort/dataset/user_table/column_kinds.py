@@ -131,8 +131,8 @@ def make_feature_scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[
     """
     root_mean_squares = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
     largest_values = np.abs(x).max(0)
-    is_tiny = (largest_values > 0) & (largest_values < MIN_LARGEST_FEATURE_VALUE)
-    unscaled_features = np.flatnonzero((root_mean_squares > MAX_FEATURE_RMS) | is_tiny)
+    is_tiny_feature = (largest_values > 0) & (largest_values < MIN_LARGEST_FEATURE_VALUE)
+    unscaled_features = np.flatnonzero((root_mean_squares > MAX_FEATURE_RMS) | is_tiny_feature)
     if n_unscaled := len(unscaled_features):
         feature_order = unscaled_features[
             np.argsort(-np.abs(np.log(root_mean_squares[unscaled_features])), kind="stable")

@@ -29,7 +29,7 @@ MAX_LISTED_NAMES = 4  # most classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class Decision:
+class DataDecision:
     """A decision that a user must take about the data, with a proposal.
 
     Attributes:
@@ -44,7 +44,7 @@ class Decision:
 
 
 @dataclass
-class Inspection:
+class TableInspection:
     """A user's tables, and the roles of their columns, which are proposed one after the other.
 
     Attributes:
@@ -86,7 +86,7 @@ class Inspection:
             )
         return name, column_kind, "; ".join(column_details)
 
-    def propose_roles(self) -> Iterator[Decision]:
+    def propose_roles(self) -> Iterator[DataDecision]:
         """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
 
         Raises `DataError` if no column can hold labels.
@@ -99,14 +99,14 @@ class Inspection:
             has_series = "series" in self.roles.values()
             samples_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
             reason = f"there is no test table: a fifth of the {samples_text} taken for testing"
-            yield Decision("test", {"dataset.test_share": 0.2}, reason)
+            yield DataDecision("test", {"dataset.test_share": 0.2}, reason)
 
-    def _propose_label_column(self) -> Decision:
+    def _propose_label_column(self) -> DataDecision:
         label_column = self.overrides.get("dataset.label")
         label_column, *other_labels = self._rank_label_columns() if label_column is None else [label_column]
         self.roles[label_column] = "label"
         if label_column not in self.levels:
-            return Decision("label", {}, f"dataset.label={label_column}, as typed")
+            return DataDecision("label", {}, f"dataset.label={label_column}, as typed")
         label_counts: Counter[str] = Counter()
         for label_count in pc.value_counts(self.train.column(label_column)).to_pylist():
             label_counts[str(label_count["values"]).strip()] += label_count["counts"]
@@ -115,7 +115,7 @@ class Inspection:
         )
         other_labels_text = f"; also possible: {', '.join(other_labels[:MAX_LISTED_NAMES])}" if other_labels else ""
         reason = f"{self.levels[label_column]} classes: {frequent_labels_text}{other_labels_text}"
-        return Decision("label", self._propose_label_options(label_column), reason)
+        return DataDecision("label", self._propose_label_options(label_column), reason)
 
     def _rank_label_columns(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
@@ -151,7 +151,7 @@ class Inspection:
                 label_options["dataset.n_classes"] = max_label + 1
         return label_options
 
-    def _propose_series_columns(self) -> Iterator[Decision]:
+    def _propose_series_columns(self) -> Iterator[DataDecision]:
         label_column = next(name for name, role in self.roles.items() if role == "label")
         series_and_time = column_kinds.find_series_and_time_columns(self.train, label_column)
         if "dataset.window" in self.overrides or series_and_time is None:
@@ -163,9 +163,9 @@ class Inspection:
         series_options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
         series_lengths_text = _format_count_range(series_lengths.min(), series_lengths.max())
         reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {series_lengths_text} rows"
-        yield Decision("series", series_options, f"{reason}; a sample is {self.window} rows")
+        yield DataDecision("series", series_options, f"{reason}; a sample is {self.window} rows")
 
-    def _propose_client_column(self) -> Iterator[Decision]:
+    def _propose_client_column(self) -> Iterator[DataDecision]:
         client_column = self.overrides.get("dataset.client")
         if client_column is not None and client_column not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
@@ -182,7 +182,9 @@ class Inspection:
                 "cohort": _propose_cohort_size(proposed_n_clients),
             }
             reason = f"no column of clients is recognised: {proposed_n_clients} clients are made, each a random sample"
-            yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
+            yield DataDecision(
+                "client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client"
+            )
             return
         self.roles[client_column] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(client_column)).field("counts").to_numpy())
@@ -199,7 +201,7 @@ class Inspection:
                     client_train_sizes[client_train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES)
                 )
             reason += f", {n_small_clients:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
-        yield Decision("client", {**options, "cohort": _propose_cohort_size(proposed_n_clients)}, reason)
+        yield DataDecision("client", {**options, "cohort": _propose_cohort_size(proposed_n_clients)}, reason)
 
     def _may_be_client_column(self, name: str) -> bool:
         """Return whether the column `name` can say who owns a row: each value has two rows or more on average.
@@ -210,7 +212,7 @@ class Inspection:
         n_rows = self.train.table.num_rows
         return is_unassigned_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
 
-    def _propose_row_id_columns(self) -> Iterator[Decision]:
+    def _propose_row_id_columns(self) -> Iterator[DataDecision]:
         """Propose to leave out columns of row numbers, and the column of the time steps of series."""
         n_rows = self.train.table.num_rows
         row_id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -221,7 +223,7 @@ class Inspection:
                 row_id_columns.append(name)
         if row_id_columns:
             self.roles |= dict.fromkeys(row_id_columns, "left out")
-            yield Decision("left out", {"dataset.leave_out": row_id_columns}, "these numbers identify rows")
+            yield DataDecision("left out", {"dataset.leave_out": row_id_columns}, "these numbers identify rows")
 
 
 def _split_column_name(column_name: str) -> list[str]:

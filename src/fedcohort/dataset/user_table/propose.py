@@ -9,7 +9,7 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import ErrorList, join_names
 from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, make_feature_scale_notices
 from fedcohort.dataset.user_table.find import find_files_by_part, load_tables
-from fedcohort.dataset.user_table.inspection import MAX_LISTED_NAMES, SCALAR_KINDS, Decision, Inspection
+from fedcohort.dataset.user_table.inspection import MAX_LISTED_NAMES, SCALAR_KINDS, DataDecision, TableInspection
 
 UNFILLABLE_ROLES = ("label", "client")  # roles of columns whose empty cells can't be filled
 
@@ -26,7 +26,7 @@ class DatasetProposal:
 
     file_descriptions: Sequence[str]
     column_descriptions: Sequence[tuple[str, str, str]]
-    decisions: Sequence[Decision]
+    decisions: Sequence[DataDecision]
 
     @property
     def options(self) -> dict[str, object]:
@@ -52,7 +52,7 @@ def propose_options(path: str, user_options: Mapping[str, str]) -> DatasetPropos
     draws_test_set = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
     frames = load_tables(path, draws_test_set, True, user_options.get("dataset.decimal", "auto"), (), table_problems)
     table_problems.raise_collected_errors()
-    inspection = Inspection(frames, user_options, draws_test_set)
+    inspection = TableInspection(frames, user_options, draws_test_set)
     table_texts = [", ".join([f"{frame.origin}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]
     decisions = [
         replace(decision, options={name: value for name, value in decision.options.items() if name not in user_options})
@@ -61,7 +61,7 @@ def propose_options(path: str, user_options: Mapping[str, str]) -> DatasetPropos
     return DatasetProposal(table_texts, [inspection.describe_column(name) for name in frames[0].names], decisions)
 
 
-def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
+def propose_inputs(inspection: TableInspection) -> Iterator[DataDecision]:
     """Yield the decisions on the columns that are inputs, their encoding, and whether they are standardised.
 
     Args:
@@ -80,7 +80,7 @@ def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
         input_options: dict[str, object] = {} if is_image_folder else {"dataset.features": feature_columns}
         input_options |= {"dataset.scale": 255, "model": "cnn"} if image_columns else {}
         columns_text = f"columns of {'images' if image_columns else 'lists'}: {join_names(feature_columns)}"
-        yield Decision("inputs", input_options, columns_text)
+        yield DataDecision("inputs", input_options, columns_text)
         return
     if category_columns := [
         column_name for column_name in columns_by_kind.get("text", []) if 2 <= n_levels[column_name] <= MAX_AUTO_LEVELS
@@ -88,19 +88,19 @@ def propose_inputs(inspection: Inspection) -> Iterator[Decision]:
         levels_text = ", ".join(
             f"{column_name} ({n_levels[column_name]} values)" for column_name in category_columns[:MAX_LISTED_NAMES]
         )
-        yield Decision(
+        yield DataDecision(
             "categories", {"dataset.categories": category_columns}, f"{levels_text}: one number for each value"
         )
     if date_columns := columns_by_kind.get("date", []):
-        yield Decision("dates", {"dataset.dates": date_columns}, "as days since 1970")
+        yield DataDecision("dates", {"dataset.dates": date_columns}, "as days since 1970")
     feature_matrix = np.nan_to_num(inspection.train.read_matrix(numeric_columns, allow_missing=True))
     scale_notice = next(make_feature_scale_notices(feature_matrix, numeric_columns), "") if numeric_columns else ""
     if scale_notice or date_columns:
         scale_reason = scale_notice.partition(", which")[0] or "dates are far from unit scale"
-        yield Decision("scale", {"dataset.standardise": True}, scale_reason)
+        yield DataDecision("scale", {"dataset.standardise": True}, scale_reason)
 
 
-def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
+def decide_missing_cells(inspection: TableInspection) -> Iterator[DataDecision]:
     """Yield the decision on missing cells, if there are any.
 
     Args:
@@ -136,9 +136,9 @@ def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
         for column_name, missing_count in list(missing_counts.items())[:MAX_LISTED_NAMES]
     )
     if any(roles.get(column_name) in UNFILLABLE_ROLES for column_name in missing_counts):
-        yield Decision(
+        yield DataDecision(
             "missing", {"dataset.missing": "drop"}, f"cells hold no value: {cells_text}; drop omits these rows"
         )
     else:
         reason = f"cells hold no number or value: {cells_text}; mean fills in the feature's mean (drop omits the rows)"
-        yield Decision("missing", {"dataset.missing": "mean"}, reason)
+        yield DataDecision("missing", {"dataset.missing": "mean"}, reason)

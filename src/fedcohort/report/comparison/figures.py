@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcohort.report.comparison import mean_curves
-from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, name_estimate
+from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, describe_estimate
 from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import STYLE_BY_SIGN, IntervalRow, draw_intervals
@@ -86,7 +86,7 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
         row_style = (sign, verdict_text, bool(sign) and not has_other_options) if cells else ()
         label = f"{_name_condition(answer, cell[1])} (n={estimate.n})"
         interval_rows.append(IntervalRow(label, group, estimate.mean * unit.factor, lower_end, upper_end, *row_style))
-    title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: {name_estimate(answer)}"
+    title = f"{metric}: paired difference to {baseline_name}" if cells else f"{metric}: {describe_estimate(answer)}"
     axis_label = f"better than {baseline_name}, {unit.difference}" if cells else f"{metric}, {unit.name}"
     figure = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
     return style.save_figure(figure, folder / f"{figure_name}.png", style.FILE_FORMATS)
@@ -130,7 +130,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
             curve_by_cell[cell] = curve
     if not curve_by_cell:
         return []
-    title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, {name_estimate(answer)}"
+    title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, {describe_estimate(answer)}"
     prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in curve_by_cell]
     titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, curve_by_cell, strict=True)]
     n_columns = 2 if len(curve_by_cell) <= 4 else 4
@@ -164,7 +164,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     line_styles = _choose_line_styles(answer, conditions)
     width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
-    figure = style.make_figure(f"{metric}: {name_estimate(answer)}", _format_note(answer), width, height)
+    figure = style.make_figure(f"{metric}: {describe_estimate(answer)}", _format_note(answer), width, height)
     panel_grid = figure.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):

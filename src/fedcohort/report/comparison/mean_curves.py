@@ -48,7 +48,7 @@ class MeanCurve:
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def name_estimate(answer: Answer) -> str:
+def describe_estimate(answer: Answer) -> str:
     """Return what the figures of `answer` show: a mean with its interval, or one seed, which has none."""
     return "one seed" if answer.has_one_seed else "mean and 95 % interval over seeds"
 
@@ -59,18 +59,24 @@ def average_curves(run_by_seed: RunsBySeed, axis: str) -> MeanCurve:
     return _average(x, [_values_at(run, axis, x) for run in run_by_seed.values()])
 
 
-def average_difference(run_by_seed: RunsBySeed, base: RunsBySeed, axis: str, options: Options) -> MeanCurve:
+def average_difference(run_by_seed: RunsBySeed, baseline_runs: RunsBySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better.
 
     Args:
         run_by_seed: evaluations of a method, by seed.
-        base: evaluations of the baseline, by seed.
+        baseline_runs: evaluations of the baseline, by seed.
         axis: `round`, or the name of a cost.
         options: options of the comparison, which say whether high values are better.
     """
-    pairs = [(run_by_seed[seed], base[seed]) for seed in sorted(set(run_by_seed) & set(base))]
-    x = _choose_curve_points([run for seed_pair in pairs for run in seed_pair], axis)
-    return _average(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
+    run_pairs = [(run_by_seed[seed], baseline_runs[seed]) for seed in sorted(set(run_by_seed) & set(baseline_runs))]
+    x = _choose_curve_points([run for seed_pair in run_pairs for run in seed_pair], axis)
+    return _average(
+        x,
+        [
+            options.sign * (_values_at(run, axis, x) - _values_at(baseline_run, axis, x))
+            for run, baseline_run in run_pairs
+        ],
+    )
 
 
 def _choose_curve_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
@@ -83,8 +89,11 @@ def _choose_curve_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
     if axis == ROUNDS_AXIS:
         return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
     costs_by_run = [run.costs[axis] for run in runs]
-    range_start, end = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
-    return np.linspace(range_start, end, N_CURVE_POINTS) if end > range_start else np.empty(0)
+    range_start, range_end = (
+        max(float(costs[0]) for costs in costs_by_run),
+        min(float(costs[-1]) for costs in costs_by_run),
+    )
+    return np.linspace(range_start, range_end, N_CURVE_POINTS) if range_end > range_start else np.empty(0)
 
 
 def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:
@@ -107,8 +116,10 @@ def find_linear_limit(mean_curves: Iterable[MeanCurve], rules: Rules) -> float:
 
     It is the difference `rules.detectable_difference` that is worth detecting, in the metric's own unit.
     """
-    largest = max(float(np.max(np.abs(curve.mean) + np.nan_to_num(curve.half_width))) for curve in mean_curves)
-    return rules.detectable_difference if largest > LOG_SCALE_RATIO * rules.detectable_difference else 0.0
+    largest_difference = max(
+        float(np.max(np.abs(curve.mean) + np.nan_to_num(curve.half_width))) for curve in mean_curves
+    )
+    return rules.detectable_difference if largest_difference > LOG_SCALE_RATIO * rules.detectable_difference else 0.0
 
 
 def set_vertical_scale(panels: "Sequence[Axes]", linear_limit: float) -> None:

@@ -39,9 +39,9 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
     if not (folder / PAGE_FILE).exists():
         write_atomically(folder / PAGE_FILE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
     figure_paths = figures.draw_comparison(comparison, folder, curves=curves)
-    pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
+    picture_by_name = {path.stem: path for path in figure_paths if path.suffix == ".png"}
     page_data = _collect_data(comparison)
-    files = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **page_data)}
+    files = {PAGE_FILE: render("comparison.html.j2", pictures=picture_by_name, picture=Picture, **page_data)}
     for file_names, table in ((RESULT_TABLE_FILES, page_data["results"]), (TARGET_FILES, page_data["times"])):
         if table is not None:
             files |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
@@ -65,9 +65,9 @@ def show_in_notebook(comparison: Answer) -> str:
 
 def format_title(comparison: Answer) -> str:
     """Return the title of `comparison`, such as "test/acc by selector and agg, against random"."""
-    q = comparison.question
-    metric_text = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
-    return f"{metric_text}, against {q.baseline}" if q.baseline is not None else metric_text
+    question = comparison.question
+    metric_text = f"{question.metrics[0]} by {' and '.join(filter(None, (question.rows, question.cols)))}"
+    return f"{metric_text}, against {question.baseline}" if question.baseline is not None else metric_text
 
 
 def list_verdicts(comparison: Answer) -> list[str]:
@@ -75,7 +75,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
     if comparison.question.baseline is None:
         return []
     table = comparison.headline
-    unit, digits = find_metric_unit(table.options.metric), tables.count_difference_decimals(table)
+    unit, n_decimals = find_metric_unit(table.options.metric), tables.count_difference_decimals(table)
     methods_by_setting = {}
 
     def format_quantity(value: float) -> str:
@@ -87,7 +87,9 @@ def list_verdicts(comparison: Answer) -> list[str]:
     for setting in table.settings:
         entries = {(setting, condition): e for condition, e in table.list_results(setting).items() if e.difference}
         if entries:
-            methods_by_setting[setting] = [_describe_method(comparison, c, e, unit, digits) for c, e in entries.items()]
+            methods_by_setting[setting] = [
+                _describe_method(comparison, c, e, unit, n_decimals) for c, e in entries.items()
+            ]
     verdict_text = render(
         "verdict.md.j2",
         answer=comparison,
@@ -100,7 +102,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
 
 
 def _describe_method(
-    comparison: Answer, cell: Cell, result: CellResult, unit: MetricUnit, digits: int
+    comparison: Answer, cell: Cell, result: CellResult, unit: MetricUnit, n_decimals: int
 ) -> dict[str, Any]:
     """Return the values that the template needs for one method, by name, with numbers as text.
 
@@ -113,20 +115,24 @@ def _describe_method(
         cell: setting and condition (method).
         result: mean, difference and verdict of this method in this setting.
         unit: unit of the metric.
-        digits: number of decimals.
+        n_decimals: number of decimals.
     """
     difference = result.difference or NO_DIFFERENCE
     mean, lower_end, upper_end = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
-    bounds = sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
+    interval_bounds = (
+        sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
+    )
     ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
         "entry": result,
         "n_diverged": sum(not math.isfinite(result.results[seed]) for seed in difference.by_seed),
-        "size": f"{abs(mean):.{digits}f}{unit_name}",
-        "signed": f"{mean:+.{digits}f}{unit_name}",
-        "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half_width) else "",
+        "size": f"{abs(mean):.{n_decimals}f}{unit_name}",
+        "signed": f"{mean:+.{n_decimals}f}{unit_name}",
+        "interval": f"[{interval_bounds[0]:.{n_decimals}f}, {interval_bounds[1]:.{n_decimals}f}]"
+        if math.isfinite(difference.half_width)
+        else "",
         "p": tables.format_p(result.p),
         "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, ratios.values())),

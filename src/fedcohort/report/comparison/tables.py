@@ -150,15 +150,15 @@ def make_result_frame(answer: Answer) -> "pd.DataFrame":
     rows = []
     for table in answer.tables:
         for cell in sort_cells(answer):
-            result, mean_result, diff = table.results[cell], table.results[cell].mean, table.results[cell].difference
+            result, mean_result, gain = table.results[cell], table.results[cell].mean, table.results[cell].difference
             row = _make_cell_columns(answer, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean_result, name) for name in ("mean", "std", "n", "low", "high")}
             row |= {"seeds": " ".join(map(str, result.results)), "odd": cell in answer.matching.atypical_cells}
-            row |= {"oracle": result.is_untested, "baseline": answer.question.baseline if diff is not None else None}
-            if diff is not None:
-                row["difference"] = diff.mean
-                row |= {f"difference_{name}": getattr(diff, name) for name in DIFFERENCE_COLUMNS}
-                row |= {"p_raw": diff.p, "p": result.p, "verdict": result.verdict, "seeds_needed": result.seeds_needed}
+            row |= {"oracle": result.is_untested, "baseline": answer.question.baseline if gain is not None else None}
+            if gain is not None:
+                row["difference"] = gain.mean
+                row |= {f"difference_{name}": getattr(gain, name) for name in DIFFERENCE_COLUMNS}
+                row |= {"p_raw": gain.p, "p": result.p, "verdict": result.verdict, "seeds_needed": result.seeds_needed}
                 row["unlike"] = " ".join(answer.differing_options.get(cell, ()))
             for cost_name, cost_by_cell in answer.costs.items():
                 row |= {cost_name: cost_by_cell[cell].mean, f"{cost_name}_times": cost_by_cell[cell].ratio}

@@ -52,12 +52,14 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     if not any(name in metrics for panel_lines in LINES_BY_PANEL.values() for name, *_ in panel_lines):
         return None
     window_rounds = choose_window_rounds(metrics)
-    hint = f" (means of {window_rounds} rounds; pale: as measured)" if window_rounds > 1 else ""
+    title_hint = f" (means of {window_rounds} rounds; pale: as measured)" if window_rounds > 1 else ""
     steps = metrics.index.to_series().astype(float)
     virtual_s = metrics.get("time/virtual_s", 0 * steps)
     has_time_axis = not rounds_are_equal(virtual_s.to_numpy(), steps.to_numpy())
     n_columns = 2 if has_time_axis else 1
-    figure = style.make_run_figure(info, f"Accuracy and loss{hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
+    figure = style.make_run_figure(
+        info, f"Accuracy and loss{title_hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0
+    )
     panel_grid = figure.subplots(2, n_columns, sharey="row", sharex="col", squeeze=False)
     _draw_panel_column(panel_grid[:, 0], metrics, steps, window_rounds)
     style.label_rounds_axis(panel_grid[1, 0])
@@ -66,8 +68,10 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
         _draw_panel_column(panel_grid[:, 1], metrics, virtual_s / unit_s, window_rounds)
         panel_grid[1, 1].set_xlabel(f"virtual time, {unit_name}")
     else:
-        pace_s = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
-        pace_text = f"about {units.seconds(pace_s)} of virtual time each" if pace_s > 0 else "without virtual time"
+        s_per_round = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
+        pace_text = (
+            f"about {units.seconds(s_per_round)} of virtual time each" if s_per_round > 0 else "without virtual time"
+        )
         panel_grid[1, 0].set_xlabel(f"communication round\n({pace_text})")
     panel_grid[0, 0].set_ylabel("accuracy, %")
     panel_grid[1, 0].set_ylabel("cross-entropy, nats")
@@ -98,17 +102,23 @@ def _draw_panel_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Serie
     """
     for axes, panel_lines in zip(column, LINES_BY_PANEL.values(), strict=True):
         for metric, line_label, colour, line_style, line_width in panel_lines:
-            series = list_measured_values(metrics, metric)
+            metric_series = list_measured_values(metrics, metric)
             if window_rounds > 1 and line_width == THICK_LINE_WIDTH:
-                axes.plot(x[series.index], series, color=colour, linewidth=0.6, alpha=0.35)
-            if len(series):
+                axes.plot(x[metric_series.index], metric_series, color=colour, linewidth=0.6, alpha=0.35)
+            if len(metric_series):
                 line_options = {"label": line_label, "color": colour, "linestyle": line_style}
-                style.draw_line(axes, x[series.index], smooth_values(series, window_rounds), line_width, **line_options)
+                style.draw_line(
+                    axes,
+                    x[metric_series.index],
+                    smooth_values(metric_series, window_rounds),
+                    line_width,
+                    **line_options,
+                )
         style.format_axes(axes)
     low, high = (list_measured_values(metrics, metric) for metric in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
-        low, high = (smooth_values(series[rounds], window_rounds) for series in (low, high))
+        low, high = (smooth_values(metric_series[rounds], window_rounds) for metric_series in (low, high))
         column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
     accuracy = list_measured_values(metrics, "test/acc")
     if len(accuracy):
@@ -161,12 +171,14 @@ def draw_round_lengths(info: RunInfo, history: History) -> "Figure | None":
     figure = style.make_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
     upper_axes, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
-    lengths = measure_round_lengths(history).reindex(round_ends.index)
+    round_lengths = measure_round_lengths(history).reindex(round_ends.index)
     deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
-    unit_s, unit_name = style.choose_time_unit([*lengths.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
-    if (lengths > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
+    unit_s, unit_name = style.choose_time_unit(
+        [*round_lengths.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()]
+    )
+    if (round_lengths > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
         line_style: dict[str, Any] = {"color": style.GREY, "label": "with queries and waits", "marker": ""}
-        style.draw_line(upper_axes, lengths.index, lengths / unit_s, 1.0, **line_style)
+        style.draw_line(upper_axes, round_lengths.index, round_lengths / unit_s, 1.0, **line_style)
     style.draw_line(upper_axes, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
     if len(deadlines):
         line_style = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
@@ -177,10 +189,15 @@ def draw_round_lengths(info: RunInfo, history: History) -> "Figure | None":
     arrival_counts = count_arrivals(history)
     bar_edges = np.append(arrival_counts.index.to_numpy() - 0.5, arrival_counts.index[-1] + 0.5)
     lower_edge = np.zeros(len(arrival_counts))
-    for column, colour, hatch, count_label in ARRIVAL_COUNTS:
+    for column, colour, hatch_pattern, count_label in ARRIVAL_COUNTS:
         upper_edge = lower_edge + arrival_counts[column].to_numpy()
         if (upper_edge > lower_edge).any():
-            bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
+            bar_style: dict[str, Any] = {
+                "facecolor": colour,
+                "hatch": hatch_pattern,
+                "edgecolor": "white",
+                "linewidth": 0,
+            }
             arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=count_label, **bar_style)
         lower_edge = upper_edge
     arrival_axes.set_ylabel("clients")

@@ -56,7 +56,7 @@ class IntervalRow:
 
 
 def draw_intervals(
-    rows: Sequence[IntervalRow], title: str, note: str, label: str, reference: float | None = None
+    rows: Sequence[IntervalRow], title: str, note: str, label: str, baseline_value: float | None = None
 ) -> "Figure":
     """Return a figure with one point and its interval per row, such as a method's difference to the baseline.
 
@@ -65,7 +65,7 @@ def draw_intervals(
         title: what the figure shows.
         note: text such as the number of runs.
         label: label of the horizontal axis.
-        reference: value of the baseline, a vertical line; None for none.
+        baseline_value: value of the baseline, a vertical line; None for none.
     """
     row_names, row_groups = [row.name for row in rows], [row.group for row in rows]
     width = style.COLUMN if max(map(len, (*row_names, *row_groups))) <= MAX_COLUMN_LETTERS else style.PAGE
@@ -73,12 +73,18 @@ def draw_intervals(
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, row_names, row_groups), strict=True):
         colour, marker = STYLE_BY_SIGN[row.sign]
-        points: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
+        point_style: dict[str, Any] = {
+            "color": colour,
+            "fmt": marker,
+            "capsize": 2,
+            "markersize": 3.5,
+            "linewidth": 1.0,
+        }
         error_bars = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
         fill_style = "full" if row.is_filled else "none"
-        axes.errorbar([row.value], [y], xerr=error_bars, fillstyle=fill_style, label=row.verdict or "_", **points)
-    if reference is not None:
-        axes.axvline(reference, color=style.BLACK, linewidth=0.9)
+        axes.errorbar([row.value], [y], xerr=error_bars, fillstyle=fill_style, label=row.verdict or "_", **point_style)
+    if baseline_value is not None:
+        axes.axvline(baseline_value, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
     style.format_axes(axes, "x")
     style.add_legend(canvas)
@@ -132,17 +138,21 @@ def draw_difference_map(
     n_blocks = -(-n_settings // int((style.PAGE - margin_inches) / CELL_WIDTH))
     width = style.COLUMN if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_setting_label(label) for label in differences.index]
-    label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
+    label_inches = (
+        max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
+    )
     mean_differences = differences.mean().fillna(0.0).to_numpy(dtype=float)
     method_order = np.lexsort((-mean_differences, np.array([METHOD_GROUPS.index(group) for group in groups])))
     setting_blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in setting_blocks]
     rows = [method_order[has_values] if has_values.any() else method_order for has_values in has_result]
-    heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_in + 0.1 for block in rows]
-    canvas = style.make_figure(title, note, width, sum(heights))
+    block_heights = [
+        CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_inches + 0.1 for block in rows
+    ]
+    canvas = style.make_figure(title, note, width, sum(block_heights))
     largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
     colour_scale = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
-    block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
+    block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=block_heights)[:, 0]
     for axes, block, methods in zip(block_axes, setting_blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
         row_positions = name_rows_by_group(axes, [method_names[i] for i in methods], [groups[i] for i in methods])
@@ -166,12 +176,20 @@ def _draw_squares(
     row_values[row_positions] = differences
     style.draw_heat_map(axes, np.ma.masked_invalid(row_values), cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*differences.shape):
-        gain = differences[i, j]
-        number_text = f"{gain:+.1f}" if abs(gain) < 9.95 else f"{gain:+.0f}" if np.isfinite(gain) else "–"
-        colour = "white" if np.isfinite(gain) and abs(float(norm(gain)) - 0.5) > DARK_THRESHOLD / 2 else style.BLACK
-        font: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_significant[i, j] else "normal"}
+        difference = differences[i, j]
+        number_text = (
+            f"{difference:+.1f}" if abs(difference) < 9.95 else f"{difference:+.0f}" if np.isfinite(difference) else "–"
+        )
+        colour = (
+            "white"
+            if np.isfinite(difference) and abs(float(norm(difference)) - 0.5) > DARK_THRESHOLD / 2
+            else style.BLACK
+        )
+        font_style: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_significant[i, j] else "normal"}
         number_text = number_text.replace("-", "−") + "*" * int(is_significant[i, j])
-        label = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font)
+        label = axes.text(
+            j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font_style
+        )
         label.set_in_layout(False)  # hundreds of texts would take the layout seconds
 
 

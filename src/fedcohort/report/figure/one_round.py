@@ -81,7 +81,7 @@ def list_scored_rounds(history: History) -> list[int]:
     return [int(step) for step in rows_by_step.index[rows_by_step.all(axis=1)]]
 
 
-def code_outcomes(is_available: np.ndarray, is_selected: np.ndarray, has_arrived: np.ndarray) -> OutcomeCodes:
+def encode_outcomes(is_available: np.ndarray, is_selected: np.ndarray, has_arrived: np.ndarray) -> OutcomeCodes:
     """Return whether each client was IDLE, AWAY, TOO_LATE or ARRIVED in a round, int8 [n_clients].
 
     Args:
@@ -105,7 +105,7 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     is_selected, has_arrived = (columns.get(name, missing_values) == 1 for name in ("selected", "arrived"))
     column_names = [name for name in columns if name == "probability" or name.startswith("part_")]
     round_columns = {"score": columns.get("score", missing_values), **{name: columns[name] for name in column_names}}
-    return ScoredRound(step, code_outcomes(is_available, is_selected, has_arrived), round_columns)
+    return ScoredRound(step, encode_outcomes(is_available, is_selected, has_arrived), round_columns)
 
 
 def choose_shown_clients(round: ScoredRound) -> Ids:
@@ -223,8 +223,13 @@ def _list_legend_handles(round: ScoredRound) -> "list[Artist]":
     """Return the legend's entries: the outcomes that occur in `round`."""
     from matplotlib.lines import Line2D
 
-    styles = [style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcomes == code).any()]
-    return [Line2D([], [], color=colour, marker=m, linestyle="none", label=label) for colour, m, label in styles]
+    shown_styles = [
+        style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcomes == code).any()
+    ]
+    return [
+        Line2D([], [], color=colour, marker=marker, linestyle="none", label=label)
+        for colour, marker, label in shown_styles
+    ]
 
 
 def format_steps(steps: Sequence[int]) -> str:

@@ -30,23 +30,29 @@ def draw_partition(info: RunInfo) -> "Figure":
 
     More than 400 clients are shown in groups of neighbouring rows.
     """
-    n, traits = len(info.class_counts), population.list_traits(info)
+    n_clients, client_traits = len(info.class_counts), population.list_traits(info)
     client_order, sort_property = sort_clients(info)
-    starts = style.find_group_starts(n)
-    strip_traits = [trait for trait in traits if trait.has_spread and trait.name != TRAIT_IN_MAP]
+    starts = style.find_group_starts(n_clients)
+    strip_traits = [trait for trait in client_traits if trait.has_spread and trait.name != TRAIT_IN_MAP]
     class_names = shorten_class_names(info)
-    height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
+    height = float(np.clip(1.8 + 0.08 * n_clients, 3.0, 6.5))
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.name for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
     figure = style.make_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
-    if uniform_text := "; ".join(trait.uniform_text for trait in traits if trait.uniform_text and not trait.has_spread):
+    if uniform_text := "; ".join(
+        trait.uniform_text for trait in client_traits if trait.uniform_text and not trait.has_spread
+    ):
         wrapped_text = style.wrap_text(f"equal for all clients: {uniform_text}", figure.get_figwidth() - 0.1)
         figure.supxlabel(wrapped_text, x=0.01, ha="left", fontsize=style.FONT_SIZE, color="#555555")
     panel_widths = [2.6] + [1.4] * len(strip_traits)
     panel_axes = figure.subplots(1, len(panel_widths), sharey=True, squeeze=False, width_ratios=panel_widths)[0]
     label = f", sorted by {sort_property}" if sort_property else ""
-    label = f"client{label}" if len(starts) == n else f"clients{label} (about {n / len(starts):.0f} in each row)"
+    label = (
+        f"client{label}"
+        if len(starts) == n_clients
+        else f"clients{label} (about {n_clients / len(starts):.0f} in each row)"
+    )
     class_map = _draw_class_map(panel_axes[0], population.class_shares(info.class_counts)[client_order], starts, label)
     style.label_client_rows(panel_axes[0], client_order, sorted_by_id=not sort_property)
     if class_names:

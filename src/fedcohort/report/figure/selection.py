@@ -13,7 +13,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import partition, style
-from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, STYLE_BY_OUTCOME, TOO_LATE, code_outcomes
+from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, STYLE_BY_OUTCOME, TOO_LATE, encode_outcomes
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -92,7 +92,9 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
     if len(table):
         client_positions = np.searchsorted(clients, table["client"].to_numpy())
         status_flags = [table[column_name].to_numpy(dtype=bool) for column_name in ("available", "selected", "arrived")]
-        outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*status_flags)
+        outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = encode_outcomes(
+            *status_flags
+        )
     return outcome_codes
 
 

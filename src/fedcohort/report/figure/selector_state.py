@@ -48,8 +48,10 @@ def draw_selector_state(info: RunInfo, history: History) -> "Figure | None":
     n_columns, note = 2 if len(panel_titles) <= 4 else 4, style.describe_run(info)
     figure, panels = style.make_panels(panel_titles, title, note, columns=n_columns, height=0.95, shares_y_axis=False)
     for axes, name in zip(panels, component_names, strict=False):
-        traces = zip(history.steps, history.trace, strict=True)
-        trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
+        steps_and_traces = zip(history.steps, history.trace, strict=True)
+        trace_points = [
+            (step, *component_trace[name]) for step, component_trace in steps_and_traces if name in component_trace
+        ]
         rounds, mean, std = (np.asarray(point_values, dtype=float) for point_values in zip(*trace_points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         axes.fill_between(rounds, mean - Z_95 * std, mean + Z_95 * std, color=style.BLUE, alpha=0.2, linewidth=0)
@@ -65,7 +67,9 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
         info: the run.
         history: journal of the run.
     """
-    parts_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
+    parts_and_facts = [
+        part_and_fact for metric in history.metrics if (part_and_fact := split_metric_name(str(metric))) is not None
+    ]
     score_parts = list(dict.fromkeys(term for term, _ in parts_and_facts))[:MAX_SCORE_PANELS]
     facts = list_varying_facts(info)
     if not score_parts or not facts:

@@ -80,10 +80,12 @@ def make_figure(title: str, note_text: str, width: float, height: float) -> "Fig
     return canvas
 
 
-def wrap_text(text: str, inches: float) -> str:
-    """Return `text` in lines that are at most `inches` wide; a number and its unit stay on one line."""
+def wrap_text(text: str, max_width_inches: float) -> str:
+    """Return `text` in lines that are at most `max_width_inches` wide; a number and its unit stay on one line."""
     text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
-    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * FONT_SIZE)), 8), break_long_words=False))
+    return "\n".join(
+        textwrap.wrap(text, max(int(72 * max_width_inches / (LETTER_RATIO * FONT_SIZE)), 8), break_long_words=False)
+    )
 
 
 def describe_run(info: RunInfo) -> str:
@@ -138,7 +140,13 @@ def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> N
     """
     if handles is None:
         panel_legends = [axes.get_legend_handles_labels() for axes in canvas.axes]
-        handles = list({label: handle for pair in panel_legends for handle, label in zip(*pair, strict=True)}.values())
+        handles = list(
+            {
+                label: handle
+                for handles_and_labels in panel_legends
+                for handle, label in zip(*handles_and_labels, strict=True)
+            }.values()
+        )
     if handles:
         label_length = max(len(str(handle.get_label())) for handle in handles)
         n_columns = int(canvas.get_figwidth() / (0.42 + label_length * LETTER_RATIO * FONT_SIZE / 72))

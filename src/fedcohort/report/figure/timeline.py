@@ -151,7 +151,10 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost_job = ~(jobs["arrived"] | jobs["goes_on"])
     row_marks = np.where(is_lost_job, "× ", ""), np.where(jobs["goes_on"], " →", "")
-    names = [f"{lost_mark}{client}{arrow}" for client, lost_mark, arrow in zip(jobs["client"], *row_marks, strict=True)]
+    names = [
+        f"{lost_mark}{client}{flight_mark}"
+        for client, lost_mark, flight_mark in zip(jobs["client"], *row_marks, strict=True)
+    ]
     axes.set_yticks(np.arange(len(jobs)), names)
     n_hidden = n_jobs - len(jobs)
     axes.set_ylabel("client, in order of finish" + (f"\n({n_hidden:,} more are not shown)" if n_hidden else ""))
@@ -204,9 +207,15 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
             finish_s = float(jobs["finish"].iloc[i])
             note_texts.append(f"done after {units.seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
         if note_texts:
-            align = "right" if is_beyond_axis else "left"
-            font: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
-            axes.text(min(job_ends[i], right_edge), i, f" {', '.join(note_texts)} ", **font)
+            text_alignment = "right" if is_beyond_axis else "left"
+            text_style: dict[str, Any] = {
+                "ha": text_alignment,
+                "va": "center",
+                "fontsize": font_size,
+                "bbox": TEXT_BOX,
+                "zorder": 5,
+            }
+            axes.text(min(job_ends[i], right_edge), i, f" {', '.join(note_texts)} ", **text_style)
     return right_edge
 
 
