@@ -173,15 +173,19 @@ def replace_passed_data(options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: for data of another kind, and for arrays whose shapes do not fit.
     """
-    dataset: Any = options.get("dataset")
-    data_frame, replaced_options = dataset, dict[str, Any]()
-    if isinstance(dataset, tuple | list) and len(dataset) == 2 and not all(isinstance(e, str) for e in dataset):
-        data_frame, replaced_options = _tabulate_samples(*dataset)
-    elif isinstance(dataset, str | Mapping | tuple | list | None):
+    passed_data: Any = options.get("dataset")
+    data_frame, replaced_options = passed_data, dict[str, Any]()
+    if (
+        isinstance(passed_data, tuple | list)
+        and len(passed_data) == 2
+        and not all(isinstance(e, str) for e in passed_data)
+    ):
+        data_frame, replaced_options = _tabulate_samples(*passed_data)
+    elif isinstance(passed_data, str | Mapping | tuple | list | None):
         return dict(options)
-    elif not hasattr(dataset, "to_parquet"):
+    elif not hasattr(passed_data, "to_parquet"):
         allowed_text = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
-        raise ranges.range_error("dataset", allowed_text, type(dataset).__name__)
+        raise ranges.range_error("dataset", allowed_text, type(passed_data).__name__)
     elif any(k is not None for k in data_frame.index.names):
         data_frame = data_frame.reset_index()
     table_bytes = io.BytesIO()

@@ -103,18 +103,18 @@ def _show_federation(typed_options: Sequence[str], out_folder: str | None, pictu
     from rich.table import Table  # only once there is something to show
     from rich.text import Text
 
-    terminal = make_console()
+    output_console = make_console()
     for notice in federation.notices():
         log.warning("%s", notice)
     labelled_facts = list(list_data_facts(federation, info))
     for fact_label, fact_text in labelled_facts:
-        terminal.print(f"{fact_label:<{LABEL_WIDTH}}{fact_text}", markup=False, soft_wrap=True)
+        output_console.print(f"{fact_label:<{LABEL_WIDTH}}{fact_text}", markup=False, soft_wrap=True)
     client_table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
     for client_row in list_client_rows(federation, MAX_SHOWN_CLIENTS):
         client_table.add_row(*map(Text, client_row))
-    terminal.print(client_table)
+    output_console.print(client_table)
     if (hidden_clients := federation.n_clients - MAX_SHOWN_CLIENTS) > 0:
-        terminal.print(f"... and {hidden_clients:,} more", markup=False)
+        output_console.print(f"... and {hidden_clients:,} more", markup=False)
     page_folder = info.folder if out_folder is None else Path(out_folder)
     with disk.convert_disk_errors(page_folder):
         if out_folder is not None:
@@ -212,11 +212,13 @@ def is_data_path(argument: str) -> bool:
 
 def check_dataset_name(name: str, configs: Path) -> None:
     """Raise `OptionError` with the most similar names if `name` is no choice of the group dataset in `configs`."""
-    datasets = hydra_errors.list_choices(configs, "dataset")
-    if name not in datasets:
-        similar_names = difflib.get_close_matches(name, [*datasets, *(path.name for path in Path.cwd().glob("[!.]*"))])
+    dataset_names = hydra_errors.list_choices(configs, "dataset")
+    if name not in dataset_names:
+        similar_names = difflib.get_close_matches(
+            name, [*dataset_names, *(path.name for path in Path.cwd().glob("[!.]*"))]
+        )
         hint_text = f"did you mean {' or '.join(similar_names)}? " if similar_names else ""
-        allowed_text = f"a file or folder in {Path.cwd()}, or one of the datasets {', '.join(datasets)}"
+        allowed_text = f"a file or folder in {Path.cwd()}, or one of the datasets {', '.join(dataset_names)}"
         raise OptionError(f"{hint_text}{ranges.range_error('NAME or PATH', allowed_text, name)}")
 
 

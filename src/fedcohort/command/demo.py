@@ -78,10 +78,10 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     The demo ends with the first run that is interrupted. Raises `OptionError` for an invalid option.
     """
-    terminal, demo_runs, run_results = make_console(), list_demo_runs(arguments), []
+    output_console, demo_runs, run_results = make_console(), list_demo_runs(arguments), []
     for run_number, overrides in enumerate(demo_runs.values(), 1):
         command_text = f"{shell_command('python')} train.py {' '.join(overrides)}"
-        terminal.print(f"\nrun {run_number} of {len(demo_runs)}: {command_text}", soft_wrap=True, markup=False)
+        output_console.print(f"\nrun {run_number} of {len(demo_runs)}: {command_text}", soft_wrap=True, markup=False)
         run_results.append(run_overrides(overrides))
         if run_results[-1].status != "finished":
             return INTERRUPTED_CODE
@@ -89,10 +89,10 @@ def main(arguments: Sequence[str] = ()) -> int:
     page_path, *_ = comparison.write(REPORT_FOLDER)
     base_options = demo_runs[BASELINE][1:]
     base_text = " ".join(base_options)
-    terminal.print()
+    output_console.print()
     # any other option may change the clients, or how many there are
     table_title = f"Where selection pays: {SETTING_TEXT}" if base_options == list(SETTING_OPTIONS) else ""
-    terminal.print(make_demo_table(comparison, table_title))
+    output_console.print(make_demo_table(comparison, table_title))
     for closing_line in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page_path}",
@@ -101,5 +101,5 @@ def main(arguments: Sequence[str] = ()) -> int:
         f"For more seeds: {shell_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} seed=0,1,2",
         f"See them all: {spell_fedcohort_command('ui')} sweep=null",
     ):
-        terminal.print(closing_line, soft_wrap=True, markup=False)
+        output_console.print(closing_line, soft_wrap=True, markup=False)
     return 0

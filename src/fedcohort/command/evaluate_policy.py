@@ -94,8 +94,14 @@ def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> I
             raise CheckpointError(f"{run_log.info.folder} has no log of its draws: run it again with this version")
         probes, selection, _ = logged_selector.replay_round(round)
         check_logged_cohort(run_log, round, selection)
-        other_probes, picks, draw_log = other_selector.select(round, probes)
-        yield round, (CohortLaw.from_draws(round.draw_log, round.cohort), CohortLaw.from_draws(draw_log, picks.clients))
+        other_probes, other_selection, draw_log = other_selector.select(round, probes)
+        yield (
+            round,
+            (
+                CohortLaw.from_draws(round.draw_log, round.cohort),
+                CohortLaw.from_draws(draw_log, other_selection.clients),
+            ),
+        )
         other_selector.observe(round, selection, other_probes)
 
 

@@ -43,8 +43,15 @@ def make_component_files(new_kind: str, new_name: str) -> dict[Path, str]:
         f"{new_kind}_test.py.txt": f"tests/{group}/test_{new_name}.py",
     }
     folder = resources.files("fedcohort.command") / "templates"
-    templates = {Path(path): folder / f for f, path in paths.items() if (folder / f).is_file()}
-    return {path: Template(t.read_text()).substitute(name=new_name, title=class_title) for path, t in templates.items()}
+    template_by_path = {
+        Path(path): folder / template_name
+        for template_name, path in paths.items()
+        if (folder / template_name).is_file()
+    }
+    return {
+        path: Template(t.read_text()).substitute(name=new_name, title=class_title)
+        for path, t in template_by_path.items()
+    }
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -47,24 +47,24 @@ def main(arguments: Sequence[str]) -> int:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(RAW_FORMATS)}")
     raw_format, raw_folder = positional_arguments[0], check_data_folder(positional_arguments[1], "SRC")
     ranges.choice("the kind", raw_format, *RAW_FORMATS)
-    destination = _check_destination(positional_arguments[2], raw_folder)
+    output_folder = _check_destination(positional_arguments[2], raw_folder)
     image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text
     ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
     format_module = importlib.import_module(f"fedcohort.dataset.raw.{raw_format}")
-    with disk.convert_disk_errors(destination):
+    with disk.convert_disk_errors(output_folder):
         try:
             table_plan = format_module.plan_table_pieces(raw_folder, image_size)
             unique_column = getattr(format_module, "UNIQUE_CLIENT_COLUMN", "")
-            n_rows_by_split = write_tables(table_plan, destination, make_progress_printer(), unique_column)
+            n_rows_by_split = write_tables(table_plan, output_folder, make_progress_printer(), unique_column)
             if hasattr(format_module, "write_vocabulary"):
-                format_module.write_vocabulary(destination)
+                format_module.write_vocabulary(output_folder)
         except OSError as error:
             if disk.is_disk_error(error):
                 raise
-            problem_file = error.filename or destination
+            problem_file = error.filename or output_folder
             raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error
     row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items())
-    sys.stdout.write(f"{destination}: {row_texts}\n")
+    sys.stdout.write(f"{output_folder}: {row_texts}\n")
     return 0
 
 
@@ -74,15 +74,17 @@ def _check_destination(dst_path: str, raw_folder: Path) -> Path:
     Raises `OptionError` if it lies in the folder `raw_folder`, whose files are read, or its name can't be used.
     """
     try:
-        destination = expand_home(dst_path)
-        is_inside_source = destination.resolve().is_relative_to(raw_folder.resolve())
+        output_folder = expand_home(dst_path)
+        is_inside_source = output_folder.resolve().is_relative_to(raw_folder.resolve())
     except (OSError, RuntimeError, ValueError) as error:
         raise OptionError(f"{dst_path[:200]!r} can't be used as a folder's name ({error}): choose another") from error
     if not dst_path.strip():
         raise OptionError("DST must be the name of a new folder, got an empty text")
     if is_inside_source:
-        raise OptionError(f"DST={destination} is inside SRC={raw_folder}, whose files are read: choose another folder")
-    return destination
+        raise OptionError(
+            f"DST={output_folder} is inside SRC={raw_folder}, whose files are read: choose another folder"
+        )
+    return output_folder
 
 
 def make_progress_printer() -> Callable[[str, int, int], None]:

@@ -52,9 +52,12 @@ def profile_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
     """
     with tempfile.TemporaryDirectory() as temporary_folder:
         times_path = Path(temporary_folder) / "times.json"
-        timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={times_path}")
+        timer_overrides = (
+            "+callback.timer._target_=fedcohort.command.profile.StageTimer",
+            f"+callback.timer.path={times_path}",
+        )
         overrides = ["callback=none", "logger=none", *arguments]
-        composition = compose.compose_run(overrides, configs, f"paths.logs={temporary_folder}", *timer)
+        composition = compose.compose_run(overrides, configs, f"paths.logs={temporary_folder}", *timer_overrides)
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
         return dict(json.loads(times_path.read_text()))

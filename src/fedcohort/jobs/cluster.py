@@ -61,15 +61,15 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     merges_stderr, max_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
     log_folder = context.folder / SLURM_LOG_FOLDER / "%j"
-    executor = submitit.AutoExecutor(log_folder, cluster="slurm", slurm_max_num_timeout=max_retries)
+    slurm_executor = submitit.AutoExecutor(log_folder, cluster="slurm", slurm_max_num_timeout=max_retries)
     submitit_options: dict[str, Any] = {k if k in SUBMITIT_OPTIONS else f"slurm_{k}": v for k, v in options.items()}
-    executor.update_parameters(stderr_to_stdout=merges_stderr, **submitit_options)
+    slurm_executor.update_parameters(stderr_to_stdout=merges_stderr, **submitit_options)
     job_numbers, array_tasks = list(jobs), list[Any]()
     job_arrays = [job_numbers[i : i + MAX_ARRAY_TASKS] for i in range(0, len(job_numbers), MAX_ARRAY_TASKS)]
     if max_parallel_jobs := submitit_options.get("slurm_array_parallelism"):  # of all arrays together
-        executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
+        slurm_executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
     for array_jobs in job_arrays:
-        array_tasks += executor.map_array(ArrayTask(context), array_jobs, [tuple(jobs[n]) for n in array_jobs])
+        array_tasks += slurm_executor.map_array(ArrayTask(context), array_jobs, [tuple(jobs[n]) for n in array_jobs])
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, array_tasks, strict=True)}
 
 

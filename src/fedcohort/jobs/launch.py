@@ -144,11 +144,11 @@ class _SweepLauncher(Launcher):
             job_overrides: overrides of each job.
             initial_job_idx: number of the first job.
         """
-        hydra = self.config.hydra
-        sweep = Path(hydra.sweep.dir).absolute()
-        environment = {str(name): str(value) for name, value in hydra.job.env_set.items()}
-        configs, hydra_options = find_config_folder(hydra), tuple(hydra.overrides.hydra)
-        context = JobContext(sweep, configs, hydra_options, environment, is_search(hydra), self.shares_gpus)
+        hydra_config = self.config.hydra
+        sweep = Path(hydra_config.sweep.dir).absolute()
+        environment = {str(name): str(value) for name, value in hydra_config.job.env_set.items()}
+        configs, hydra_options = find_config_folder(hydra_config), tuple(hydra_config.overrides.hydra)
+        context = JobContext(sweep, configs, hydra_options, environment, is_search(hydra_config), self.shares_gpus)
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
             for _ in ended_jobs:
@@ -162,8 +162,8 @@ class _SweepLauncher(Launcher):
             if job_record is not None and (job_record.how in ("done", "skipped") or not raises_job_errors):
                 job_returns.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=job_record.value))
             else:
-                failure = FedcohortError(job_record.reason if job_record is not None else "it was never started")
-                job_returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=failure))
+                job_error = FedcohortError(job_record.reason if job_record is not None else "it was never started")
+                job_returns.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=job_error))
         return job_returns
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:

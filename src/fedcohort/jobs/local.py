@@ -74,7 +74,7 @@ def start_fork_server(n_threads: int) -> None:
     """
     if not HAS_FORK_SERVER:
         return
-    unset_variables = [variable for variable in THREAD_VARIABLES if not os.environ.get(variable)]
+    unset_variables = [thread_variable for thread_variable in THREAD_VARIABLES if not os.environ.get(thread_variable)]
     os.environ.update(dict.fromkeys(unset_variables, str(n_threads)))
     sys.warnoptions.append(SEMAPHORE_WARNING_FILTER)
     try:
@@ -82,8 +82,8 @@ def start_fork_server(n_threads: int) -> None:
         forkserver.ensure_running()
     finally:
         sys.warnoptions.remove(SEMAPHORE_WARNING_FILTER)
-        for variable in unset_variables:
-            os.environ.pop(variable)
+        for thread_variable in unset_variables:
+            os.environ.pop(thread_variable)
 
 
 def run_in_workers(

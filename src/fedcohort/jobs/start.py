@@ -25,23 +25,23 @@ def start(cfg: DictConfig) -> float | None:
     An error of the user ends a single run in one line and exit code 2. A failed job of a sweep returns None, so that
     the other jobs continue. If a search-based sweeper started it or `objective_metric` is set, its error is raised.
     """
-    hydra = HydraConfig.get()
+    hydra_config = HydraConfig.get()
     # seed=${cohort} is for our config
-    task_overrides: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    task_overrides: Any = OmegaConf.to_container(hydra_config.overrides.task, resolve=False)
     overrides = tuple(task_overrides)
     messages.log_to_terminal()
     end_when_parent_ends()
 
     def compose_run() -> compose.Composition:
-        return compose.compose_config(cfg, hydra.runtime.choices, overrides)
+        return compose.compose_config(cfg, hydra_config.runtime.choices, overrides)
 
     with handle_job_signals():
-        if hydra.mode == RunMode.MULTIRUN:
-            sweep = Path(hydra.sweep.dir).absolute()
-            shares_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
-            configs = compose.find_config_folder(hydra)
-            job_context = JobContext(sweep, configs, is_search=is_search(hydra), shares_gpus=shares_gpus)
-            job = SweepJob(sweep, hydra.job.num, overrides)
+        if hydra_config.mode == RunMode.MULTIRUN:
+            sweep = Path(hydra_config.sweep.dir).absolute()
+            shares_gpus = str(hydra_config.launcher._target_).endswith("JoblibLauncher")
+            configs = compose.find_config_folder(hydra_config)
+            job_context = JobContext(sweep, configs, is_search=is_search(hydra_config), shares_gpus=shares_gpus)
+            job = SweepJob(sweep, hydra_config.job.num, overrides)
             if opening_line := CURRENT_SWEEP.describe_opening(job.job_number):
                 log.info("%s", opening_line)
             return run_job(job, compose_run, job_context)

@@ -73,8 +73,10 @@ class SweepStatus:
         remaining_s = time_estimate.estimate_seconds(waiting_jobs)
         for record in running_jobs:
             expected_s, done_share = time_estimate.estimate_seconds([record.words]), completed_shares[record.words]
-            left_s = expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
-            remaining_s += max(0.0, left_s)
+            seconds_of_running = (
+                expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
+            )
+            remaining_s += max(0.0, seconds_of_running)
         return remaining_s / max(1, len(running_jobs))
 
     def find_best_job(self) -> tuple[float, JobRecord] | None:

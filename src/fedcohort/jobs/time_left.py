@@ -32,5 +32,7 @@ class WallTimeEstimate(Generic[T]):
 
     def estimate_seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated seconds for all `runs` in sequence; a run without similar finished runs counts as 0."""
-        times = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
-        return sum(median(group_seconds[0]) for group_seconds in times if group_seconds)
+        group_times = (
+            [self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs
+        )
+        return sum(median(group_seconds[0]) for group_seconds in group_times if group_seconds)

@@ -115,7 +115,14 @@ class Comparison:
         """Return the results of `setting` by condition: the best mean first, diverged conditions last."""
         entries = [(condition, entry) for (name, condition), entry in self.results.items() if name == setting]
         means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
-        return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
+        return dict(
+            sorted(
+                entries,
+                key=lambda condition_and_entry: (
+                    -means[condition_and_entry[0]] if math.isfinite(means[condition_and_entry[0]]) else math.inf
+                ),
+            )
+        )
 
 
 def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
@@ -132,9 +139,9 @@ def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
         gains = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
         n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.min_seeds for difference in gains)
         baseline_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
-        slopes = [fit_late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
+        late_slopes = [fit_late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
         power = measure_power(gains, options.rules)
-        settings[name] = SettingFacts(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
+        settings[name] = SettingFacts(n_tests, power, float(np.mean(late_slopes)) if late_slopes else math.nan)
     evaluated_rounds = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
     latest_rounds = max(evaluated_rounds, key=lambda steps: steps[-1], default=np.empty(0))
     averaged_rounds = latest_rounds[late_window(latest_rounds, options.horizon)]
@@ -226,14 +233,18 @@ def find_baseline_value(values: Mapping[Cell, T], cell: Cell, options: Options) 
 
 
 def correct_p_values(
-    tests: Mapping[Cell, Difference | SpeedUp], untested: Collection[Cell], rules: Rules
+    test_by_cell: Mapping[Cell, Difference | SpeedUp], untested_cells: Collection[Cell], rules: Rules
 ) -> dict[Cell, float]:
     """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
 
     Args:
-        tests: differences or speed-ups, by cell (setting, condition).
-        untested: cells, such as those of oracles, whose p-value is not corrected.
+        test_by_cell: differences or speed-ups, by cell (setting, condition).
+        untested_cells: cells, such as those of oracles, whose p-value is not corrected.
         rules: `rules.min_seeds` is the number of seeds below which a p-value is not corrected.
     """
-    tested_p = {c: test.p if test.n >= rules.min_seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_p_by_family(tested_p, lambda cell: cell[0])
+    tested_p = {
+        c: test.p if test.n >= rules.min_seeds else math.nan
+        for c, test in test_by_cell.items()
+        if c not in untested_cells
+    }
+    return {cell: test.p for cell, test in test_by_cell.items()} | adjust_p_by_family(tested_p, lambda cell: cell[0])

@@ -98,8 +98,10 @@ def run_t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.
     from scipy.special import stdtr, stdtrit
 
     n = values.shape[-1]
-    sem = values.std(axis=-1, ddof=1) / np.sqrt(n)
-    return stdtrit(n - 1, (1 + CONFIDENCE_LEVEL) / 2) * sem, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / sem)
+    standard_error = values.std(axis=-1, ddof=1) / np.sqrt(n)
+    return stdtrit(n - 1, (1 + CONFIDENCE_LEVEL) / 2) * standard_error, 2 * stdtr(
+        n - 1, -np.abs(values.mean(axis=-1)) / standard_error
+    )
 
 
 def estimate_mean(values: Sequence[float]) -> Mean:
@@ -122,7 +124,10 @@ def paired_difference(results: Mapping[int, float], baseline_values: Mapping[int
     """
     common_seeds = sorted(set(results) & set(baseline_values))
     difference_by_seed = {seed: sign * (results[seed] - baseline_values[seed]) for seed in common_seeds}
-    largest_value = max((abs(data[seed]) for data in (results, baseline_values) for seed in common_seeds), default=0.0)
+    largest_value = max(
+        (abs(compared_results[seed]) for compared_results in (results, baseline_values) for seed in common_seeds),
+        default=0.0,
+    )
     return summarise_differences(difference_by_seed, largest_value)
 
 

@@ -68,13 +68,17 @@ def estimate_headroom_share(
         return None
     t_factor = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, n - 1)) ** 2 / n
     # the ends of the interval are the roots of quadratic rho^2 - 2 linear rho + constant
-    quadratic = b.mean() ** 2 - t_factor * b.var(ddof=1)
-    linear = a.mean() * b.mean() - t_factor * np.cov(a, b)[0, 1]
+    quadratic_coefficient = b.mean() ** 2 - t_factor * b.var(ddof=1)
+    linear_coefficient = a.mean() * b.mean() - t_factor * np.cov(a, b)[0, 1]
     constant_term = a.mean() ** 2 - t_factor * a.var(ddof=1)
-    if quadratic <= 0:  # the headroom's own interval reaches 0
+    if quadratic_coefficient <= 0:  # the headroom's own interval reaches 0
         return None
-    root = math.sqrt(max(0.0, linear**2 - quadratic * constant_term))
-    return HeadroomShare(float(a.mean() / b.mean()), float(linear - root) / quadratic, float(linear + root) / quadratic)
+    discriminant_root = math.sqrt(max(0.0, linear_coefficient**2 - quadratic_coefficient * constant_term))
+    return HeadroomShare(
+        float(a.mean() / b.mean()),
+        float(linear_coefficient - discriminant_root) / quadratic_coefficient,
+        float(linear_coefficient + discriminant_root) / quadratic_coefficient,
+    )
 
 
 @dataclass(frozen=True)

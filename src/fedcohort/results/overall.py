@@ -52,24 +52,36 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
     common_seeds = sorted(set.intersection(*(set(difference_by_seed) for difference_by_seed in differences.values())))
     seed_means = {}
     for seed in common_seeds:
-        family_means = [np.mean([differences[setting][seed] for setting in members]) for members in families.values()]
+        family_means = [
+            np.mean([differences[setting][seed] for setting in family_settings])
+            for family_settings in families.values()
+        ]
         seed_means[seed] = float(np.mean(family_means))
     return summarise_differences(seed_means)
 
 
-def average_over_families(differences: DifferencesBySetting, family_of: Mapping[str, str]) -> Difference | None:
+def average_over_families(differences: DifferencesBySetting, family_by_setting: Mapping[str, str]) -> Difference | None:
     """Return the mean difference to the baseline; its interval has families of settings as units.
 
     It therefore generalises to similar settings. The result is None for fewer than `MIN_FAMILIES` families.
 
     Args:
         differences: differences to the baseline by setting and seed.
-        family_of: family of each setting.
+        family_by_setting: family of each setting.
     """
-    families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
+    families = group_families(
+        {
+            setting: family_by_setting[setting]
+            for setting, difference_by_seed in differences.items()
+            if difference_by_seed
+        }
+    )
     if len(families) < MIN_FAMILIES:
         return None
-    means = [np.mean([np.mean(list(differences[name].values())) for name in members]) for members in families.values()]
+    means = [
+        np.mean([np.mean(list(differences[name].values())) for name in family_settings])
+        for family_settings in families.values()
+    ]
     return summarise_differences(dict(enumerate(map(float, means))))
 
 
@@ -137,9 +149,11 @@ def rank_methods(
         study: name of the study, which seeds the bootstrap.
     """
     families = group_families({setting: results.family for setting, results in settings.items()})
-    by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
-    by_family = np.array([np.mean([by_setting[setting] for setting in group], axis=0) for group in families.values()])
-    method_means = by_family.mean(axis=0)
+    ranks_by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
+    ranks_by_family = np.array(
+        [np.mean([ranks_by_setting[setting] for setting in group], axis=0) for group in families.values()]
+    )
+    method_means = ranks_by_family.mean(axis=0)
     lower_bounds = upper_bounds = first_shares = np.full(len(method_means), np.nan)
     if len(families) >= MIN_FAMILIES:
         bootstrap_ranks = _bootstrap_ranks(settings, families, study)
@@ -148,7 +162,9 @@ def rank_methods(
         first_shares = (is_best_rank / is_best_rank.sum(axis=1, keepdims=True)).mean(axis=0)
     rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
     mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
-    return mean_ranks, {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
+    return mean_ranks, {
+        setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in ranks_by_setting.items()
+    }
 
 
 def _bootstrap_ranks(

@@ -228,14 +228,14 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
         (float((other_gains + residuals).mean()), residuals),
         (float((other_gains - run_gains + residual_differences).mean()), residual_differences),
     )
-    return tuple(replace(estimate_mean(summands.tolist()), mean=value) for value, summands in terms_by_value)
+    return tuple(replace(estimate_mean(mean_terms.tolist()), mean=value) for value, mean_terms in terms_by_value)
 
 
 def find_evaluation_refusal(evaluation: PolicyEvaluation) -> str:
     """Return why the rounds of `evaluation` allow no estimate; "" if they do."""
     if evaluation.n_rounds < 2:
-        reasons = "; ".join(f"{n} rounds: {exclusion_reason}" for exclusion_reason, n in evaluation.excluded.items())
-        return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({reasons})"
+        exclusions = "; ".join(f"{n} rounds: {exclusion_reason}" for exclusion_reason, n in evaluation.excluded.items())
+        return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({exclusions})"
     if evaluation.uncovered_share > MAX_UNCOVERED_SHARE:
         return (
             f"no overlap: {100 * evaluation.uncovered_share:.1f} % of the other selector's cohorts have the "

@@ -74,8 +74,10 @@ def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:
         lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
         rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
-        departure, uniform_draw = (units.number(final[f"select/departure{ending}"]) for ending in ("", "_uniform"))
-        rows.append(("departure from uniform selection", f"{departure} (a uniform draw: {uniform_draw})"))
+        departure_texts, uniform_draw = (
+            units.number(final[f"select/departure{name_ending}"]) for name_ending in ("", "_uniform")
+        )
+        rows.append(("departure from uniform selection", f"{departure_texts} (a uniform draw: {uniform_draw})"))
     return rows
 
 

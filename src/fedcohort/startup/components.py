@@ -133,12 +133,16 @@ def _describe_wrong_options(node_class: type, arguments: Mapping[str, object], c
         call_error: the error of the call, whose text is returned if no option is unknown or missing.
     """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    signature = inspect.signature(node_class).parameters
-    keywords = {k: parameter for k, parameter in signature.items() if parameter.kind not in variadic_kinds}
-    required_options = {k for k, parameter in keywords.items() if parameter.default is inspect.Parameter.empty}
-    option_problems = [f"has no option {k!r}" for k in sorted(set(arguments) - set(keywords))]
+    class_parameters = inspect.signature(node_class).parameters
+    keyword_parameters = {
+        k: parameter for k, parameter in class_parameters.items() if parameter.kind not in variadic_kinds
+    }
+    required_options = {
+        k for k, parameter in keyword_parameters.items() if parameter.default is inspect.Parameter.empty
+    }
+    option_problems = [f"has no option {k!r}" for k in sorted(set(arguments) - set(keyword_parameters))]
     option_problems += [f"needs the option {k!r}" for k in sorted(required_options - set(arguments))]
-    return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(keywords)}"
+    return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(keyword_parameters)}"
 
 
 def _check_class_contracts(node: object, path: str, option: str, contract: Contract, *, is_from_run: bool) -> None:
@@ -189,8 +193,12 @@ def _find_inner_contract(owner_class: type | None, option_name: str, contract: C
         type_hint: object = typing.get_type_hints(owner_class.__init__).get(option_name)  # type: ignore[misc]
     except (NameError, TypeError, AttributeError):
         type_hint = None
-    hint_classes = [h for h in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(h)]
-    return _make_class_contract(next((h for h in hint_classes if Component in h.__mro__), Component))
+    hint_classes = [
+        hint_class for hint_class in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint_class)
+    ]
+    return _make_class_contract(
+        next((hint_class for hint_class in hint_classes if Component in hint_class.__mro__), Component)
+    )
 
 
 def _import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:

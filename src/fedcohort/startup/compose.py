@@ -146,11 +146,13 @@ def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
 
     Its choice is removed from `choices` if an option that the preset sets has another value.
     """
-    nodes = config.pop(PRESET, None) or {}
-    preset_options = nodes.pop("sets", {})
-    for group in nodes:
+    preset_nodes = config.pop(PRESET, None) or {}
+    preset_options = preset_nodes.pop("sets", {})
+    for group in preset_nodes:
         choices.pop(f"{PRESET}.{group}", None)
-    if any(config.get(group) != node for group, node in nodes.items()) or not _has_values(config, preset_options):
+    if any(config.get(group) != node for group, node in preset_nodes.items()) or not _has_values(
+        config, preset_options
+    ):
         choices.pop(PRESET, None)
 
 

@@ -56,12 +56,12 @@ def make_observers(composition: Composition) -> RunObservers:
     return RunObservers(observers, list(callbacks.values()), callback_configs)
 
 
-def _check_logs_folders(nodes: Mapping[str, object], logs_path: str) -> None:
+def _check_logs_folders(node_by_path: Mapping[str, object], logs_path: str) -> None:
     """Raise `OptionError` for a folder outside `logs_path` in the options of an observer, a callback or the tracker.
 
-    A `filename` must not contain a folder. `nodes` are the config nodes of these objects by path.
+    A `filename` must not contain a folder. `node_by_path` are the config nodes of these objects by path.
     """
-    for node_name, node in nodes.items():
+    for node_name, node in node_by_path.items():
         node_options = node if isinstance(node, Mapping) else {}
         for folder_option in FOLDER_OPTIONS & node_options.keys():
             folder = node_options[folder_option]
@@ -84,8 +84,10 @@ def _check_monitored_metrics(callbacks: Mapping[str, Any]) -> None:
     for node_name, callback in callbacks.items():
         from fedcohort.lightning.module import MONITORED_METRICS  # noqa: PLC0415 - imports Lightning
 
-        monitor = getattr(callback, "monitor", None)
+        monitored_metric = getattr(callback, "monitor", None)
         valid_metrics = (*MONITORED_METRICS, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED_METRICS
-        if monitor is not None and monitor not in valid_metrics:
-            reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
-            raise OptionError(f"{node_name}.monitor must be one of {', '.join(valid_metrics)}, got {monitor!r}{reason}")
+        if monitored_metric is not None and monitored_metric not in valid_metrics:
+            reason = " (nothing may select on the test set)" if str(monitored_metric).startswith("test/") else ""
+            raise OptionError(
+                f"{node_name}.monitor must be one of {', '.join(valid_metrics)}, got {monitored_metric!r}{reason}"
+            )

@@ -98,8 +98,10 @@ def read_verdict_rules(yaml_value: object) -> Rules:
     """
     rule_values = read_mapping("verdict", yaml_value)
     check_option_names("verdict", rule_values, tuple(RULE_RANGES))
-    for rule, rule_value in rule_values.items():
-        (ranges.integer if rule == "min_seeds" else ranges.number)(f"verdict.{rule}", rule_value, RULE_RANGES[rule])
+    for rule_name, rule_value in rule_values.items():
+        (ranges.integer if rule_name == "min_seeds" else ranges.number)(
+            f"verdict.{rule_name}", rule_value, RULE_RANGES[rule_name]
+        )
     return Rules(**rule_values)
 
 

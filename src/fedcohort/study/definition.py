@@ -241,5 +241,7 @@ def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
 
 def find_clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
-    seconds = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK_KEY}=")]
-    return float(seconds[-1]) if seconds and seconds[-1] != "null" else None
+    limit_texts = [
+        override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK_KEY}=")
+    ]
+    return float(limit_texts[-1]) if limit_texts and limit_texts[-1] != "null" else None

@@ -211,9 +211,9 @@ def _find_best_method(methods: Mapping[str, MethodVerdict], min_seeds: float) ->
     common_seeds, difference_values = _stack_differences(candidate_differences)
     if not common_seeds:
         return None
-    winner = cross_fit_best_method(difference_values)
-    method_name = list(candidate_differences)[winner.best_row]
-    return (method_name, winner) if methods[method_name].sign > 0 else None
+    best_method = cross_fit_best_method(difference_values)
+    method_name = list(candidate_differences)[best_method.best_row]
+    return (method_name, best_method) if methods[method_name].sign > 0 else None
 
 
 def _rank_methods_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:

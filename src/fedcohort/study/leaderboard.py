@@ -97,7 +97,11 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         horizon=first_study.horizon,
         rules=options["verdict"],
         variants=_join_variant_groups(list(studies.values())),
-        tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
+        tunings={
+            f"{key} in {name}": tuning_result
+            for name, study in studies.items()
+            for key, tuning_result in study.tunings.items()
+        },
     )
     study_names, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, all_results)
     return Leaderboard(joint_study, joint_results, study_names, left_out_settings, options["of"], studies, all_results)

@@ -44,7 +44,7 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
         metric_format: format of differences.
     """
     federations = list_federations(study, results)
-    rows = []
+    overview_rows = []
     for setting_name, setting in verdict.settings.items():
         better_methods, headroom = setting.find_better_methods(), setting.headroom.difference
         largest_gain = better_methods[0].difference.mean if better_methods else headroom.mean if headroom else math.nan
@@ -63,8 +63,8 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
             "pays": "yes" if setting.headroom.has_headroom else "no",
             "federation": federations.get(setting_name, f"{study.name} {setting_name}"),
         }
-        rows.append(overview_row)
-    return pd.DataFrame(rows, columns=list(OVERVIEW_COLUMNS)).to_csv(index=False, lineterminator="\n")
+        overview_rows.append(overview_row)
+    return pd.DataFrame(overview_rows, columns=list(OVERVIEW_COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
 def write_overview_page(studies_folder: Path) -> Path:

@@ -84,8 +84,12 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
     oracle_differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in oracle_differences]
-    threshold = study.rules.detectable_difference
-    return NO_HEADROOM_KIND if upper_bounds and all(x <= threshold for x in upper_bounds) else UNCLEAR_SETTING_KIND
+    detectable_difference = study.rules.detectable_difference
+    return (
+        NO_HEADROOM_KIND
+        if upper_bounds and all(upper_bound <= detectable_difference for upper_bound in upper_bounds)
+        else UNCLEAR_SETTING_KIND
+    )
 
 
 def _format_horizon(run_budget: str) -> str:
@@ -93,12 +97,22 @@ def _format_horizon(run_budget: str) -> str:
 
     `run_budget` is the column of the results, as "rounds=300 virtual_s=18000".
     """
-    limits = dict(re.findall(r"(\w+)=([\d.e+]+)", run_budget))
-    limit_texts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
-    limit_texts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
-    limit_texts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
-    limit_texts += [f"{units.joules(float(limits['joules']))} of the clients"] if "joules" in limits else []
-    limit_texts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
+    limit_by_option = dict(re.findall(r"(\w+)=([\d.e+]+)", run_budget))
+    limit_texts = (
+        [f"{units.seconds(float(limit_by_option['virtual_s']))} of virtual time"]
+        if "virtual_s" in limit_by_option
+        else []
+    )
+    limit_texts += [units.bytes_(float(limit_by_option["bytes"]))] if "bytes" in limit_by_option else []
+    limit_texts += (
+        [f"{units.flops(float(limit_by_option['client_flops']))} of the clients"]
+        if "client_flops" in limit_by_option
+        else []
+    )
+    limit_texts += (
+        [f"{units.joules(float(limit_by_option['joules']))} of the clients"] if "joules" in limit_by_option else []
+    )
+    limit_texts += [f"{limit_by_option['rounds']} rounds"] if "rounds" in limit_by_option else []
     return " or ".join(limit_texts) or run_budget
 
 
@@ -118,8 +132,8 @@ def _count_settings_with_faster_method(study: Study, speeds_by_cost: Speeds) -> 
     for cost_name, speeds in speeds_by_cost.items():
         speed_ups = {cell: speed.speed_up for cell, speed in speeds.items() if study.find_role(cell[1]) == METHOD}
         p_values = adjust_p_by_family({cell: gain.p for cell, gain in speed_ups.items()}, lambda _: "")
-        winners = {c for c in speed_ups if judge_speed_up(speed_ups[c], p_values[c], study.rules) == FASTER}
-        setting_counts[cost_name] = len({setting for setting, _ in winners})
+        faster_conditions = {c for c in speed_ups if judge_speed_up(speed_ups[c], p_values[c], study.rules) == FASTER}
+        setting_counts[cost_name] = len({setting for setting, _ in faster_conditions})
     return setting_counts
 
 
@@ -139,10 +153,15 @@ def collect_page_notes(study: Study, results: Results, verdict: Verdict) -> dict
         rounds: number of rounds, from the first one, that this comparison of the code repeats.
         same_cost: differences of methods to the references that have their cost (`same_cost.compare_with_references`).
     """
-    worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
+    worst_differences_by_method = {
+        name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing
+    }
     rows_of_other_code = [run for _, run in results.done_runs() if run["differs"]]
     return {
-        "collapsing": {name: float(np.nanmin(worst_differences)) for name, worst_differences in sorted(worst.items())},
+        "collapsing": {
+            name: float(np.nanmin(worst_differences))
+            for name, worst_differences in sorted(worst_differences_by_method.items())
+        },
         "other_code": len(rows_of_other_code),
         "compared": sorted({run["compared"][:10] for run in rows_of_other_code}),
         "rounds": N_COMPARED_ROUNDS,

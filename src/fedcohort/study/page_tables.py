@@ -28,12 +28,12 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
     for setting in settings:
         settings_by_heterogeneity.setdefault(study.settings[setting].heterogeneity_kind, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
-    for heterogeneity, group_settings in settings_by_heterogeneity.items():
+    for heterogeneity_kind, group_settings in settings_by_heterogeneity.items():
         for column_start in range(0, len(group_settings), MAX_SETTING_COLUMNS):
             column_settings = group_settings[column_start : column_start + MAX_SETTING_COLUMNS]
             if not groups or len(groups[-1][1]) + len(column_settings) > MAX_SETTING_COLUMNS:
                 groups.append(([], []))
-            groups[-1][0].append(heterogeneity)
+            groups[-1][0].append(heterogeneity_kind)
             groups[-1][1].extend(column_settings)
     if len(groups) == 1:
         return [("", list(settings))]

@@ -63,7 +63,9 @@ def describe_runs(study: Study, study_progress: StudyProgress, results: Results)
     for run_key, state in study_progress.states.items():
         run_keys_by_state[state].append(run_key)
     rows_by_state = {
-        state: [results.rows[key] for key in keys] for state, keys in run_keys_by_state.items() if state != MISSING
+        state: [results.rows[key] for key in run_keys]
+        for state, run_keys in run_keys_by_state.items()
+        if state != MISSING
     }
     time_left = estimate_time_left(results)
     return render(
@@ -73,7 +75,8 @@ def describe_runs(study: Study, study_progress: StudyProgress, results: Results)
         total=len(study_progress.runs),
         missing=run_keys_by_state[MISSING],
         seconds={
-            state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()
+            state: time_left.estimate_seconds([key[:2] for key in run_keys])
+            for state, run_keys in run_keys_by_state.items()
         },
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],

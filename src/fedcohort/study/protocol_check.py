@@ -101,14 +101,18 @@ def _compare_run(part: ProtocolPart, row: Row, outcome: RunOutcome, configs: Pat
     columns = [c for c in (*CONFIG_IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(new_row[c])]
     if not columns:
         return []
-    origins = [
+    run_origins = [
         {**json.loads(r["versions"] or "{}"), **{c: r[c] for c in ("processor", "sources", "commit")}}
         for r in (row, new_row)
     ]
-    causes = [
-        f"{name} {origins[0].get(name)!r}, here {origins[1].get(name)!r}"
-        for name in dict.fromkeys((*origins[1], *origins[0]))
-        if origins[0].get(name) != origins[1].get(name)
+    origin_differences = [
+        f"{name} {run_origins[0].get(name)!r}, here {run_origins[1].get(name)!r}"
+        for name in dict.fromkeys((*run_origins[1], *run_origins[0]))
+        if run_origins[0].get(name) != run_origins[1].get(name)
     ]
     result_text = f"result {row['late']!r}, here {new_row['late']!r}, difference {new_row['late'] - row['late']:+.3g}"
-    return [f"columns: {', '.join(columns)}", result_text, *(causes or ["processor, versions and code are the same"])]
+    return [
+        f"columns: {', '.join(columns)}",
+        result_text,
+        *(origin_differences or ["processor, versions and code are the same"]),
+    ]

@@ -93,10 +93,16 @@ def format_page(file: ProtocolFile) -> str:
         ratio_text = ", ".join(f"{ratio} × {cost}" for ratio, cost in find_cost_ratios(method, baseline))
         table_rows.append({**table_row, f"costs relative to {study.baseline}": ratio_text or "equal"})
     rows = [row for _, results in file.runs_by_part for row in results.rows.values()]
-    origins = dict.fromkeys((row["commit"], row["dirty"], row["processor"]) for row in rows)
-    page_data = {"file": file, "origins": origins, "study": study, "show": show, "table": make_table(table_rows, "")}
-    comparisons = {"at equal rounds or time": at_rounds, "at equal bytes": at_bytes}
-    return render("protocol.md.j2", comparisons=comparisons, **page_data)
+    code_origins = dict.fromkeys((row["commit"], row["dirty"], row["processor"]) for row in rows)
+    page_data = {
+        "file": file,
+        "origins": code_origins,
+        "study": study,
+        "show": show,
+        "table": make_table(table_rows, ""),
+    }
+    comparison_by_basis = {"at equal rounds or time": at_rounds, "at equal bytes": at_bytes}
+    return render("protocol.md.j2", comparisons=comparison_by_basis, **page_data)
 
 
 def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
@@ -118,7 +124,11 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
         for name, comparison in (("rounds or time", at_rounds), ("bytes", at_bytes)):
             table_row |= {f"{title}, equal {name}": comparison.overall_cells[key] for title, key in ALL_CELLS.items()}
         for cost, label in COST_NAMES.items():
-            ratios = [m.costs[cost] / base.costs[cost] for m, base in at_rounds.pairs.values() if base.costs[cost] > 0]
+            ratios = [
+                method.costs[cost] / baseline.costs[cost]
+                for method, baseline in at_rounds.pairs.values()
+                if baseline.costs[cost] > 0
+            ]
             table_row |= {f"{label} (ratio)": f"{fmean(ratios):.2f}"} if ratios else {}
         mean_difference = at_rounds.overall_result.seeds.mean
         negative_mean_difference = -mean_difference if math.isfinite(mean_difference) else math.inf

@@ -92,20 +92,26 @@ def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:
 
 
 def save_report_files(
-    study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv_by_name: Mapping[str, str]
+    study: Study,
+    page_template: str,
+    template_data: Mapping[str, object],
+    tables: Mapping[str, Table],
+    csv_by_name: Mapping[str, str],
 ) -> list[Path]:
     """Write a page and its tables, remove tables of an earlier page, and return all paths, the page first.
 
     Args:
         study: the study, to whose folder the files are written.
-        template: template of the page in Markdown; report.html contains the figures, and README.md names them only.
-        data: variables of the template, by name.
+        page_template: template of the page in Markdown; report.html contains the figures, README.md only names them.
+        template_data: variables of the template, by name.
         tables: the tables by name, written as .csv and .tex.
         csv_by_name: content of further .csv files, by name.
     """
     study_folder = study.folder
     (study_folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
-    page_html, markdown_text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
+    page_html, markdown_text = (
+        render(page_template, with_figures=with_figures, **template_data) for with_figures in (True, False)
+    )
     content_by_file = {"report.html": render_document(study.title, page_html, study_folder), "README.md": markdown_text}
     for name, table in tables.items():
         content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": table.csv(), f"{TABLES_FOLDER}/{name}.tex": table.latex()}
@@ -158,13 +164,15 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
     result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
-    dataset_texts = [f"dataset {o.split('=')[1]}" for o in study.common if o.startswith("dataset=")]
+    dataset_texts = [
+        f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")
+    ]
     seed_range = number_formats.format_integer_range(method.value.n for method in verdict.methods)
-    subtitle = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"
+    figure_note = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
     method_groups = [_find_method_group(study, name) for name in methods]
-    draw_difference_map(differences, is_significant, method_groups, title, subtitle, study.folder / MAP_FIGURE)
+    draw_difference_map(differences, is_significant, method_groups, title, figure_note, study.folder / MAP_FIGURE)
 
 
 def make_numbers_frame(

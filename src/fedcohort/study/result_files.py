@@ -43,10 +43,15 @@ def write_result_files(folder: Path, rows: Any, curve_table: Any) -> None:  # no
         rows: the runs, a `pyarrow.Table`.
         curve_table: the evaluated rounds of all runs, a `pyarrow.Table`.
     """
-    buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
-    for buffer, parquet_table in ((buffers[CURVES_FILE], curve_table), (buffers[RESULTS_FILE], rows)):
-        parquet.write_table(parquet_table, buffer, compression="zstd")
-    manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_manifest=True)
+    buffer_by_file = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
+    for file_buffer, parquet_table in (
+        (buffer_by_file[CURVES_FILE], curve_table),
+        (buffer_by_file[RESULTS_FILE], rows),
+    ):
+        parquet.write_table(parquet_table, file_buffer, compression="zstd")
+    manifest.replace_files(
+        folder, {name: file_buffer.getbuffer() for name, file_buffer in buffer_by_file.items()}, create_manifest=True
+    )
 
 
 def has_study_results(folder: Path) -> bool:
@@ -127,8 +132,12 @@ def _read_table(parquet_file: Path, required_columns: Sequence[str], types: Mapp
             raise _make_damage_error(parquet_file, f"its column {name} has empty cells")
     for schema_field in parquet_table.schema:
         name, dtype = schema_field.name, str(schema_field.type)
-        dtypes = {types.get(name, dtype), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
-        if dtype not in dtypes and (dtype != "null" or parquet_table.num_rows):
+        allowed_dtypes = {
+            types.get(name, dtype),
+            {"float64": "double"}.get(types.get(name, "")),
+            SINGLE_PRECISION.get(name),
+        }
+        if dtype not in allowed_dtypes and (dtype != "null" or parquet_table.num_rows):
             raise _make_damage_error(parquet_file, f"its column {name} must be of the type {types[name]}, not {dtype}")
     return parquet_table
 

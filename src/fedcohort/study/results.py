@@ -112,8 +112,10 @@ class Results:
         curve_indices = np.repeat(np.arange(len(curves)), [len(curve.steps) for curve in curves.values()])
         curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[curve_indices]
         for name in CURVE_COLUMNS:
-            arrays = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
-            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *arrays])})
+            column_arrays = [
+                {"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()
+            ]
+            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *column_arrays])})
         table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
         run_table = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)

@@ -145,7 +145,9 @@ class StudyRunner:
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}")):
             sweep_path = plan_file.parent
             for job in sweep_folder.read_job_records(sweep_path).values():
-                overrides = [word for word in job.words if find_option(word) not in ("resume", "paths.logs")]
+                overrides = [
+                    override for override in job.words if find_option(override) not in ("resume", "paths.logs")
+                ]
                 has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
                 if has_new_result and (seeded_condition := runs.get(" ".join(overrides))) is not None:
                     outcome = tasks.read_run_outcome(job, self.make_task(*seeded_condition))

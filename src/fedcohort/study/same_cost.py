@@ -147,11 +147,13 @@ def compare_with_references(study: Study, results: Results) -> list[dict[str, ob
         if seeds := sorted(method_rows.keys() & reference_rows.keys()):
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
             difference_by_seed = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
-            budgets = [(baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds]
+            budget_pairs = [
+                (baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds
+            ]
             comparison: dict[str, object] = {"setting": study.settings[setting].label, "method": reference.method}
             comparison |= {"reference": reference_name, "cost": COST_NAMES[reference.cost_name]}
             comparison |= {"difference": summarise_differences(difference_by_seed)}
-            comparison |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
+            comparison |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budget_pairs)}
             comparison["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
             comparisons.append(comparison)
     return comparisons

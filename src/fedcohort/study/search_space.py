@@ -169,7 +169,9 @@ def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - an
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return ValueInterval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    is_scalar_list = is_list and all(element is None or isinstance(element, str | int | float) for element in value)
+    is_scalar_list = is_list and all(
+        list_element is None or isinstance(list_element, str | int | float) for list_element in value
+    )
     if is_scalar_list and len(set(map(spell_value, value))) == len(value):
         return ValueList(tuple(value))
     allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
@@ -184,11 +186,11 @@ def load_tuning_results(study_folder: Path) -> dict[str, TuningResult]:
     return {
         f"{method}{TUNED_METHOD_SUFFIX}": TuningResult(
             method,
-            commits=Counter(trial_result["commit"] for trial_result in search["tried"]),
-            **{name: search[name] for name in RESULT_FIELDS},
+            commits=Counter(trial_result["commit"] for trial_result in method_search["tried"]),
+            **{name: method_search[name] for name in RESULT_FIELDS},
         )
-        for method, search in load_tuning_searches(study_folder).items()
-        if search["overrides"] and len(search["tried"]) >= search["trials"]
+        for method, method_search in load_tuning_searches(study_folder).items()
+        if method_search["overrides"] and len(method_search["tried"]) >= method_search["trials"]
     }
 
 
@@ -201,10 +203,14 @@ def load_tuning_searches(study_folder: Path) -> dict[str, dict[str, Any]]:
     if not tuned_file.is_file():
         return {}
     with name_file_in_errors(tuned_file, ()):
-        searches = read_named_mapping("methods", read_yaml(tuned_file))
-        search_by_method = {method: read_mapping(method, search) for method, search in searches.items()}
-        for method, search in search_by_method.items():
-            check_option_names(method, search, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
-            for trial_result in (*search["tried"], *search["spare"]):
+        yaml_searches = read_named_mapping("methods", read_yaml(tuned_file))
+        search_by_method = {
+            method: read_mapping(method, method_search) for method, method_search in yaml_searches.items()
+        }
+        for method, method_search in search_by_method.items():
+            check_option_names(
+                method, method_search, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS)
+            )
+            for trial_result in (*method_search["tried"], *method_search["spare"]):
                 check_option_names(f"{method}: a trial", trial_result, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
         return search_by_method

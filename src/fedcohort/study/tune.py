@@ -73,8 +73,10 @@ class MethodTuning:
     def _search_best_options(self, method: str, default_options: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options, digest = self.space.methods[method], self._compute_search_digest(method)
-        search = load_tuning_searches(self.study.folder).get(method, {})
-        stored_trials: list[Trial] = [*search["tried"], *search["spare"]] if search.get("stamp") == digest else []
+        stored_search = load_tuning_searches(self.study.folder).get(method, {})
+        stored_trials: list[Trial] = (
+            [*stored_search["tried"], *stored_search["spare"]] if stored_search.get("stamp") == digest else []
+        )
         trial_by_overrides = {tuple(trial["overrides"]): trial for trial in stored_trials}
         trial_sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
         optuna_study = optuna.create_study(direction="maximize", sampler=trial_sampler)
@@ -82,14 +84,16 @@ class MethodTuning:
         done_trials: dict[Overrides, Trial] = {}
         n_trials = self.space.count_trials(method)
         while len(done_trials) < n_trials:
-            suggestion = optuna_study.ask()
-            overrides = _make_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
+            optuna_trial = optuna_study.ask()
+            overrides = _make_overrides(
+                {name: _suggest(optuna_trial, name, option) for name, option in options.items()}
+            )
             is_new_trial, is_repeated_trial = overrides not in trial_by_overrides, overrides in done_trials
             if is_new_trial:
                 trial_by_overrides[overrides] = self._run_trial(method, overrides)
             trial = trial_by_overrides[overrides]
             states = optuna.trial.TrialState
-            optuna_study.tell(suggestion, trial["value"], states.FAIL if trial["value"] is None else states.COMPLETE)
+            optuna_study.tell(optuna_trial, trial["value"], states.FAIL if trial["value"] is None else states.COMPLETE)
             if is_repeated_trial:  # no trial is done twice; where options have few combinations, try the next one
                 if (untried_values := _find_untried_values(options, done_trials)) is not None:
                     optuna_study.enqueue_trial(untried_values)
@@ -164,8 +168,10 @@ class MethodTuning:
         return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
     def _write_tuned_file(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
-        trials = [trial for trial in done_trials.values() if trial["value"] is not None]
-        best_trial: Trial = max(trials, key=lambda trial: trial["value"], default={"overrides": [], "value": math.nan})
+        successful_trials = [trial for trial in done_trials.values() if trial["value"] is not None]
+        best_trial: Trial = max(
+            successful_trials, key=lambda trial: trial["value"], default={"overrides": [], "value": math.nan}
+        )
         default_trial_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.count_trials(method),
@@ -214,8 +220,10 @@ def _find_untried_values(
     value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
     if len(value_lists) < len(options):
         return None
-    combinations = (dict(zip(options, option_values, strict=True)) for option_values in product(*value_lists))
-    return next((values for values in combinations if _make_overrides(values) not in earlier_trial_overrides), None)
+    value_combinations = (dict(zip(options, option_values, strict=True)) for option_values in product(*value_lists))
+    return next(
+        (values for values in value_combinations if _make_overrides(values) not in earlier_trial_overrides), None
+    )
 
 
 def _suggest(suggested_trial: Any, name: str, option_range: OptionRange) -> object:  # noqa: ANN401 - Optuna's

@@ -189,15 +189,10 @@ def draw_round_lengths(info: RunInfo, history: History) -> "Figure | None":
     arrival_counts = count_arrivals(history)
     bar_edges = np.append(arrival_counts.index.to_numpy() - 0.5, arrival_counts.index[-1] + 0.5)
     lower_edge = np.zeros(len(arrival_counts))
-    for column, colour, hatch_pattern, count_label in ARRIVAL_COUNTS:
+    for column, colour, hatch, count_label in ARRIVAL_COUNTS:
         upper_edge = lower_edge + arrival_counts[column].to_numpy()
         if (upper_edge > lower_edge).any():
-            bar_style: dict[str, Any] = {
-                "facecolor": colour,
-                "hatch": hatch_pattern,
-                "edgecolor": "white",
-                "linewidth": 0,
-            }
+            bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
             arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=count_label, **bar_style)
         lower_edge = upper_edge
     arrival_axes.set_ylabel("clients")

@@ -128,16 +128,20 @@ class _RunMatcher:
         `cell_key` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
         """
         has_one_run_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored = LIMIT_OPTIONS if has_one_run_per_seed else frozenset()
-        options = {run.id: tuple(option for option in result_options(run) if option[0] not in ignored) for run in runs}
+        ignored_options = LIMIT_OPTIONS if has_one_run_per_seed else frozenset()
+        options = {
+            run.id: tuple(option for option in result_options(run) if option[0] not in ignored_options) for run in runs
+        }
         counts = Counter(options.values())
         newest_position = {options[run.id]: i for i, run in enumerate(runs)}
         n_with_federation = {options[run.id]: federation_counts[self.federation(run)] for run in runs}
-        majority = max(counts, key=lambda group: (n_with_federation[group], counts[group], newest_position[group]))
+        majority_options = max(
+            counts, key=lambda group: (n_with_federation[group], counts[group], newest_position[group])
+        )
         chosen_runs: dict[int, Run] = {}
         for run in runs:
-            if options[run.id] != majority:
-                option_differences = tracked_run.list_differences(options[run.id], majority)
+            if options[run.id] != majority_options:
+                option_differences = tracked_run.list_differences(options[run.id], majority_options)
                 differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in option_differences)
                 cell_name = tracked_run.format_cell(cell_key)
                 self.exclude_run(run, f"it differs from the other runs of {cell_name}: {differences_text}")

@@ -164,13 +164,13 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
     compared_option = matching.condition
     runs, baseline_runs = matching.cells.get(cell, {}), matching.cells.get(baseline_cell, {})
     implied_options = IMPLIED_OPTION_PREFIXES.get(compared_option, ())
-    differing: set[str] = set()
+    differing_names: set[str] = set()
     for seed in set(runs) & set(baseline_runs):
         options, base_options = map(tracked_run.result_options, (runs[seed], baseline_runs[seed]))
         differences = tracked_run.list_differences(options, base_options)
         values_by_option = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
         only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
-        differing |= {
+        differing_names |= {
             name
             for name in values_by_option
             if name != compared_option
@@ -178,7 +178,9 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
             and not tracked_run.is_implied_by_group(name, values_by_option)
             and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
-    option_names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
+    option_names = [
+        name for name in differing_names if not any(name.startswith(f"{option}.") for option in differing_names)
+    ]
     return tuple(sorted(option_names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
 
 
