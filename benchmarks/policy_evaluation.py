@@ -227,7 +227,7 @@ def replicate(tables: Sequence[Table], n: int) -> pd.DataFrame:
         common |= dict.fromkeys(("estimate", "low", "high"), np.nan)
         for estimator in policy_evaluation.ESTIMATORS:
             mean = result.estimates.get(estimator)
-            target = truth - own_gain if estimator == policy_evaluation.DR_DIFFERENCE else truth
+            target = truth - own_gain if estimator == policy_evaluation.DOUBLY_ROBUST_DIFFERENCE else truth
             row = {**common, "estimator": estimator, "target": target}
             rows.append(row if mean is None else {**row, "estimate": mean.mean, "low": mean.low, "high": mean.high})
     return pd.DataFrame(rows)

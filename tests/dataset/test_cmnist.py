@@ -164,7 +164,7 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     run = run_training(tmp_path / "a", *diverse)
     for report in run.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
-    six = {f"{level}_{name}" for level in ("global", "client") for name in skew.SKEW_NAMES}
+    six = {f"{level}_{name}" for level in ("global", "client") for name in skew.SKEW_METRIC_NAMES}
     assert run.info.skew.keys() == six
     assert {name[5:]: value for name, value in run.reports[0].metrics.items() if name[:5] == "skew/"} == run.info.skew
     assert run.info.skew["client_sc"] > 0.2

@@ -62,7 +62,7 @@ def test_a_preset_has_the_papers_clients_of_each_kind(choice: str) -> None:
 @pytest.mark.parametrize("choice", GLOBAL)
 def test_the_pooled_data_have_only_one_kind_of_skew(choice: str) -> None:
     metrics = skew.skew_metrics(federation(choice))
-    for name in skew.SKEW_NAMES:
+    for name in skew.SKEW_METRIC_NAMES:
         if name == GLOBAL[choice]:
             assert metrics[f"global_{name}"] > 0.1
         else:
@@ -85,7 +85,7 @@ def test_the_metrics_by_hand() -> None:
         K, metrics = CLIENTS.get(choice, 24), skew.skew_metrics(federation(choice))
         p = 0.5 + 0.4 * m / K
         assert metrics[f"global_{GLOBAL[choice]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
-        for name, kind in zip(skew.SKEW_NAMES, FEDDIVERSE[choice], strict=True):
+        for name, kind in zip(skew.SKEW_METRIC_NAMES, FEDDIVERSE[choice], strict=True):
             assert metrics[f"client_{name}"] == pytest.approx(kind / K * ci, abs=6e-3)
     four = skew.skew_metrics(federation("spawrious4"))
     assert four["client_sc"] == pytest.approx(17 / 25 * ci / 1.5, abs=6e-3)

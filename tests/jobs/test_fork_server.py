@@ -29,7 +29,7 @@ def work(path, watches):
 
 if __name__ == "__main__":
     path, imported, watches = sys.argv[1:]
-    local.PRELOADS = tuple(imported.split(","))
+    local.PRELOADED_MODULES = tuple(imported.split(","))
     local.start_fork_server(1)
     for _ in range(2):
         get_context("forkserver").Process(target=work, args=(path, watches == "True")).start()

@@ -27,7 +27,7 @@ from fedcohort.jobs import local
 from fedcohort.jobs.local import run_in_workers
 from sweep_jobs import make_toy_jobs
 
-local.PRELOADS = ("fedcohort.jobs.fork_server",)
+local.PRELOADED_MODULES = ("fedcohort.jobs.fork_server",)
 local.start_fork_server(1)
 list(run_in_workers(make_toy_jobs(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
 """
@@ -48,7 +48,7 @@ def look():
 
 if __name__ == "__main__":
     os.environ["STARTED_BY"] = str(os.getpid())
-    local.PRELOADS = ("pyarrow",)  # what a run needs takes seconds
+    local.PRELOADED_MODULES = ("pyarrow",)  # what a run needs takes seconds
     local.start_fork_server(3)
     kept = "OMP_NUM_THREADS" in os.environ
     with get_context("forkserver").Pool(2) as pool:
@@ -59,7 +59,7 @@ if __name__ == "__main__":
 @pytest.fixture(autouse=True)
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start a fork server with few imports, unless there is one."""
-    monkeypatch.setattr(local, "PRELOADS", ("fedcohort.jobs.fork_server",))
+    monkeypatch.setattr(local, "PRELOADED_MODULES", ("fedcohort.jobs.fork_server",))
 
 
 def pid_of(folder: Path, number: int) -> int:

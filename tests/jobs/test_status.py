@@ -105,5 +105,5 @@ def test_the_line_has_counts_and_the_best_job(
     line = "sweep s: 1 done, 1 left; about 1 s left; best server_val/acc 62.5 % (seed=0)"
     assert lines == ([] if is_terminal else [line])
     text = capsys.readouterr().err
-    assert (f"{status.CLEAR_LINE}{line}" in text) == is_terminal
-    assert not is_terminal or text.endswith(status.CLEAR_LINE)
+    assert (f"{status.CLEAR_LINE_CODE}{line}" in text) == is_terminal
+    assert not is_terminal or text.endswith(status.CLEAR_LINE_CODE)

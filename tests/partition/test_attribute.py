@@ -63,7 +63,7 @@ def test_the_pooled_data_have_only_the_remaining_skew(remaining_skew: str, class
     """Of 36 clients 12 are of each kind, and 12 is a multiple of 2, 3, 4 and 6: all kinds are equally frequent."""
     counts = deal_samples(rule(ci=1 / 3, ai=1 / 3, left=remaining_skew), np.full((classes, attributes), 3000), 36)
     metrics = skew.skew_metrics(counts)
-    for name in skew.SKEW_NAMES:
+    for name in skew.SKEW_METRIC_NAMES:
         assert (metrics[f"global_{name}"] > 0.02) == (name == remaining_skew), metrics
     assert np.bincount(skew.skew_triplets(counts).argmax(1)).tolist() == [12, 12, 12]
 

@@ -29,7 +29,7 @@ def convert_to_old_format(folder: Path) -> None:
     kinds = {"step": pa.int32(), "client": pa.int32()}
     schema = pa.schema([pa.field(field.name, kinds.get(field.name, field.type)) for field in table.schema])
     notes = {client_files.STEPS_METADATA_KEY: json.dumps(sorted({int(step) for step in past.clients()["step"]}))}
-    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_files.TABLE_FILE)
+    pq.write_table(table.cast(schema).replace_schema_metadata(notes), folder / client_files.CLIENT_TABLE_FILE)
     journal = folder / history.JOURNAL_FILE
     lines = [json.loads(line) for line in journal.read_text().splitlines()]
     older = [{k: v for k, v in line.items() if k not in ("present", "table", "digest")} for line in lines]

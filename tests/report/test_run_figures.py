@@ -17,7 +17,7 @@ from fedcohort.errors import CheckpointError
 from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import SWEEPS
+from fedcohort.record.tags import SWEEPS_TAG
 from fedcohort.report import run_figures as module
 from fedcohort.report.figure import curves, partition, selector_state, style
 from fedcohort.report.run_figures import Figures, draw_run
@@ -45,7 +45,7 @@ def check_layout(figure: Figure) -> None:
     figure.draw_without_rendering()
     width, height = figure.get_size_inches()
     box = figure.get_tightbbox()
-    assert width in (style.COLUMN, style.PAGE)
+    assert width in (style.COLUMN_WIDTH, style.PAGE_WIDTH)
     assert height <= 9
     assert min(box.x0, box.y0) >= -0.02
     assert max(box.x1 - width, box.y1 - height) <= 0.02
@@ -96,7 +96,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
         drawn_figures.clear()
         captured_log.clear()
         monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
-        facts = make_run_info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
+        facts = make_run_info(tmp_path / f"run{number}", tags={SWEEPS_TAG: "s"} if sweep else {})
         if has_page:
             facts.folder.mkdir()
             (facts.folder / "report.html").write_text("")

@@ -8,10 +8,10 @@ import pytest
 from config_options import load_options
 from fedcohort.errors import CheckpointError
 from fedcohort.results.diagnosis import (
-    EVEN_SHARE,
+    EVEN_CLASS_SHARE,
     MIN_CLASS_COVER,
-    MIN_GAP,
     MIN_NOISE_PERSISTENCE,
+    MIN_NOISE_RATE_GAP,
     MIN_PERSISTENT_SPEED,
     MIN_SPEED_GAIN,
     diagnose_run,
@@ -90,6 +90,6 @@ def test_another_folder_is_an_error(tmp_path: Path) -> None:
 
 def test_the_thresholds_are_those_of_the_selector() -> None:
     options = load_options("selector", "auto")
-    assert (options["gap"], options["persistence"]) == (MIN_GAP, MIN_NOISE_PERSISTENCE)
-    assert (options["even"], options["cover"]) == (EVEN_SHARE, MIN_CLASS_COVER)
+    assert (options["gap"], options["persistence"]) == (MIN_NOISE_RATE_GAP, MIN_NOISE_PERSISTENCE)
+    assert (options["even"], options["cover"]) == (EVEN_CLASS_SHARE, MIN_CLASS_COVER)
     assert (options["speed_bound"], options["speed_gain"]) == (MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN)

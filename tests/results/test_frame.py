@@ -10,7 +10,7 @@ import pandas as pd
 from fedcohort.record import metadata, provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.compare import Options, compare_conditions
-from fedcohort.results.frame import COST_COLUMNS, COSTS, RunFrames, read_curves
+from fedcohort.results.frame import COST_COLUMNS, METRICS_BY_COST, RunFrames, read_curves
 from fedcohort.results.verdict import DIVERGED
 from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE
@@ -44,7 +44,7 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
     saved.save_files()
     curves, of_study = read_curves([folder], ["test/acc"]).replace(math.inf, math.nan), read_study(study.folder)
     row = of_study.runs.iloc[0]
-    for name in ("commit", "dirty", "rounds", *COSTS):
+    for name in ("commit", "dirty", "rounds", *METRICS_BY_COST):
         assert facts[name] == row[name], name
     assert (row["bytes"], row["client_flops"], row["condition"], row["oracle"]) == (9.0, 15.0, "flash", False)
     shared = ["round", *(axis for axis in COST_COLUMNS if axis in of_study.curves), "test/acc"]

@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.maths.successive_draws import log_probability_of_set
 from fedcohort.results.policy_evaluation import (
-    DR_DIFFERENCE,
+    DOUBLY_ROBUST_DIFFERENCE,
     ESTIMATORS,
     ComparedRound,
     estimate,
@@ -48,7 +48,7 @@ def expectation(predicted: np.ndarray) -> dict[str, float]:
             else {  # the ratio is zero, of which a single round has no self-normalised mean
                 ESTIMATORS[0]: 0.0,
                 ESTIMATORS[2]: predictions[2, 0],
-                DR_DIFFERENCE: predictions[2, 0] - predictions[1, 0] - (GAINS[i] - predicted[i]),
+                DOUBLY_ROBUST_DIFFERENCE: predictions[2, 0] - predictions[1, 0] - (GAINS[i] - predicted[i]),
             }
         )
         for name, value in values.items():
@@ -64,7 +64,7 @@ def test_estimates_are_unbiased_whatever_the_reward_model(predicted: np.ndarray)
     truth, totals = float(P_OTHER @ GAINS), expectation(predicted)
     assert totals["inverse propensity"] == pytest.approx(truth)
     assert totals["doubly robust"] == pytest.approx(truth)
-    assert totals[DR_DIFFERENCE] == pytest.approx(truth - float(P_RUN @ GAINS))
+    assert totals[DOUBLY_ROBUST_DIFFERENCE] == pytest.approx(truth - float(P_RUN @ GAINS))
 
 
 def test_the_self_normalised_estimate_of_a_constant_gain_is_exact() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, read_clock_limit
+from fedcohort.results.frame import CLOCK_LIMIT_COLUMN, COST_COLUMNS, RunFrames, read_clock_limit
 
 
 def read_study(path: Path) -> RunFrames:
@@ -15,7 +15,9 @@ def read_study(path: Path) -> RunFrames:
     for frame in (runs, curves):
         frame["run"] = frame["setting"] + "/" + frame["condition"] + "/" + frame["seed"].astype(str)
     runs = runs.assign(
-        folder="", oracle=runs["yardstick"].fillna("") != "", **{CLOCK_COLUMN: runs["budget"].map(read_clock_limit)}
+        folder="",
+        oracle=runs["yardstick"].fillna("") != "",
+        **{CLOCK_LIMIT_COLUMN: runs["budget"].map(read_clock_limit)},
     )
     axes = [name for name in COST_COLUMNS if name in curves]
     return RunFrames(runs, curves.rename(columns={"value": metric})[["run", "round", *axes, metric]])

@@ -20,7 +20,7 @@ from fedcohort.results.method_names import PUBLISHED_GROUP, describe_method
 from fedcohort.results.near_settings import (
     DESCRIPTOR_NAMES,
     N_NEAREST_SETTINGS,
-    TABLE_FILE,
+    SETTINGS_TABLE_FILE,
     find_near_settings,
     load_settings,
     measure_distances,
@@ -203,7 +203,7 @@ def update_docs(text: str) -> str:
 
 
 def test_the_packaged_settings_follow_from_the_studies() -> None:
-    assert TABLE_FILE.read_text() == write_table(), COMMAND
+    assert SETTINGS_TABLE_FILE.read_text() == write_table(), COMMAND
 
 
 def test_the_page_has_the_checks_of_the_nearest_settings() -> None:
@@ -218,7 +218,7 @@ def test_the_page_has_the_checks_of_the_nearest_settings() -> None:
 
 def main() -> None:
     """Write the table and the numbers of docs/diagnose.md."""
-    TABLE_FILE.write_text(write_table())
+    SETTINGS_TABLE_FILE.write_text(write_table())
     load_settings.cache_clear()
     DOCS.write_text(update_docs(DOCS.read_text()))
 

@@ -44,7 +44,7 @@ from fedcohort.startup.run_info import describe_federation_data
 if TYPE_CHECKING:
     from fedcohort.dataset.user_table.propose import DatasetProposal
 
-OUT_KEY = "out="
+OUT_OPTION_PREFIX = "out="
 LABEL_WIDTH = 12  # of the labels at the left
 MAX_SHOWN_CLIENTS = 20  # in the table
 MAX_NAMED_CLASSES = 3  # of a client that are named
@@ -67,8 +67,11 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.log_to_terminal()
-    typed_choices = [argument for argument in arguments[1:] if not argument.startswith(OUT_KEY)]
-    out_folder = next((argument.removeprefix(OUT_KEY) for argument in arguments if argument.startswith(OUT_KEY)), None)
+    typed_choices = [argument for argument in arguments[1:] if not argument.startswith(OUT_OPTION_PREFIX)]
+    out_folder = next(
+        (argument.removeprefix(OUT_OPTION_PREFIX) for argument in arguments if argument.startswith(OUT_OPTION_PREFIX)),
+        None,
+    )
     if out_folder is not None:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"

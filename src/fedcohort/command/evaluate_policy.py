@@ -139,7 +139,10 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     folders, options = read_folders_and_options([a for a in arguments if a not in selector], DEFAULT_OPTIONS)
     options = {**DEFAULT_OPTIONS, **options}
     evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    estimator_constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": ESTIMATORS_WITH_INTERVAL}
+    estimator_constants = {
+        "difference": policy_evaluation.DOUBLY_ROBUST_DIFFERENCE,
+        "with_interval": ESTIMATORS_WITH_INTERVAL,
+    }
     page_facts = {"selector": " ".join(selector), "runs": len(folders), **estimator_constants, **options}
     print_markdown(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
     return int(bool(evaluation.reason))

@@ -36,8 +36,8 @@ from fedcohort.study.runner import StudyRunner
 VERB_OPTIONS: dict[str, Sequence[str]] = {"run": ("selector", "level", "n_jobs", "launcher")}
 VERB_OPTIONS |= {"report": ("selector", "level"), "verify": ("n_jobs",), "leaderboard": ()}
 USAGE_BY_VERB = {"verify": "FILE, one protocol.json", "leaderboard": "FILE..., one protocol.json or more"}
-STUDIES, LOGS = Path("studies"), Path("logs")
-PAGE, JSON_FILE, PAGE_MARK = "README.md", "protocol.json", " protocol\n"
+STUDIES_FOLDER, LOGS_FOLDER = Path("studies"), Path("logs")
+PAGE_FILE, JSON_FILE, GENERATED_PAGE_MARK = "README.md", "protocol.json", " protocol\n"
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str], LaunchOptions]:
@@ -68,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     verb, paths, options, launch = parse_arguments(arguments)
     configs, protocol_level = Path.cwd() / "configs", options["level"]
-    files = [protocol_file.read_protocol(path, STUDIES) for path in paths]
+    files = [protocol_file.read_protocol(path, STUDIES_FOLDER) for path in paths]
     if verb == "verify":
-        logs = (LOGS / "protocol" / "verify").absolute()
+        logs = (LOGS_FOLDER / "protocol" / "verify").absolute()
         with session.lock_study(logs, print_line):
             return 0 if protocol_check.verify_protocol_runs(files[0], configs, logs, print_line, launch) else 1
     if verb == "leaderboard":
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str]) -> int:
 
         print_markdown(f"{protocol_page.make_leaderboard(files).markdown()}\n")
         return 0
-    protocol_parts = protocol.load_protocol_level(STUDIES, protocol_level, options["selector"], configs)
+    protocol_parts = protocol.load_protocol_level(STUDIES_FOLDER, protocol_level, options["selector"], configs)
     if verb == "report":
         return _write_protocol_page(protocol_parts, protocol_level, configs)
     for part in protocol_parts:
@@ -98,7 +98,7 @@ def _print_forecast(part: protocol.ProtocolPart, runner: StudyRunner) -> None:
     """Print how many of the protocol's runs in one study, `part`, are missing, and the time that they take."""
     with session.print_warnings_once():
         state_by_run = runner.find_progress(part.list_conditions(), part.seeds).states
-    run_keys = [key for key, state in state_by_run.items() if state in progress.UNFINISHED]
+    run_keys = [key for key, state in state_by_run.items() if state in progress.UNFINISHED_STATES]
     n_method, n_reference, n_baseline = (sum(key[1] == method for key in run_keys) for method in part.methods)
     time_left = progress.estimate_time_left(runner.results)
     seconds = time_left.estimate_seconds([key[:2] for key in run_keys]) / runner.launch.n_jobs
@@ -126,12 +126,14 @@ def _write_protocol_page(protocol_parts: Sequence[protocol.ProtocolPart], protoc
     if undone_runs:
         run_command = f"fedcohort protocol run selector={selector} level={protocol_level}"
         raise OptionError(f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type {run_command}")
-    folder = LOGS / "protocol" / f"{selector}_{protocol_level}"
-    disk.reject_foreign_files(folder, (PAGE, JSON_FILE), PAGE, PAGE_MARK)
+    folder = LOGS_FOLDER / "protocol" / f"{selector}_{protocol_level}"
+    disk.reject_foreign_files(folder, (PAGE_FILE, JSON_FILE), PAGE_FILE, GENERATED_PAGE_MARK)
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / JSON_FILE, protocol_file.format_protocol(protocol_level, runs_by_part))
-    write_atomically(folder / PAGE, protocol_page.format_page(protocol_file.read_protocol(folder / JSON_FILE, STUDIES)))
-    print_line(f"{folder / PAGE}\n{folder / JSON_FILE}")
+    write_atomically(
+        folder / PAGE_FILE, protocol_page.format_page(protocol_file.read_protocol(folder / JSON_FILE, STUDIES_FOLDER))
+    )
+    print_line(f"{folder / PAGE_FILE}\n{folder / JSON_FILE}")
     return 0
 
 
@@ -147,4 +149,4 @@ def _make_runner(part: protocol.ProtocolPart, configs: Path, launch: LaunchOptio
 
 
 def _find_logs_folder(part: protocol.ProtocolPart) -> Path:
-    return (LOGS / "studies" / part.study.name).absolute()
+    return (LOGS_FOLDER / "studies" / part.study.name).absolute()

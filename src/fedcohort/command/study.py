@@ -49,15 +49,21 @@ from fedcohort.study.runner import StudyRunner
 from fedcohort.study.user_methods import add_methods_of_runs, add_user_methods
 
 RUN_FILTERS = {"seeds": "null", "settings": "null", "methods": "null"}  # which runs
-DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
+DEFAULT_OPTIONS = RUN_FILTERS | {
+    "n_jobs": "1",
+    "launcher": "local",
+    "wait": "true",
+    "keep_runs": "false",
+    "again": "false",
+}
 VERB_OPTIONS: dict[str, Sequence[str]] = {  # the options of each
-    "run": tuple(DEFAULTS),
+    "run": tuple(DEFAULT_OPTIONS),
     "status": tuple(RUN_FILTERS),
     "check": (*RUN_FILTERS, "n_jobs", "launcher"),
     "tune": ("methods", "n_jobs", "launcher"),
     "report": (),
 }
-STUDIES, LOGS = Path("studies"), Path("logs/studies")
+STUDIES_FOLDER, LOGS_FOLDER = Path("studies"), Path("logs/studies")
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], LaunchOptions]:
@@ -70,14 +76,14 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
     verb, study_name, *typed_options = arguments
     launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
     typed_options = [argument for argument in typed_options if argument not in launcher_options]
-    check_option_names("", {a.partition("=")[0]: a for a in typed_options if "=" in a}, tuple(DEFAULTS))
-    options = read_options(typed_options, DEFAULTS)
+    check_option_names("", {a.partition("=")[0]: a for a in typed_options if "=" in a}, tuple(DEFAULT_OPTIONS))
+    options = read_options(typed_options, DEFAULT_OPTIONS)
     if wrong_option := next((f"{name}={v}" for name, v in options.items() if name not in VERB_OPTIONS[verb]), None):
         raise OptionError(
             f"fedcohort study {verb} takes {', '.join(VERB_OPTIONS[verb]) or 'no options'}, got {wrong_option}"
         )
     ranges.identifier("the name of a study", study_name)
-    options = DEFAULTS | options
+    options = DEFAULT_OPTIONS | options
     n_jobs = read_job_count(options["n_jobs"])
     for option_name in ("wait", "keep_runs"):
         ranges.choice(option_name, options[option_name], "true", "false")
@@ -119,11 +125,11 @@ def main(arguments: Sequence[str]) -> int:
     Raises `FedcohortError` if `arguments` or the study are invalid.
     """
     verb, study_name, options, launch = parse_arguments(arguments)
-    configs, study_logs = Path.cwd() / "configs", (LOGS / study_name).absolute()
+    configs, study_logs = Path.cwd() / "configs", (LOGS_FOLDER / study_name).absolute()
     method_names = _read_name_list("methods", options["methods"])
-    if leaderboard.is_leaderboard(STUDIES / study_name):
+    if leaderboard.is_leaderboard(STUDIES_FOLDER / study_name):
         return _report_leaderboard(verb, study_name, configs)
-    study = add_user_methods(load_study(STUDIES / study_name), method_names, configs)
+    study = add_user_methods(load_study(STUDIES_FOLDER / study_name), method_names, configs)
     if verb == "tune":
         return _tune_study(study, method_names, configs, launch)
     if verb == "report":
@@ -157,7 +163,7 @@ def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path,
 
     for method_name in method_names or ():
         ranges.choice("methods", method_name, *study.search_space.methods)
-    study_logs = (LOGS / study.name).absolute()
+    study_logs = (LOGS_FOLDER / study.name).absolute()
     with session.lock_study(study_logs, print_line):
         study_tuning = tune.MethodTuning(study, study.search_space, configs, study_logs, print_line, launch)
         study_tuning.tune_methods(method_names or list(study.search_space.methods))
@@ -173,11 +179,11 @@ def _report_study(study: Study, configs: Path) -> int:
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
     written_paths = report.write_study_report(study, _read_results(study, None, configs))
-    joint_results = _read_results(study, LOGS / study.name, configs)
+    joint_results = _read_results(study, LOGS_FOLDER / study.name, configs)
     if joint_results.user_run_keys:  # git ignores this page
-        written_paths += report.write_study_report(replace(study, folder=LOGS / study.name), joint_results)
+        written_paths += report.write_study_report(replace(study, folder=LOGS_FOLDER / study.name), joint_results)
     rank_lines = progress.describe_user_method_ranks(study, joint_results)
-    print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_overview_page(STUDIES))]))
+    print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_overview_page(STUDIES_FOLDER))]))
     return 0
 
 
@@ -194,7 +200,7 @@ def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
     Raises:
         OptionError: the verb needs runs.
     """
-    board_folder = STUDIES / board_name
+    board_folder = STUDIES_FOLDER / board_name
     if verb != "report":
         names = ", ".join(leaderboard.load_leaderboard(board_folder).studies)
         raise OptionError(
@@ -204,9 +210,11 @@ def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
 
     main_leaderboard = leaderboard.load_leaderboard(board_folder, lambda study: _read_results(study, None, configs))
     report_files = leaderboard_page.write_leaderboard_page(main_leaderboard)
-    if any((LOGS / study / RESULTS_FILE).exists() for study in main_leaderboard.studies):
-        merged_board = leaderboard.load_leaderboard(board_folder, lambda s: _read_results(s, LOGS / s.name, configs))
-        merged_study = replace(merged_board.study, folder=LOGS / board_name)
+    if any((LOGS_FOLDER / study / RESULTS_FILE).exists() for study in main_leaderboard.studies):
+        merged_board = leaderboard.load_leaderboard(
+            board_folder, lambda s: _read_results(s, LOGS_FOLDER / s.name, configs)
+        )
+        merged_study = replace(merged_board.study, folder=LOGS_FOLDER / board_name)
         report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))
     print_line("\n".join(map(str, report_files)))
     return 0
@@ -222,5 +230,5 @@ def _read_results(study: Study, user_folder: Path | None, configs: Path) -> resu
     with session.print_warnings_once():
         methods = (method for (_, method, _), _ in stored_results.done_runs())
         whole_study = add_methods_of_runs(study, methods, configs)
-        runner = StudyRunner(whole_study, stored_results, configs, LOGS / study.name, False, print_line)
+        runner = StudyRunner(whole_study, stored_results, configs, LOGS_FOLDER / study.name, False, print_line)
         return runner.mark_changed_runs()

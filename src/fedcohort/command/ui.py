@@ -23,13 +23,18 @@ from fedcohort.console.terminal import print_line
 from fedcohort.errors import OptionError
 from fedcohort.tracking import runs, server, view
 
-DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:///logs/mlflow.db", "port": "5000"}
-HOST = "127.0.0.1"
+DEFAULT_OPTIONS = {
+    "sweep": "last",
+    "experiment": "fedcohort",
+    "tracking_uri": "sqlite:///logs/mlflow.db",
+    "port": "5000",
+}
+SERVER_HOST = "127.0.0.1"
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str]:
     """Return all options of the command, from `arguments` or by default; raise `OptionError` for an invalid one."""
-    options = DEFAULTS | read_options(arguments, DEFAULTS)
+    options = DEFAULT_OPTIONS | read_options(arguments, DEFAULT_OPTIONS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
     return options
@@ -85,9 +90,18 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(f"{server_place.uri.rstrip('/')}/{page_path}\n")
         return 0
     with socket.socket() as port_socket:
-        if port_socket.connect_ex((HOST, int(options["port"]))) == 0:
+        if port_socket.connect_ex((SERVER_HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
-    server_args = ["--backend-store-uri", server_place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
+    server_args = [
+        "--backend-store-uri",
+        server_place.uri,
+        "--host",
+        SERVER_HOST,
+        "--port",
+        options["port"],
+        "--workers",
+        "1",
+    ]
     server_env = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
     server_env.setdefault("PYTHONWARNINGS", "ignore")  # of MLflow's own imports
     server_process = subprocess.Popen(
@@ -97,7 +111,7 @@ def main(arguments: Sequence[str]) -> int:
         start_new_session=True,  # so that `stop_server` ends the server's own processes, too
     )
     try:
-        sys.stdout.write(f"http://{HOST}:{options['port']}/{page_path}\n")
+        sys.stdout.write(f"http://{SERVER_HOST}:{options['port']}/{page_path}\n")
         print_line("Open this address once MLflow's server has started, within half a minute. Ctrl-C ends it.")
         return server_process.wait()
     except KeyboardInterrupt:

@@ -16,7 +16,7 @@ from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.rng import NO_ROUND, Draws
 from fedcohort.types import Ids, ReadOnly, read_only
 
-MAX_NAMES = 12  # class names in a message
+MAX_NAMED_ABSENT_CLASSES = 12  # class names in a message
 
 
 @dataclass(frozen=True)
@@ -184,9 +184,13 @@ class Federation(ReadOnly):
         if not len(absent_classes):
             return []
         class_names_text = ", ".join(
-            self.class_names[c] if self.class_names[c:] else str(c) for c in absent_classes[:MAX_NAMES]
+            self.class_names[c] if self.class_names[c:] else str(c) for c in absent_classes[:MAX_NAMED_ABSENT_CLASSES]
         )
-        class_names_text += f" and {len(absent_classes) - MAX_NAMES} more" if len(absent_classes) > MAX_NAMES else ""
+        class_names_text += (
+            f" and {len(absent_classes) - MAX_NAMED_ABSENT_CLASSES} more"
+            if len(absent_classes) > MAX_NAMED_ABSENT_CLASSES
+            else ""
+        )
         message_start = (
             f"no client has samples of {len(absent_classes)} of the {self.n_classes} classes ({class_names_text})"
         )

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from jaxtyping import Float64, Shaped
 
-SKEW_NAMES = ("ci", "ai", "sc")
+SKEW_METRIC_NAMES = ("ci", "ai", "sc")
 MIN_ENTROPY = 1e-12  # nats; smaller values are rounding errors of 0
 
 
@@ -79,5 +79,5 @@ def skew_metrics(group_counts: Shaped[np.ndarray, "clients classes attributes"])
     return {
         f"{skew_level}_{skew_name}": float(v)
         for skew_level, metric_triplet in triplets_by_level.items()
-        for skew_name, v in zip(SKEW_NAMES, metric_triplet, strict=True)
+        for skew_name, v in zip(SKEW_METRIC_NAMES, metric_triplet, strict=True)
     }

@@ -37,7 +37,9 @@ from fedcohort.types import Ids
 
 PIXEL_MEAN, PIXEL_SD = 0.1307, 0.3081
 PIXEL_SCALE = PixelScale((PIXEL_MEAN, PIXEL_MEAN), (PIXEL_SD, PIXEL_SD))
-MNIST = ImageTableSpec("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
+MNIST_TABLE_SPEC = ImageTableSpec(
+    "cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE
+)
 
 GroupCounts = Int64[np.ndarray, "clients 2 2"]
 
@@ -54,7 +56,7 @@ class Cmnist(TableDataset):
             with their class.
     """
 
-    name, column_names = "cmnist", (MNIST.image_columns, MNIST.label_columns)
+    name, column_names = "cmnist", (MNIST_TABLE_SPEC.image_columns, MNIST_TABLE_SPEC.label_columns)
 
     clients: int
     ci: float
@@ -82,7 +84,7 @@ class Cmnist(TableDataset):
             DataError: a table is missing or invalid, or a class has too few images for the number of clients.
         """
         train_frame, test_frame = self.read_frames()
-        y, test_y = ((MNIST.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
+        y, test_y = ((MNIST_TABLE_SPEC.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
         rng = new_generator(seed, "cmnist")
         group_counts = self.count_samples_by_group(np.bincount(y, minlength=2), rng)
         train_rows, owner_of_row, colours = draw_images_by_group(y, group_counts, rng)
@@ -92,9 +94,9 @@ class Cmnist(TableDataset):
         test_rows, _, test_colours = draw_images_by_group(test_y, test_group_counts, rng)
         return Raw(
             self.name,
-            colour_images(MNIST.read_images([train_frame], train_rows), colours),
+            colour_images(MNIST_TABLE_SPEC.read_images([train_frame], train_rows), colours),
             y[train_rows],
-            colour_images(MNIST.read_images([test_frame], test_rows), test_colours),
+            colour_images(MNIST_TABLE_SPEC.read_images([test_frame], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner_of_row,

@@ -49,7 +49,7 @@ from fedcohort.types import Ids
 
 ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 SEQUENCE_LENGTH = 80
-N_SEQUENCES, N_ROLES = 4_226_158, 1_129  # of LEAF's text
+N_LEAF_SEQUENCES, N_LEAF_ROLES = 4_226_158, 1_129  # of LEAF's text
 TOKEN_OF_CODE_POINT = np.full(256, len(ALPHABET), np.uint8)  # len(ALPHABET) stands for other characters
 TOKEN_OF_CODE_POINT[[ord(c) for c in ALPHABET]] = np.arange(len(ALPHABET))
 
@@ -99,7 +99,10 @@ class Shakespeare(leaf.LeafDataset):
             not has_lines or self.step <= SEQUENCE_LENGTH
         )
         if not has_lines or self.step == 1:
-            size_comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
+            size_comparisons = (
+                ("sequences", len(owners), N_LEAF_SEQUENCES),
+                ("roles", len(np.unique(owners)), N_LEAF_ROLES),
+            )
             data_notes += self.describe_size_differences(*size_comparisons)
         release_unused_memory()
         return Raw(

@@ -26,12 +26,18 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
-WORKER_DEATH = "WorkerDied"  # the kind of failure in the record of a job whose process died
+WORKER_DEATH_KIND = "WorkerDied"  # the kind of failure in the record of a job whose process died
 # which limit threads
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # a sweep that a signal ends leaves semaphores, which that cleans up
 SEMAPHORE_WARNING_FILTER = "ignore:resource_tracker:UserWarning"
-PRELOADS = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
+PRELOADED_MODULES = (
+    "fedcohort.jobs.fork_server",
+    "fedcohort.jobs.job",
+    "fedcohort.startup.fit",
+    "pandas",
+    "pyarrow.parquet",
+)
 HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 WORKER_CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
 
@@ -61,7 +67,9 @@ def run_local(
             if death_text and (job_record is None or job_record.how == "running"):
                 folder, start_time = (job_record.folder, job_record.began) if job_record else (None, None)
                 failed_job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=start_time)
-                failed_job.write_record("failed", reason=f"{death_text}{describe_log(folder)}", error_name=WORKER_DEATH)
+                failed_job.write_record(
+                    "failed", reason=f"{death_text}{describe_log(folder)}", error_name=WORKER_DEATH_KIND
+                )
             yield job_number
 
 
@@ -78,7 +86,7 @@ def start_fork_server(n_threads: int) -> None:
     os.environ.update(dict.fromkeys(unset_variables, str(n_threads)))
     sys.warnoptions.append(SEMAPHORE_WARNING_FILTER)
     try:
-        forkserver.set_forkserver_preload(list(PRELOADS))
+        forkserver.set_forkserver_preload(list(PRELOADED_MODULES))
         forkserver.ensure_running()
     finally:
         sys.warnoptions.remove(SEMAPHORE_WARNING_FILTER)

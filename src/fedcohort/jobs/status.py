@@ -25,7 +25,7 @@ KILLED_MESSAGE = "its process was killed (kill -9, or the kernel for lack of mem
 BEST_METRIC = "server_val/acc"  # nothing is chosen by the test set
 # seconds between two looks of the live line, and the share of time that they may take
 POLL_INTERVAL_S, MAX_POLL_SHARE = (1.0, 0.02)
-CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, which is cleared
+CLEAR_LINE_CODE = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,7 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
         sweep_status = read_sweep_status(sweep, plan, is_live=True)
         counts_text = describe_counts(sweep_status)
         if is_terminal:
-            sys.stderr.write(f"{CLEAR_LINE}{describe_sweep(sweep.name, sweep_status)[:200]}")
+            sys.stderr.write(f"{CLEAR_LINE_CODE}{describe_sweep(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
         elif counts_text != last_counts and sweep_status.count_jobs("done", "failed", "skipped"):
             log.info("%s", describe_sweep(sweep.name, sweep_status))
@@ -216,4 +216,4 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
             max(POLL_INTERVAL_S, (time.monotonic() - poll_start_s) / MAX_POLL_SHARE),
         )
     if is_terminal and last_counts:
-        sys.stderr.write(CLEAR_LINE)
+        sys.stderr.write(CLEAR_LINE_CODE)

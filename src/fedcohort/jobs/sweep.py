@@ -34,7 +34,7 @@ from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
 GRID_SWEEPER_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
-NOT_STARTED = "it was never started"
+NOT_STARTED_MESSAGE = "it was never started"
 REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
 
@@ -65,7 +65,9 @@ class Sweep:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        job_records = {n: JobRecord(tuple(job), "failed", None, NOT_STARTED) for n, job in enumerate(self.plan.jobs)}
+        job_records = {
+            n: JobRecord(tuple(job), "failed", None, NOT_STARTED_MESSAGE) for n, job in enumerate(self.plan.jobs)
+        }
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
             job_records[job_number] = mark_killed_job_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(job_records.items())]
@@ -123,7 +125,9 @@ class Sweep:
         """
         if self.folder is None:
             return False
-        log_failed_jobs(r for r in self.read_records() if not r.reason.startswith((KILLED_MESSAGE, NOT_STARTED)))
+        log_failed_jobs(
+            r for r in self.read_records() if not r.reason.startswith((KILLED_MESSAGE, NOT_STARTED_MESSAGE))
+        )
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_array_ids(self.folder)):

@@ -17,9 +17,9 @@ from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
 
 STEP_FILES_FOLDER = "clients"  # folder of the files of single steps
-TABLE_FILE = "clients.parquet"
+CLIENT_TABLE_FILE = "clients.parquet"
 STEPS_METADATA_KEY = b"fedcohort.steps"  # key of the schema's metadata: the steps of the file
-REMEDY = "Restore it from a copy, or start the run again with resume=false"
+TABLE_REMEDY = "Restore it from a copy, or start the run again with resume=false"
 
 
 def path_of_step(run_path: Path, step: int) -> Path:
@@ -39,7 +39,9 @@ def find_damaged_steps(run_path: Path, digest_by_step: Mapping[int, str | None])
         DamagedFile: `clients.parquet` is damaged. Its rounds are not checked one by one.
     """
     damage_by_step = {}
-    merged_steps = set(list_steps_in_table(run_path / TABLE_FILE)) if is_file(run_path / TABLE_FILE) else set[int]()
+    merged_steps = (
+        set(list_steps_in_table(run_path / CLIENT_TABLE_FILE)) if is_file(run_path / CLIENT_TABLE_FILE) else set[int]()
+    )
     for step, checksum in digest_by_step.items():
         if step not in merged_steps and (checksum is not None or is_file(path_of_step(run_path, step))):
             try:
@@ -51,12 +53,12 @@ def find_damaged_steps(run_path: Path, digest_by_step: Mapping[int, str | None])
 
 def step_of_file(path: Path) -> int:
     """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has all rounds."""
-    return -1 if path.name == TABLE_FILE else int(path.stem)
+    return -1 if path.name == CLIENT_TABLE_FILE else int(path.stem)
 
 
 def list_steps_in_table(table_path: Path) -> list[int]:
     """Return the rounds whose rows the file `table_path` holds; raise `DamagedFile` if it can't be read."""
-    if table_path.name != TABLE_FILE:
+    if table_path.name != CLIENT_TABLE_FILE:
         return [step_of_file(table_path)]
     with name_file_in_errors(table_path):
         steps: list[int] = json.loads(open_verified_table(table_path).schema_arrow.metadata[STEPS_METADATA_KEY])
@@ -74,7 +76,7 @@ def list_table_files(run_path: Path, steps: Collection[int], digest_by_step: Map
     Raises:
         DamagedFile: `clients.parquet` is damaged.
     """
-    table_files = [run_path / TABLE_FILE] if is_file(run_path / TABLE_FILE) else []
+    table_files = [run_path / CLIENT_TABLE_FILE] if is_file(run_path / CLIENT_TABLE_FILE) else []
     merged_steps = {step for path in table_files for step in list_steps_in_table(path)}
     step_files = [path for path in (run_path / STEP_FILES_FOLDER).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
     recorded_steps = {step_of_file(path) for path in step_files} | set(digest_by_step)
@@ -92,17 +94,17 @@ def open_verified_table(path: Path, checksum: str | None = None) -> Any:  # noqa
     Raises:
         DamagedFile: the file is missing or damaged, or has rows of another round.
     """
-    if path.name == TABLE_FILE:
+    if path.name == CLIENT_TABLE_FILE:
         manifest.check_file(path)
     elif not is_file(path):
-        raise DamagedFile(f"{path}, the per-client table of round {step_of_file(path)}, is missing. {REMEDY}")
+        raise DamagedFile(f"{path}, the per-client table of round {step_of_file(path)}, is missing. {TABLE_REMEDY}")
     elif checksum is not None and digest.digest_of_file(path) != checksum:
         raise DamagedFile(
-            f"{path}, the per-client table of round {step_of_file(path)}, is not what was written. {REMEDY}"
+            f"{path}, the per-client table of round {step_of_file(path)}, is not what was written. {TABLE_REMEDY}"
         )
     with name_file_in_errors(path):
         table = parquet.open_file(path)
-        is_unverified = checksum is None and path.name != TABLE_FILE
+        is_unverified = checksum is None and path.name != CLIENT_TABLE_FILE
         if is_unverified and set(table.read()["step"].to_pylist()) - {step_of_file(path)}:
             raise ValueError("it has rows of another round")
     return table
@@ -116,4 +118,6 @@ def name_file_in_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, pa.ArrowException, ValueError, TypeError, KeyError) as error:
-        raise DamagedFile(f"{path} is damaged: it cannot be read ({str(error).splitlines()[0]}). {REMEDY}") from error
+        raise DamagedFile(
+            f"{path} is damaged: it cannot be read ({str(error).splitlines()[0]}). {TABLE_REMEDY}"
+        ) from error

@@ -142,7 +142,7 @@ def merge_step_files(run_path: Path, steps: Collection[int], digest_by_step: Map
     import pyarrow as pa
 
     table_paths = client_files.list_table_files(run_path, steps, digest_by_step)
-    if not table_paths or table_paths == [run_path / client_files.TABLE_FILE]:
+    if not table_paths or table_paths == [run_path / client_files.CLIENT_TABLE_FILE]:
         shutil.rmtree(run_path / client_files.STEP_FILES_FOLDER, ignore_errors=True)
         return
     merged_steps = sorted(step for p in table_paths for step in client_files.list_steps_in_table(p))
@@ -153,7 +153,7 @@ def merge_step_files(run_path: Path, steps: Collection[int], digest_by_step: Map
     schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_METADATA_KEY: json.dumps(merged_steps)})
     empty_table = pa.Table.from_batches([], schema)
-    with disk.write_file_atomically(run_path / client_files.TABLE_FILE) as draft_path:
+    with disk.write_file_atomically(run_path / client_files.CLIENT_TABLE_FILE) as draft_path:
         with parquet.open_parquet_writer(draft_path, schema) as writer:
             for row_group in _yield_row_groups(table_paths):
                 writer.write_table(pa.concat_tables([empty_table, row_group], promote_options="permissive"))

@@ -25,7 +25,7 @@ from fedcohort.record.observer import RunInfo
 
 INFO_FILE, ARRAYS_FILE = "info.json", "info.npz"
 NPZ_READ_ERRORS = (OSError, EOFError, ValueError, LookupError, TypeError, NotImplementedError, zlib.error, BadZipFile)
-REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
+METADATA_REMEDY = "Restore it from a copy, or remove it and resume the run, which writes it again"
 
 
 def save_info(info: RunInfo, *, adds_start_time: bool = True) -> None:
@@ -80,7 +80,9 @@ def load_info(folder: Path) -> RunInfo:
     try:
         return RunInfo(folder=folder, **{**info_fields, **array_by_field})
     except TypeError as error:
-        raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
+        raise DamagedFile(
+            f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {METADATA_REMEDY}"
+        ) from error
 
 
 def _read_npz_arrays(run_path: Path, dtype_by_array: dict[str, str]) -> dict[str, np.ndarray]:
@@ -95,7 +97,9 @@ def _read_npz_arrays(run_path: Path, dtype_by_array: dict[str, str]) -> dict[str
         with np.load(path, allow_pickle=False) as npz_archive:
             return {n: npz_archive[n].astype(array_dtype, copy=False) for n, array_dtype in dtype_by_array.items()}
     except NPZ_READ_ERRORS as error:
-        raise DamagedFile(f"{path} is damaged: the arrays of {INFO_FILE} cannot be read ({error}). {REMEDY}") from error
+        raise DamagedFile(
+            f"{path} is damaged: the arrays of {INFO_FILE} cannot be read ({error}). {METADATA_REMEDY}"
+        ) from error
 
 
 def read_tags(folder: Path) -> dict[str, str]:
@@ -124,11 +128,11 @@ def _read_info(run_path: Path) -> dict[str, Any]:
         raise CheckpointError(f"{run_path} is not the folder of a run: there is no such folder. Name one in logs/runs")
     check_file_types(run_path)
     manifest.check_file(info_path)
-    info_document = digest.read_json(info_path, REMEDY)
+    info_document = digest.read_json(info_path, METADATA_REMEDY)
     if info_document is None:
         raise CheckpointError(f"{run_path} is not the folder of a run: it holds no {INFO_FILE}. Name one in logs/runs")
     if not (isinstance(info_document.get("info"), dict) and isinstance(info_document.get("starts_ms"), list)):
-        raise DamagedFile(f"{info_path} is damaged: info is no object, or starts_ms no list. {REMEDY}")
+        raise DamagedFile(f"{info_path} is damaged: info is no object, or starts_ms no list. {METADATA_REMEDY}")
     return info_document
 
 

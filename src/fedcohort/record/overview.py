@@ -15,7 +15,7 @@ START_TABLE_OPTIONS = (
     *(*START_TABLE_GROUPS, "seed", "rounds"),
     *("until.virtual_s", "until.bytes", "until.acc", "until.client_flops", "until.joules"),
 )
-MAX_LABELS = 12  # class names that the table lists
+MAX_LISTED_CLASS_NAMES = 12  # class names that the table lists
 
 
 def describe_choices(info: RunInfo) -> str:
@@ -74,7 +74,9 @@ def describe_class_names(class_names: Mapping[str, str]) -> str:
         class_names: name of each class by its number.
     """
     labels = [f"{class_number} {k}" for class_number, k in class_names.items()]
-    return ", ".join(labels[:MAX_LABELS]) + (f", {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else "")
+    return ", ".join(labels[:MAX_LISTED_CLASS_NAMES]) + (
+        f", {len(labels) - MAX_LISTED_CLASS_NAMES} more" if len(labels) > MAX_LISTED_CLASS_NAMES else ""
+    )
 
 
 def describe_imbalance(skew: Mapping[str, float]) -> str:

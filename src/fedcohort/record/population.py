@@ -12,8 +12,8 @@ from fedcohort.types import Values
 
 FALSE_POSITIVE_RATE = 0.001  # false positives: share of clients of a random partition that count as skewed
 MIN_SKEWED_SHARE = 0.02  # share of skewed clients from which classes count as different
-MIN_VARIANCE = 1e-9  # a smaller variance is rounding
-VISIBLE_RATIO = 1.15  # ratio of the largest to the smallest value from which a difference is visible
+MIN_NONZERO_VARIANCE = 1e-9  # a smaller variance is rounding
+MIN_VISIBLE_RATIO = 1.15  # ratio of the largest to the smallest value from which a difference is visible
 MIN_NOISE_GAP = 0.02  # difference of noise rates from which clients count as different
 
 
@@ -80,7 +80,7 @@ def find_main_trait(info: RunInfo) -> ClientTrait | None:
 def _do_clients_differ(values: Values) -> bool:
     positive_values = values[values > 0]
     return len(positive_values) > 0 and (
-        len(positive_values) < len(values) or positive_values.max() > VISIBLE_RATIO * positive_values.min()
+        len(positive_values) < len(values) or positive_values.max() > MIN_VISIBLE_RATIO * positive_values.min()
     )
 
 
@@ -117,7 +117,9 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
     test_statistic = ((counts - expected_counts) ** 2 / np.where(expected_counts > 0, expected_counts, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
     statistic_variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
-    has_variance = statistic_variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
+    has_variance = (
+        statistic_variance > MIN_NONZERO_VARIANCE
+    )  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(has_variance, statistic_variance, 1.0)
     # P(chi-square with 2 a degrees of freedom > 2 x) is the regularised upper incomplete gamma function Q(a, x)
     shape, scaled_statistic = degrees_of_freedom**2 / v, degrees_of_freedom * test_statistic / v

@@ -17,7 +17,7 @@ PACKAGE_FOLDER = Path(__file__).parents[1]
 READER_PACKAGES = ("api", "command", "study", "jobs", "report", "tracking", "console", "results")
 TARGET_KEY = "_target_"  # Hydra's key for the class of a component
 PATH_OPTIONS = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
-END_BYTES = 2**24  # bytes that are read at each end of a large file
+HASHED_END_BYTES = 2**24  # bytes that are read at each end of a large file
 OBSERVER_GROUPS = ("callback.", "logger.")  # components that do not change results
 
 
@@ -122,7 +122,9 @@ def _digest_path(file_or_folder: Path) -> str:
         if data_file.is_file():
             n_bytes = data_file.stat().st_size
             with data_file.open("rb") as opened_file:
-                first_bytes = opened_file.read(END_BYTES)
-                opened_file.seek(max(0, n_bytes - END_BYTES))
-                hash_state.update(f"{data_file.name}/{n_bytes}/".encode() + first_bytes + opened_file.read(END_BYTES))
+                first_bytes = opened_file.read(HASHED_END_BYTES)
+                opened_file.seek(max(0, n_bytes - HASHED_END_BYTES))
+                hash_state.update(
+                    f"{data_file.name}/{n_bytes}/".encode() + first_bytes + opened_file.read(HASHED_END_BYTES)
+                )
     return hash_state.hexdigest()

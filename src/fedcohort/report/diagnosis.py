@@ -12,7 +12,7 @@ from fedcohort.diagnosis.label_noise import MIN_LOSS_GAP
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
 from fedcohort.report.render import render, render_document
-from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, RunDiagnosis
+from fedcohort.results.diagnosis import EVEN_CLASS_SHARE, MIN_NOISE_RATE_GAP, MIN_PERSISTENT_SPEED, RunDiagnosis
 from fedcohort.results.near_settings import DESCRIPTOR_NAMES, describe_federation, find_near_settings, load_settings
 
 PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
@@ -20,7 +20,12 @@ MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
 # measured gains of `selector=auto` by kind of federation, each with setting and points as text
 MEASURED_GAINS = yaml.safe_load(Path(__file__).with_name("measured_gains.yaml").read_text())
-THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
+DIAGNOSIS_THRESHOLDS = {
+    "scale": MIN_LOSS_GAP,
+    "gap": MIN_NOISE_RATE_GAP,
+    "even_share": EVEN_CLASS_SHARE,
+    "persistent_speed": MIN_PERSISTENT_SPEED,
+}
 
 
 def describe_diagnosis(diagnosis: RunDiagnosis, max_client_rows: int = MAX_PAGE_ROWS) -> str:
@@ -28,7 +33,7 @@ def describe_diagnosis(diagnosis: RunDiagnosis, max_client_rows: int = MAX_PAGE_
     return render(
         "diagnosis.md.j2",
         diagnosis=diagnosis,
-        thresholds=THRESHOLDS,
+        thresholds=DIAGNOSIS_THRESHOLDS,
         measured_gains=MEASURED_GAINS,
         rows=list_client_rates(diagnosis),
         max_rows=max_client_rows,
@@ -113,7 +118,7 @@ def draw_noise_rates(diagnosis: RunDiagnosis, picture_path: Path) -> None:
     """Draw the clients' excess rates of wrong labels; noisier clients have a different marker."""
     picture_path.parent.mkdir(exist_ok=True)
     rows = list_client_rates(diagnosis)[::-1]
-    figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
+    figure = style.make_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE_WIDTH, 2.6)
     axes = figure.subplots()
     for group, group_colour, marker_shape in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
         group_rows = [(row_position, row) for row_position, row in enumerate(rows) if row["group"] == group]

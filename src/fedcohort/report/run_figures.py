@@ -18,7 +18,7 @@ from fedcohort.record.history import History, read_history, require_journal
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
-from fedcohort.record.tags import SWEEPS
+from fedcohort.record.tags import SWEEPS_TAG
 from fedcohort.report.figure import curves, one_round, partition, selection, selector_state, style, timeline
 from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
@@ -68,7 +68,7 @@ class Figures(Observer):
         if self._info is None or status in ("failed", "dropped"):
             return
         figures_command = f"{spell_fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
-        is_in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / PAGE_FILE).exists()
+        is_in_sweep, has_page = SWEEPS_TAG in self._info.tags, (self._info.folder / PAGE_FILE).exists()
         if not (self._always or has_page or (sys.stdout.isatty() and not is_in_sweep)):
             if not is_in_sweep:
                 log.info("figures and page: %s", figures_command)

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
-from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
+from fedcohort.results.frame import CLOCK_LIMIT_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
 from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, result_of_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, TestPower, adjust_p_by_family, count_seeds, judge_difference, measure_power
@@ -194,7 +194,7 @@ def group_runs_by_cell(frames: RunFrames, options: Options) -> dict[Cell, dict[i
     for run in frames.runs.to_dict("records"):
         curve = list_evaluations(curve_by_run.get(run["run"], curves[:0]), options.metric, cost_columns)
         run_by_seed = runs_by_seed.setdefault((run["setting"], run["condition"]), {})
-        run_by_seed[run["seed"]] = curve.cut_at_horizon(options.horizon, run.get(CLOCK_COLUMN, math.nan))
+        run_by_seed[run["seed"]] = curve.cut_at_horizon(options.horizon, run.get(CLOCK_LIMIT_COLUMN, math.nan))
     return {cell: dict(sorted(run_by_seed.items())) for cell, run_by_seed in runs_by_seed.items()}
 
 

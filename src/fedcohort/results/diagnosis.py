@@ -25,8 +25,8 @@ from fedcohort.types import Ids, Values
 if TYPE_CHECKING:
     import pandas as pd
 
-MIN_GAP, MIN_NOISE_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
-EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
+MIN_NOISE_RATE_GAP, MIN_NOISE_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
+EVEN_CLASS_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
 MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_CLASS_COVER = 0.2, 1.25, 0.5
 
 
@@ -65,8 +65,8 @@ class ClassSkew:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether random cohorts have effectively less than `EVEN_SHARE` of the federation's classes."""
-        return self.n_cohort_classes < EVEN_SHARE * self.n_all_classes
+        """Whether random cohorts have effectively less than `EVEN_CLASS_SHARE` of the federation's classes."""
+        return self.n_cohort_classes < EVEN_CLASS_SHARE * self.n_all_classes
 
     @property
     def size_variation(self) -> float:
@@ -118,12 +118,12 @@ class RunDiagnosis:
         """What the queries show about label noise, one of the keys from which the page's template makes a sentence."""
         noise_watch = NoiseWatch()
         for probe_result in self.valid_probes:
-            noise_watch = noise_watch.with_probe(probe_result.noise.gap, MIN_GAP, MIN_NOISE_PERSISTENCE)
+            noise_watch = noise_watch.with_probe(probe_result.noise.gap, MIN_NOISE_RATE_GAP, MIN_NOISE_PERSISTENCE)
         if not noise_watch.n_looks:
             return "too_early" if self.probe_results else "not_measured"
         if noise_watch.is_acting:
             return "persists"
-        if max(probe_result.noise.gap for probe_result in self.valid_probes) < MIN_GAP:
+        if max(probe_result.noise.gap for probe_result in self.valid_probes) < MIN_NOISE_RATE_GAP:
             return "none"
         return "one_look" if noise_watch.n_looks == 1 else "falling"
 

@@ -24,7 +24,7 @@ from jaxtyping import Float64
 CONFIDENCE_LEVEL = 0.95
 ROUNDING_TOLERANCE = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
 MAX_RESIDUAL_SKEW = -0.35  # of a method that collapses
-MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
+MIN_SKEW_SETTINGS, MIN_SKEW_SEEDS = 10, 10  # for an estimate of the skew
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Difference(Mean):
         return float(self.values.max()) if self.n else math.nan
 
 
-NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common seeds")
+EMPTY_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common seeds")
 
 
 def run_t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
@@ -162,9 +162,9 @@ def residual_skewness(differences: Iterable[Difference]) -> float:
     """
     from scipy.stats import skew
 
-    testable_differences = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
+    testable_differences = [setting for setting in differences if setting.n >= MIN_SKEW_SEEDS and not setting.reason]
     residuals = [(setting.values - setting.mean) / setting.std for setting in testable_differences]
-    return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SETTINGS else math.nan
+    return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SKEW_SETTINGS else math.nan
 
 
 def is_collapsing(differences: Iterable[Difference]) -> bool:

@@ -37,7 +37,7 @@ from fedcohort.results.run import Evaluations
 if TYPE_CHECKING:
     import pandas as pd
 
-COSTS = {  # each cost is the sum of these metrics of the journal
+METRICS_BY_COST = {  # each cost is the sum of these metrics of the journal
     "virtual_s": ("time/virtual_s",),
     "bytes": ("comm/down_bytes", "comm/up_bytes"),
     "probe_bytes": ("comm/probe_bytes",),
@@ -46,7 +46,7 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "joules": ("energy/joules",),
 }
 COST_COLUMNS = ("virtual_s", "bytes", "client_flops", "joules")  # cost columns of the curves
-CLOCK_COLUMN = "clock_s"
+CLOCK_LIMIT_COLUMN = "clock_s"
 CLOCK_LIMIT_PATTERN = re.compile(r"\bvirtual_s=([\d.e+-]+)")
 EVALUATION_PREFIXES = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 
@@ -87,7 +87,7 @@ def read_curve(journal: history.History, metrics: Sequence[str], nan_value: floa
     is_measured = np.isin(steps, [r for name in measured_metrics for r in journal.measured[name]])
     columns: dict[str, np.ndarray] = {"round": (rounds := steps[is_measured])}
     for cost in COST_COLUMNS:
-        parts = [_repeat_last_value(journal.values[name]) for name in COSTS[cost] if name in journal.values]
+        parts = [_repeat_last_value(journal.values[name]) for name in METRICS_BY_COST[cost] if name in journal.values]
         columns[cost] = sum(parts, np.zeros(len(steps)))[is_measured]
     for name in measured_metrics:
         is_diverged = np.isnan(values := journal.values[name][is_measured]) & np.isin(rounds, journal.measured[name])

@@ -24,7 +24,7 @@ from jaxtyping import Float64
 
 from fedcohort.results.difference import CONFIDENCE_LEVEL, Difference, summarise_differences
 
-MIN_SEEDS = 5  # seeds
+MIN_CROSS_FIT_SEEDS = 5  # seeds
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def cross_fit_best_method(differences: Float64[np.ndarray, "methods seeds"]) -> 
     """
     x = np.asarray(differences, dtype=float)
     n, best_method_row = x.shape[1], int(x.mean(axis=1).argmax())
-    if n < MIN_SEEDS:
+    if n < MIN_CROSS_FIT_SEEDS:
         return BestMethod(best_method_row, None, math.nan)
     means_without_seed = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
     best_rows = np.round(means_without_seed, 12).argmax(axis=0)

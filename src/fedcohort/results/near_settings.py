@@ -30,7 +30,7 @@ DESCRIPTOR_NAMES = (
     *("noise_gap", "mean_noise_rate", "client_classes", "cohort_classes"),
     *("size_variation", "clock", "persistent_speed", "availability"),
 )
-TABLE_FILE = Path(__file__).with_suffix(".csv")
+SETTINGS_TABLE_FILE = Path(__file__).with_suffix(".csv")
 N_NEAREST_SETTINGS = 3
 MIN_KNOWN_SHARE = 0.5  # of the descriptors, below which a distance says nothing
 USUAL_DISTANCE_QUANTILE = 0.75  # of the distances from each setting to the nearest one of another study
@@ -76,7 +76,7 @@ class StudySetting:
 @cache
 def load_settings() -> Sequence[StudySetting]:
     """Return the settings of `near_settings.csv`, in its order."""
-    with TABLE_FILE.open(newline="") as table_file:
+    with SETTINGS_TABLE_FILE.open(newline="") as table_file:
         rows = list(csv.DictReader(table_file))
     return [
         StudySetting(

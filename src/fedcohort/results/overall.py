@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.difference import NO_DIFFERENCE, Difference, summarise_differences
+from fedcohort.results.difference import EMPTY_DIFFERENCE, Difference, summarise_differences
 from fedcohort.rng import new_generator
 
 MIN_FAMILIES = 6  # least number for a claim over settings like these
@@ -47,7 +47,7 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
         family_by_setting: family of each setting; families have equal weight.
     """
     if not differences:
-        return NO_DIFFERENCE
+        return EMPTY_DIFFERENCE
     families = group_families({setting: family_by_setting[setting] for setting in differences})
     common_seeds = sorted(set.intersection(*(set(difference_by_seed) for difference_by_seed in differences.values())))
     seed_means = {}

@@ -28,13 +28,13 @@ from fedcohort.record.run_log import LoggedRound, RunLog
 from fedcohort.results.difference import Mean, estimate_mean
 from fedcohort.types import Values
 
-DR_DIFFERENCE = "doubly robust difference"
-ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFERENCE)
+DOUBLY_ROBUST_DIFFERENCE = "doubly robust difference"
+ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DOUBLY_ROBUST_DIFFERENCE)
 # whose 95 % intervals contain the true value in 90 % or more of the simulated samples
 ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {"inverse propensity"}
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
 MAX_UNCOVERED_SHARE = 0.01  # share of the other selector's cohorts that the run could not have drawn
-N_COHORTS = 256  # drawn from each selector in each round
+N_DRAWN_COHORTS = 256  # drawn from each selector in each round
 RIDGE_PENALTIES = np.logspace(-2, 4, 13)
 
 
@@ -98,12 +98,12 @@ def compare_round(
         rng: random generator that draws further cohorts of both selectors.
     """
     run_law, other_law = laws
-    cohorts = other_law.draw_cohorts(N_COHORTS, rng)
+    cohorts = other_law.draw_cohorts(N_DRAWN_COHORTS, rng)
     uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.cohort[None])[0]
     run_summary = np.full(len(cohort_summary), math.nan)
     if run_law.has_all_weights:
         uncovered_share = 1 - float(np.mean([run_law.can_draw_cohort(cohort) for cohort in cohorts]))
-        run_summary = history.summarise_cohorts(log, round.t, run_law.draw_cohorts(N_COHORTS, rng)).mean(axis=0)
+        run_summary = history.summarise_cohorts(log, round.t, run_law.draw_cohorts(N_DRAWN_COHORTS, rng)).mean(axis=0)
     return ComparedRound(
         run=history.run,
         gain=history.gains[round.t],

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 LATE_WINDOW_SHARE = 1 / 6  # of the horizon
-MIN_EVALUATIONS = 3  # evaluations
+MIN_LATE_EVALUATIONS = 3  # evaluations
 STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a fraction of a round
 ResultKind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[ResultKind, ...] = ("late", "last", "best")
@@ -36,9 +36,9 @@ def late_window(steps: Values, horizon: float | None = None) -> Bool[np.ndarray,
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     is_in_horizon = is_trained & (steps <= window_end)
     is_in_window = is_in_horizon & (steps > window_end * (1 - LATE_WINDOW_SHARE) + STEP_TOLERANCE)
-    if is_in_window.sum() < MIN_EVALUATIONS:
+    if is_in_window.sum() < MIN_LATE_EVALUATIONS:
         is_in_window = np.zeros(len(steps), dtype=bool)
-        is_in_window[np.flatnonzero(is_in_horizon)[-MIN_EVALUATIONS:]] = True
+        is_in_window[np.flatnonzero(is_in_horizon)[-MIN_LATE_EVALUATIONS:]] = True
     return is_in_window
 
 

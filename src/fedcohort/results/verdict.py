@@ -38,7 +38,7 @@ DIFFERENT = "different, below the minimum effect"
 TOO_FEW_SEEDS, DIVERGED, SAME_ON_ALL_SEEDS = "too few seeds", "diverged", "same on all seeds"
 FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
 TARGET_POWER = 0.8
-MAX_SEEDS = 100_000  # seeds: larger numbers are of no practical use
+MAX_NEEDED_SEEDS = 100_000  # seeds: larger numbers are of no practical use
 Test = TypeVar("Test", bound=Hashable)
 
 
@@ -193,8 +193,10 @@ def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | No
         return _compute_power(effect_size / std, n, alpha) >= TARGET_POWER
 
     n_enough = 2
-    while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
-        n_enough = min(2 * n_enough, MAX_SEEDS)
+    while n_enough < MAX_NEEDED_SEEDS and not is_detected(
+        n_enough
+    ):  # doubled: far above, the power is not computed exactly
+        n_enough = min(2 * n_enough, MAX_NEEDED_SEEDS)
     return bisect_left(range(n_enough), True, lo=max(2, n_enough // 2), key=is_detected)
 
 

@@ -164,7 +164,7 @@ class FedDiverse(Selector[State]):
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, first_draw_column],
-            score_terms=dict(zip(skew.SKEW_NAMES, state.delta.T, strict=True)) | {"role": role_of_client},
+            score_terms=dict(zip(skew.SKEW_METRIC_NAMES, state.delta.T, strict=True)) | {"role": role_of_client},
             probability=draw_probabilities(delta[:, first_draw_column], has_triplet, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))

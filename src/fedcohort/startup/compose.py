@@ -22,7 +22,7 @@ from omegaconf.errors import OmegaConfBaseException
 from fedcohort.errors import OptionError
 
 YAML_DUMPER = getattr(yaml, "CDumper", yaml.Dumper)  # ten times as fast, where libyaml is installed
-PRESET = "heterogeneity"  # the group whose choices set choices of other groups
+PRESET_GROUP = "heterogeneity"  # the group whose choices set choices of other groups
 
 
 @dataclass(frozen=True)
@@ -129,10 +129,12 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         node = cfg.get(group)
         if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
             choice_by_group[group] = str(config[group]["_target_"]).split(".")[-2]
-            if choice_by_group.get(PRESET) == choice:
-                choice_by_group[PRESET] = choice_by_group[group]
-    if typed_preset := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
-        raise OptionError(f"{typed_preset}: a preset has no options, type {typed_preset.removeprefix(f'{PRESET}.')}")
+            if choice_by_group.get(PRESET_GROUP) == choice:
+                choice_by_group[PRESET_GROUP] = choice_by_group[group]
+    if typed_preset := next((override for override in overrides if override.startswith(f"{PRESET_GROUP}.")), None):
+        raise OptionError(
+            f"{typed_preset}: a preset has no options, type {typed_preset.removeprefix(f'{PRESET_GROUP}.')}"
+        )
     _remove_preset(config, choice_by_group)
     return Composition(config, choice_by_group, overrides)
 
@@ -146,14 +148,14 @@ def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
 
     Its choice is removed from `choices` if an option that the preset sets has another value.
     """
-    preset_nodes = config.pop(PRESET, None) or {}
+    preset_nodes = config.pop(PRESET_GROUP, None) or {}
     preset_options = preset_nodes.pop("sets", {})
     for group in preset_nodes:
-        choices.pop(f"{PRESET}.{group}", None)
+        choices.pop(f"{PRESET_GROUP}.{group}", None)
     if any(config.get(group) != node for group, node in preset_nodes.items()) or not _has_values(
         config, preset_options
     ):
-        choices.pop(PRESET, None)
+        choices.pop(PRESET_GROUP, None)
 
 
 def _has_values(config: object, preset: object) -> bool:
@@ -192,7 +194,7 @@ def _resolve_if_set(option_name: str, value_if_set: object, value_if_null: objec
 
 
 def _resolve_preset(option_name: str, default_value: object, *, _root_: DictConfig) -> object:
-    preset_value = OmegaConf.select(_root_, f"{PRESET}.sets.{option_name}")
+    preset_value = OmegaConf.select(_root_, f"{PRESET_GROUP}.sets.{option_name}")
     return default_value if preset_value is None else preset_value
 
 

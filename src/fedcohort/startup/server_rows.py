@@ -8,7 +8,9 @@ from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 MIN_CLIENT_ROWS = 3  # of a client: one to train on, two in V_k
-EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
+MAX_EXTRA_CLASS_ROWS = (
+    2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
+)
 
 
 def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
@@ -39,7 +41,7 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     server_rows = server_rows[np.argsort(relative_rank[server_rows], kind="stable")[:n_server_rows]]
     if raw.train_owner is not None:
         server_rows = first_rows_by_group(
-            server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS
+            server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + MAX_EXTRA_CLASS_ROWS
         )
     server_rows = np.sort(server_rows[np.isfinite(relative_rank[server_rows])])
     if len(server_rows) == 0:

@@ -17,10 +17,10 @@ from fedcohort.startup.options import make_unknown_option_error
 RULE_RANGES = {"alpha": "(0, 1)", "min_difference": "[0, inf)", "equivalence_margin": "(0, inf)"}
 RULE_RANGES |= {"min_seeds": "[2, inf)", "detectable_difference": "(0, inf)"}
 # new names of options by their former names, which are kept for one release
-NEW_NAMES = {"selectors": "methods", "yardsticks": "oracles", "beside": "references", "few": "seed_counts"}
-NEW_NAMES |= {"cells": "settings", "words": "overrides", "rows": "methods", "axis": "heterogeneity_kind"}
-NEW_NAMES |= {"win": "verdict", "least": "min_difference", "equal": "equivalence_margin", "seeds": "min_seeds"}
-NEW_NAMES |= {"worth": "detectable_difference"}
+NEW_OPTION_NAMES = {"selectors": "methods", "yardsticks": "oracles", "beside": "references", "few": "seed_counts"}
+NEW_OPTION_NAMES |= {"cells": "settings", "words": "overrides", "rows": "methods", "axis": "heterogeneity_kind"}
+NEW_OPTION_NAMES |= {"win": "verdict", "least": "min_difference", "equal": "equivalence_margin", "seeds": "min_seeds"}
+NEW_OPTION_NAMES |= {"worth": "detectable_difference"}
 
 
 @contextmanager
@@ -54,8 +54,8 @@ def check_option_names(
         required_options: names that the node must have.
     """
     unknown_options = [str(option_name) for option_name in options if option_name not in allowed_options]
-    if renamed_options := [name for name in unknown_options if NEW_NAMES.get(name) in allowed_options]:
-        names_text = ", ".join(f"{name} is called {NEW_NAMES[name]} now" for name in renamed_options)
+    if renamed_options := [name for name in unknown_options if NEW_OPTION_NAMES.get(name) in allowed_options]:
+        names_text = ", ".join(f"{name} is called {NEW_OPTION_NAMES[name]} now" for name in renamed_options)
         raise OptionError(f"{option_path}: {names_text}: use the new name".removeprefix(": "))
     if unknown_options:
         raise make_unknown_option_error(option_path, unknown_options[0], allowed_options)

@@ -29,7 +29,7 @@ from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import RunOutcome, RunTask, run_tasks
 
 RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
-GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
+RUN_GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
 LOSS_TOLERANCE = 5e-3  # relative
 # relative and absolute; curves of older versions hold costs in single precision
 CURVE_TOLERANCES = {"value": (0.0, 5e-3), "virtual_s": (1e-5, 0.0), "bytes": (1e-5, 0.0)}
@@ -80,7 +80,9 @@ def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], s
     for condition, seed in study_progress.runs:
         key = condition.key(seed)
         if study_progress.states[key] == DONE and (is_dirty or rows[key]["compared"] != commit):
-            runs_by_version.setdefault(tuple(rows[key][field] for field in GROUP_COLUMNS), []).append((condition, seed))
+            runs_by_version.setdefault(tuple(rows[key][field] for field in RUN_GROUP_COLUMNS), []).append(
+                (condition, seed)
+            )
     return list(runs_by_version.values())
 
 

@@ -22,7 +22,7 @@ STUDY_FILE = "study.yaml"
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "oracle", "reference", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
 SAME_BYTES_PREFIX = "same_bytes:"  # of the name of the baseline at the bytes of another method (`user_methods.py`)
-CLOCK_KEY = "until.virtual_s"  # option that ends runs by the virtual clock
+CLOCK_LIMIT_OPTION = "until.virtual_s"  # option that ends runs by the virtual clock
 RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
     *("eval.clients_every=0", "checkpoint.every_s=30"),
@@ -242,6 +242,8 @@ def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
 def find_clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
     limit_texts = [
-        override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK_KEY}=")
+        override.partition("=")[2]
+        for override in overrides
+        if override.lstrip("+").startswith(f"{CLOCK_LIMIT_OPTION}=")
     ]
     return float(limit_texts[-1]) if limit_texts and limit_texts[-1] != "null" else None

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedcohort.results.compare import CellResult, compare_results
-from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsing, summarise_differences
+from fedcohort.results.difference import EMPTY_DIFFERENCE, Difference, is_collapsing, summarise_differences
 from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.headroom import BestMethod, HeadroomShare, cross_fit_best_method, estimate_headroom_share
 from fedcohort.results.overall import rank_values
@@ -103,7 +103,7 @@ def _judge_setting(
     methods = {}
     for method, rows_by_seed in runs.items():
         rows, (result, p_values) = list(rows_by_seed.values()), compared_methods[method]
-        difference = differences.get(method, NO_DIFFERENCE)
+        difference = differences.get(method, EMPTY_DIFFERENCE)
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,

@@ -12,7 +12,7 @@ from fedcohort.record import metadata, provenance, tags
 from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
-from fedcohort.results.frame import COSTS, list_evaluations, read_curve
+from fedcohort.results.frame import METRICS_BY_COST, list_evaluations, read_curve
 from fedcohort.results.run import Evaluations, result_of_run
 from fedcohort.results.target import Cost, Target
 from fedcohort.round.score_correlation import split_metric_name
@@ -74,7 +74,10 @@ def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]
         "follows": json.dumps(average_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
         "epsilon": float(history.last_metrics.get(PRIVACY_METRIC, math.nan)),
-        **{cost_name: sum(history.last_metrics.get(m, 0.0) for m in metrics) for cost_name, metrics in COSTS.items()},
+        **{
+            cost_name: sum(history.last_metrics.get(m, 0.0) for m in metrics)
+            for cost_name, metrics in METRICS_BY_COST.items()
+        },
     }
     return run_facts, curve
 

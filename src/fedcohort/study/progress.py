@@ -13,7 +13,7 @@ from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
 
 MISSING, CHANGED = "missing", "changed"
-UNFINISHED = (MISSING, CHANGED, FAILED)
+UNFINISHED_STATES = (MISSING, CHANGED, FAILED)
 
 
 @dataclass(frozen=True)

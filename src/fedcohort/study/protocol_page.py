@@ -24,8 +24,8 @@ from fedcohort.study.ranking import collect_ranked_results, rank_and_compare
 from fedcohort.study.results import Results
 from fedcohort.study.verdict import TARGET_COSTS, MethodVerdict, OverallResult
 
-ALL_CELLS = {"mean difference": "over these settings", "worst": "worst tenth (worst setting)"}
-ALL_CELLS |= {"better in": "better in", "worse in": "worse in"}  # heading in a study's table of methods
+OVERALL_HEADINGS = {"mean difference": "over these settings", "worst": "worst tenth (worst setting)"}
+OVERALL_HEADINGS |= {"better in": "better in", "worse in": "worse in"}  # heading in a study's table of methods
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,9 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
         at_rounds, at_bytes = (compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
         table_row: dict[str, object] = {"method": file.selector}
         for name, comparison in (("rounds or time", at_rounds), ("bytes", at_bytes)):
-            table_row |= {f"{title}, equal {name}": comparison.overall_cells[key] for title, key in ALL_CELLS.items()}
+            table_row |= {
+                f"{title}, equal {name}": comparison.overall_cells[key] for title, key in OVERALL_HEADINGS.items()
+            }
         for cost, label in COST_NAMES.items():
             ratios = [
                 method.costs[cost] / baseline.costs[cost]

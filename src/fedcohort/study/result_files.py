@@ -26,7 +26,7 @@ DONE, REFUSED, FAILED = "done", "refused", "failed"
 COLUMN_TYPES: dict[str, str] = read_yaml(Path(__file__).with_name("result_columns.yaml"))
 KEY_COLUMNS = {"cell": "string", "selector": "string", "seed": "int64"}  # setting, method, seed
 CURVE_COLUMNS = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
-SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
+SINGLE_PRECISION_TYPES = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
 REQUIRED_COLUMNS = (*KEY_COLUMNS, "status", "metric", "words")
 RECOVERY_TEXT = (
     f"type git restore {RESULTS_FILE} {CURVES_FILE} {manifest.MANIFEST_FILE}, or remove them to rerun the study"
@@ -135,7 +135,7 @@ def _read_table(parquet_file: Path, required_columns: Sequence[str], types: Mapp
         allowed_dtypes = {
             types.get(name, dtype),
             {"float64": "double"}.get(types.get(name, "")),
-            SINGLE_PRECISION.get(name),
+            SINGLE_PRECISION_TYPES.get(name),
         }
         if dtype not in allowed_dtypes and (dtype != "null" or parquet_table.num_rows):
             raise _make_damage_error(parquet_file, f"its column {name} must be of the type {types[name]}, not {dtype}")

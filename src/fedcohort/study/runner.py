@@ -81,7 +81,10 @@ class StudyRunner:
         runs_to_do = {
             key: (condition, seed)
             for condition, seed in run_progress.runs
-            if (run_progress.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.awaited_method)
+            if (
+                run_progress.states[key := condition.key(seed)] in progress.UNFINISHED_STATES
+                and not condition.awaited_method
+            )
             or (run_progress.states[key] == DONE and self._needs_rerun(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in runs_to_do.values()}

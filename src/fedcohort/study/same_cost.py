@@ -20,7 +20,15 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.difference import summarise_differences
 from fedcohort.study import checks, definition
-from fedcohort.study.definition import CLOCK_KEY, Condition, CostReference, Overrides, RunKey, Study, find_option
+from fedcohort.study.definition import (
+    CLOCK_LIMIT_OPTION,
+    Condition,
+    CostReference,
+    Overrides,
+    RunKey,
+    Study,
+    find_option,
+)
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
@@ -118,7 +126,9 @@ def _limit_reference_cost(study: Study, condition: Condition, seed: int, rows: M
         if abs(baseline_cost - cost_limit) < baseline_cost / max(baseline_row["rounds"], 1):
             return condition
     limit_overrides = [f"until.{reference.cost_name}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * run['rounds']}"]
-    limit_overrides += [f"{CLOCK_KEY}=null" for override in condition.overrides if find_option(override) == CLOCK_KEY]
+    limit_overrides += [
+        f"{CLOCK_LIMIT_OPTION}=null" for override in condition.overrides if find_option(override) == CLOCK_LIMIT_OPTION
+    ]
     return replace(condition, overrides=definition.merge_overrides(condition.overrides, limit_overrides))
 
 

@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.grid import Rejection, list_rejected_jobs
 from fedcohort.jobs.launch import LaunchOptions
-from fedcohort.jobs.local import WORKER_DEATH
+from fedcohort.jobs.local import WORKER_DEATH_KIND
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read_history, wall_s
@@ -172,7 +172,7 @@ def read_run_outcome(job: JobRecord | None, task: RunTask) -> RunOutcome:
         return RunOutcome(REFUSED, failure_reason)
     if job.how == "stopped":
         failure_reason = "its process was ended by a signal"
-    if job.how == "stopped" or job.kind == WORKER_DEATH:
+    if job.how == "stopped" or job.kind == WORKER_DEATH_KIND:
         failure_reason += "; the same command resumes the run"
     env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
     if job.kind == "DataError" and env_variable:

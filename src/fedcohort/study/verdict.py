@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
+from fedcohort.results.difference import EMPTY_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import BestMethod, HeadroomShare
 from fedcohort.results.overall import MeanRank
 from fedcohort.results.verdict import Rules, TestPower, name_verdict, sign_of_verdict
@@ -79,7 +79,7 @@ class MethodVerdict:
     @property
     def has_difference(self) -> bool:
         """Whether the method has a difference to the baseline."""
-        return self.difference is not NO_DIFFERENCE
+        return self.difference is not EMPTY_DIFFERENCE
 
 
 @dataclass(frozen=True)

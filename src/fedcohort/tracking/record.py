@@ -10,7 +10,14 @@ from fedcohort.ranges import spell_value
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
-from fedcohort.record.tags import BUDGET_TAGS, COMMITS_TAG, FORCED, ROUNDS_DONE, RUN_FOLDER, SEPARATOR
+from fedcohort.record.tags import (
+    BUDGET_TAGS,
+    COMMITS_TAG,
+    FORCED_RESUMES_TAG,
+    ROUNDS_DONE_TAG,
+    RUN_FOLDER_TAG,
+    TAG_SEPARATOR,
+)
 from fedcohort.roles import find_role, flatten_config
 
 if TYPE_CHECKING:
@@ -46,13 +53,13 @@ def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
         "seed": str(info.seed),
         "status": run_status,
         **budget_tags,
-        ROUNDS_DONE: str(info.start),
+        ROUNDS_DONE_TAG: str(info.start),
         "config_hash": info.config_hash,
         CONDITION_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budget_texts]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_list_start_tags(info),
-        RUN_FOLDER: str(info.folder),
+        RUN_FOLDER_TAG: str(info.folder),
         "fedcohort": info.versions.get("fedcohort", ""),
         "mlflow.source.name": "train.py",
         "mlflow.source.type": "LOCAL",
@@ -122,8 +129,13 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
     """
     if not info.starts:
         return {}
-    start_tags = {"starts": str(len(info.starts)), COMMITS_TAG: SEPARATOR.join(provenance.list_commits(info.starts))}
-    return start_tags | ({FORCED: "; ".join(texts)} if (texts := provenance.list_forced_starts(info.starts)) else {})
+    start_tags = {
+        "starts": str(len(info.starts)),
+        COMMITS_TAG: TAG_SEPARATOR.join(provenance.list_commits(info.starts)),
+    }
+    return start_tags | (
+        {FORCED_RESUMES_TAG: "; ".join(texts)} if (texts := provenance.list_forced_starts(info.starts)) else {}
+    )
 
 
 def _find_user_name() -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedcohort.record.tags import SWEEPS
+from fedcohort.record.tags import SWEEPS_TAG
 from fedcohort.roles import RunIdentity, find_role
 from fedcohort.tracking import server, sweeps, view
 from fedcohort.tracking.record import MAX_TAG_LENGTH, REPORT_TAG
@@ -86,8 +86,8 @@ def _list_runs_of_sweep(mlflow_client: "MlflowClient", experiment_id: str, sweep
     """Return the runs of `sweep_id` in the experiment, read by `mlflow_client`; none if it is no valid id."""
     if not sweep_id.replace("-", "").replace("_", "").isalnum():
         return []
-    runs = server.search_runs(mlflow_client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep_id}%'")
-    return [run for run in runs if sweep_id in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
+    runs = server.search_runs(mlflow_client, experiment_id, f"tags.{SWEEPS_TAG} LIKE '%{sweep_id}%'")
+    return [run for run in runs if sweep_id in sweeps.parse_sweeps(run.data.tags.get(SWEEPS_TAG))]
 
 
 def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
-from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY_TAG, ROUNDS, ROUNDS_DONE, SWEEPS
-from fedcohort.results.frame import COST_COLUMNS, COSTS
+from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY_TAG, ROUNDS_DONE_TAG, ROUNDS_TAG, SWEEPS_TAG
+from fedcohort.results.frame import COST_COLUMNS, METRICS_BY_COST
 from fedcohort.results.matching.tracked_run import Run, name_newest_sweep
 from fedcohort.tracking import compat, record, server
 from fedcohort.tracking.sweeps import parse_sweeps
@@ -46,12 +46,14 @@ class RunQuery:
 
         The tag with the sweeps of a run may hold several ids, so that MLflow searches for a part of its text.
         """
-        sweep_condition = f"tags.{SWEEPS} LIKE '%{self.sweep}%'" if self.sweep else None
+        sweep_condition = f"tags.{SWEEPS_TAG} LIKE '%{self.sweep}%'" if self.sweep else None
         return " and ".join(filter(None, (sweep_condition, self.filter)))
 
     def matches_tags(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these `tags` is no report and belongs to the sweep, not to one with a longer id."""
-        return record.REPORT_TAG not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
+        return record.REPORT_TAG not in tags and (
+            self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS_TAG))
+        )
 
 
 def connect(query: RunQuery) -> "MlflowClient":
@@ -72,7 +74,9 @@ def resolve_sweep(mlflow_client: "MlflowClient", query: RunQuery) -> RunQuery:
     """
     if query.sweep != LAST_SWEEP:
         return query
-    tracked_runs = server.search_runs(mlflow_client, find_experiment(mlflow_client, query), f"tags.{SWEEPS} LIKE '%'")
+    tracked_runs = server.search_runs(
+        mlflow_client, find_experiment(mlflow_client, query), f"tags.{SWEEPS_TAG} LIKE '%'"
+    )
     compared_runs = [_convert_mlflow_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags]
     newest_sweep = name_newest_sweep(compared_runs)
     if newest_sweep is None:
@@ -98,7 +102,7 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
             raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.find_cause(error)}") from error
         raise
     if not selected_runs and query.sweep is not None:
-        sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(mlflow_client, experiment_id, ""))
+        sweep_tags = (run.data.tags.get(SWEEPS_TAG) for run in server.search_runs(mlflow_client, experiment_id, ""))
         sweep_ids = sorted({s for sweep_tag in sweep_tags for s in parse_sweeps(sweep_tag)})
         if query.sweep not in sweep_ids:
             no_sweep_text = f"null: experiment {query.experiment!r} has no sweep"
@@ -144,8 +148,8 @@ def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mappin
     """
     newest_params = {**dict.fromkeys(BUDGET_TAGS, "null"), **params}
     newest_params |= {n: tags[n] for n in BUDGET_TAGS if n in tags}
-    if newest_params[ROUNDS] == "null":
-        del newest_params[ROUNDS]
+    if newest_params[ROUNDS_TAG] == "null":
+        del newest_params[ROUNDS_TAG]
     return newest_params
 
 
@@ -161,7 +165,7 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     """
     import pandas as pd
 
-    metric_names = [*dict.fromkeys([*metrics, *[n for c in COST_COLUMNS for n in COSTS[c]]])]
+    metric_names = [*dict.fromkeys([*metrics, *[n for c in COST_COLUMNS for n in METRICS_BY_COST[c]]])]
     metric_keys = [(run.id, n) for run in runs for n in metric_names if n in run.metrics]
 
     def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
@@ -179,7 +183,7 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     )
     curves = curves.reindex(columns=metric_names).sort_index()
     has_metric = curves[list(metrics)].notna().any(axis=1)
-    costs = {c: sum(curves[n] for n in COSTS[c]) for c in COST_COLUMNS}
+    costs = {c: sum(curves[n] for n in METRICS_BY_COST[c]) for c in COST_COLUMNS}
     return curves[list(metrics)].assign(**costs)[has_metric].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
 
 
@@ -196,7 +200,7 @@ def _read_run_folder(run_folder: Path) -> Run:
     status_fields = folder.read_status(run_folder)
     run_status = str(status_fields.get("status", "running"))
     rounds_done = run_history.steps[-1] if run_history.steps else 0
-    end_tags = {ROUNDS_DONE: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
+    end_tags = {ROUNDS_DONE_TAG: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
     return Run(
         id=str(run_folder),
         name=info.name,

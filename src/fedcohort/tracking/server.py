@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SQLITE_PREFIX = "sqlite:///"
 DEFAULT_EXPERIMENT = "fedcohort"  # the default name
-MAX_ATTEMPTS = 5
+MAX_CONFLICT_ATTEMPTS = 5
 SWEEP_WAIT_S = 120.0  # seconds for sending and reading after the last job of a sweep
 RUNS_PER_REQUEST = 1000  # runs per request
 MLFLOW_SETTINGS = {
@@ -203,13 +203,13 @@ def _create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> 
 def retry_after_conflicts(server_action: Callable[[], T]) -> T:
     """Return the result of `server_action`, which is called again while it conflicts with another process.
 
-    After `MAX_ATTEMPTS` calls the error of the last one is raised.
+    After `MAX_CONFLICT_ATTEMPTS` calls the error of the last one is raised.
     """
-    for attempt_number in range(MAX_ATTEMPTS):
+    for attempt_number in range(MAX_CONFLICT_ATTEMPTS):
         try:
             return server_action()
         except list_server_errors() as error:
-            if not is_lock_conflict(error) or attempt_number == MAX_ATTEMPTS - 1:
+            if not is_lock_conflict(error) or attempt_number == MAX_CONFLICT_ATTEMPTS - 1:
                 raise
             time.sleep(0.1 * 2**attempt_number * (1 + random.random()))
     raise AssertionError("unreachable")

@@ -15,29 +15,29 @@ from fedcohort.host.commands import spell_fedcohort_command
 from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import BUDGET_TAGS, SEPARATOR, SWEEPS
+from fedcohort.record.tags import BUDGET_TAGS, SWEEPS_TAG, TAG_SEPARATOR
 from fedcohort.roles import RunIdentity, find_role
 from fedcohort.tracking import identity, record, server
 
 log = logging.getLogger("fedcohort")
-BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
+BASELINE_BY_GROUP = {"selector": "random", "agg": "fedavg"}  # groups that are compared first, with their baselines
 SweptRun = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
 def parse_sweeps(tag_value: str | None) -> list[str]:
     """Return the ids of sweeps in `tag_value`, the value of the tag `sweep_id`; [] for None."""
-    return tag_value.split(SEPARATOR) if tag_value else []
+    return tag_value.split(TAG_SEPARATOR) if tag_value else []
 
 
 def list_sweeps_of_run(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none if it has not begun or has no metadata."""
-    return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
+    return parse_sweeps(metadata.read_tags(folder).get(SWEEPS_TAG)) if (folder / metadata.INFO_FILE).exists() else []
 
 
 def make_sweeps_tag(folder: Path, sweep_id: str | None) -> dict[str, str]:
     """Return the tag of the run in `folder` with `sweep_id` added; {} without any sweep."""
     sweep_ids = list(dict.fromkeys([*list_sweeps_of_run(folder), *([sweep_id] if sweep_id else [])]))
-    return {SWEEPS: SEPARATOR.join(sweep_ids)} if sweep_ids else {}
+    return {SWEEPS_TAG: TAG_SEPARATOR.join(sweep_ids)} if sweep_ids else {}
 
 
 def add_sweep_to_run(folder: Path, sweep_id: str) -> None:
@@ -61,7 +61,7 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
             continue
         try:
             with limit_block_time(server.SWEEP_WAIT_S, "sending"):
-                server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
+                server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS_TAG, info.tags[SWEEPS_TAG])
         except server.list_server_errors() as error:
             record_text = f"record that {info.name} belongs to this sweep, too ({server.find_cause(error)})"
             log.warning("MLflow at %s cannot %s", tracked_run.tracking_uri, record_text)
@@ -99,12 +99,14 @@ def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[st
     The baseline is the usual one (random selection, FedAvg), if the runs have it. `swept_runs` has the metadata of each
     run, and the overrides of its job.
     """
-    values_by_option, option_priority = _list_swept_options(swept_runs), list(BASELINES)
+    values_by_option, option_priority = _list_swept_options(swept_runs), list(BASELINE_BY_GROUP)
     option_names = sorted(
         values_by_option, key=lambda n: option_priority.index(n) if n in option_priority else len(option_priority)
     )
     comparison_axes = dict(zip(("rows", "cols"), option_names, strict=False))
-    if baseline := next((BASELINES[n] for n in option_names[:2] if BASELINES.get(n) in values_by_option[n]), None):
+    if baseline := next(
+        (BASELINE_BY_GROUP[n] for n in option_names[:2] if BASELINE_BY_GROUP.get(n) in values_by_option[n]), None
+    ):
         comparison_axes["baseline"] = baseline
     return comparison_axes, {n: values_by_option[n][0] for n in option_names[2:]}
 

@@ -12,7 +12,7 @@ from fedcohort.record import history, manifest
 from fedcohort.record.history import MAIN_METRIC, JournalLine
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import ENDED_BY_TAG, ROUNDS_DONE
+from fedcohort.record.tags import ENDED_BY_TAG, ROUNDS_DONE_TAG
 from fedcohort.tracking import identity, record
 from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
 
@@ -81,7 +81,7 @@ class RunUpload:
         """
         from mlflow.entities import RunTag
 
-        status_tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
+        status_tags = {"status": status, ROUNDS_DONE_TAG: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.sum_spending(history.read_journal_lines(self._journal)[0])
             status_tags[ENDED_BY_TAG] = ", ".join(info.budget.list_reached_limits(budget_use))

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.record.tags import SWEEPS
+from fedcohort.record.tags import SWEEPS_TAG
 from fedcohort.tracking.record import FIRST_METRIC_NAME
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ VIEW_TAG_PREFIX = "mlflow.sharedViewState."  # prefix of the tag of a view, befo
 ALL_RUNS_VIEW_KEY = "fedcohort"  # key of the view of all runs
 SWEEP_VIEW_PREFIX = "sweep-"  # prefix of the key of a sweep's view
 ALL_RUNS_FILE = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
-PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
+RUNS_PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
 # tags of a report: its sweep, the options in which its runs differ, and when it was made
 SWEEP_TAG, OPTIONS_TAG, DATE_TAG = ("report_sweep", "report_options", "report_date")
-ANSWER_PREFIX = "**[Answer]("  # prefix of a paragraph of the note that a report has written
-MAX_REPORTS = 5  # reports in the note
+REPORT_PARAGRAPH_PREFIX = "**[Answer]("  # prefix of a paragraph of the note that a report has written
+MAX_LISTED_REPORTS = 5  # reports in the note
 MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
@@ -45,7 +45,10 @@ def spell_runs_page(experiment_id: str, sweep_id: str | None = None) -> str:
         experiment_id: id of the experiment.
         sweep_id: id of the sweep; None for all runs.
     """
-    return PAGE_TEMPLATE % (experiment_id, ALL_RUNS_VIEW_KEY if sweep_id is None else f"{SWEEP_VIEW_PREFIX}{sweep_id}")
+    return RUNS_PAGE_TEMPLATE % (
+        experiment_id,
+        ALL_RUNS_VIEW_KEY if sweep_id is None else f"{SWEEP_VIEW_PREFIX}{sweep_id}",
+    )
 
 
 def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
@@ -91,7 +94,7 @@ def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep_id:
         options: names of the parameters in which its runs differ, except the seed.
     """
     view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{n}`" for n in options), "params.`seed`"]
-    view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep_id}%'"}
+    view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS_TAG} LIKE '%{sweep_id}%'"}
     mlflow_client.set_experiment_tag(
         experiment_id, f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}{sweep_id}", _make_view(f"Sweep {sweep_id}", view_state)
     )
@@ -105,10 +108,14 @@ def show_reports(mlflow_client: "MlflowClient", experiment_id: str, report_runs:
         experiment_id: id of the experiment.
         report_runs: MLflow runs of the reports, the newest first.
     """
-    report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in report_runs[:MAX_REPORTS]]
+    report_texts = [
+        _make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in report_runs[:MAX_LISTED_REPORTS]
+    ]
     tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
-    user_paragraphs = (p for p in note_paragraphs if not p.startswith((ANSWER_PREFIX, ANSWER_PREFIX.strip("*"))))
+    user_paragraphs = (
+        p for p in note_paragraphs if not p.startswith((REPORT_PARAGRAPH_PREFIX, REPORT_PARAGRAPH_PREFIX.strip("*")))
+    )
     user_note_text = "\n\n".join(user_paragraphs).strip("\n")
     while report_texts and len(note_text := "\n\n".join([*report_texts, user_note_text])) > MAX_NOTE_LENGTH:
         report_texts.pop()
@@ -127,7 +134,9 @@ def _make_paragraph(experiment_id: str, report_run_id: str, report_tags: Mapping
     page_name, verdict, sweep_id, options_text, report_date = (
         report_tags.get(t, "") for t in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
-    answer_link = f"{ANSWER_PREFIX}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    answer_link = (
+        f"{REPORT_PARAGRAPH_PREFIX}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    )
     sweep_link = f"[sweep {sweep_id}]({spell_runs_page(experiment_id, sweep_id)})" if sweep_id else ""
     report_facts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
     return f"{answer_link} ({', '.join(report_facts)})" if report_facts else answer_link

@@ -13,7 +13,7 @@ from fedcohort.report.figure.methods import draw_difference_map, draw_ranks
 from report.test_run_figures import check_layout, drawn_figures, read_figure_text  # noqa: F401
 
 
-@pytest.mark.parametrize(("n_settings", "width", "blocks"), [(2, style.COLUMN, 1), (40, style.PAGE, 3)])
+@pytest.mark.parametrize(("n_settings", "width", "blocks"), [(2, style.COLUMN_WIDTH, 1), (40, style.PAGE_WIDTH, 3)])
 def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     drawn_figures: dict[str, Figure],  # noqa: F811
     n_settings: int,

@@ -19,7 +19,7 @@ from fedcohort.report.figure.one_round import (
     AWAY,
     IDLE,
     MAX_ROWS,
-    N_BEST_ROWS,
+    N_BEST_CLIENT_ROWS,
     TOO_LATE,
     ScoredRound,
     choose_shown_clients,
@@ -65,7 +65,7 @@ def test_rows_are_the_best_and_all_selected_clients() -> None:
     outcome = [IDLE] * 100
     outcome[99] = outcome[98] = ARRIVED
     assert choose_shown_clients(round_of([-float(k) for k in range(100)], outcome)).tolist() == [
-        *range(N_BEST_ROWS),
+        *range(N_BEST_CLIENT_ROWS),
         98,
         99,
     ]

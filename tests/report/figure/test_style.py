@@ -8,7 +8,7 @@ from fedcohort.report.figure import style
 from report.test_run_figures import check_layout
 
 
-@pytest.mark.parametrize(("width", "across"), [(style.COLUMN, 2), (style.PAGE, 4)])
+@pytest.mark.parametrize(("width", "across"), [(style.COLUMN_WIDTH, 2), (style.PAGE_WIDTH, 4)])
 def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> None:
     title = "a title that is far too long for one line of a column of a paper"
     names = ["a name that is too long for a panel of a column", *"bcde"]

@@ -12,7 +12,7 @@ from fedcohort.dataset.raw.pieces import TablePiece
 from fedcohort.dataset.raw.source import find_images, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 
-HALF_NAMES = ("0", "1")
+HALF_FOLDERS = ("0", "1")
 
 
 def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
@@ -27,15 +27,15 @@ def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]
     """
     archive_folder = raw_dir / "spawrious224" if (raw_dir / "spawrious224").is_dir() else raw_dir
     images, half_folders = list[EncodedImage](), list_subfolders(raw_dir, archive_folder)
-    log_unused_files(archive_folder, [folder.name for folder in half_folders if folder.name not in HALF_NAMES])
-    for split_half_folder in (folder for folder in half_folders if folder.name in HALF_NAMES):
+    log_unused_files(archive_folder, [folder.name for folder in half_folders if folder.name not in HALF_FOLDERS])
+    for split_half_folder in (folder for folder in half_folders if folder.name in HALF_FOLDERS):
         for place_folder in _list_allowed_subfolders(raw_dir, split_half_folder, PLACES):
             for breed_folder in _list_allowed_subfolders(raw_dir, place_folder, BREEDS):
                 column_values = (breed_folder.name, place_folder.name, int(split_half_folder.name))
                 images += [EncodedImage("train", file, column_values) for file in find_images(raw_dir, breed_folder)]
     if not images:
         raise DataError(
-            f"{archive_folder} has no images: expected files such as {HALF_NAMES[0]}/{PLACES[0]}/{BREEDS[0]}/*.png"
+            f"{archive_folder} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png"
         )
     return plan_chunks(images, ("label", "place", "half"), raw_dir, image_size)
 

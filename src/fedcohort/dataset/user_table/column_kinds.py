@@ -19,7 +19,7 @@ MAX_INSPECTED_CELLS = 10_000  # of a text column, by which numbers and dates are
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 MAX_FEATURE_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
 MIN_LARGEST_FEATURE_VALUE = 0.01  # largest value of a feature, below which it is far from unit scale
-MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
+MAX_COMPARED_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
 MIN_SERIES_ROWS = 8  # mean length of series, below which a table is not taken for a long one
 MAX_SHOWN_FEATURES = 3  # features that a notice names
 PLAIN_NUMBER_REMEDY = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
@@ -198,7 +198,11 @@ def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, 
         frame: table to inspect.
         label_column: name of the column of labels.
     """
-    if label_column not in frame.names or frame.table.num_rows < 2 * MIN_SERIES_ROWS or len(frame.names) > MAX_COLUMNS:
+    if (
+        label_column not in frame.names
+        or frame.table.num_rows < 2 * MIN_SERIES_ROWS
+        or len(frame.names) > MAX_COMPARED_COLUMNS
+    ):
         return None
     column_types = {name: frame.get_column_type(name) for name in frame.names if name != label_column}
     series_candidates, time_candidates = [], []

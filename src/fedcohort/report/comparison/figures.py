@@ -162,7 +162,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.results))
     line_styles = _choose_line_styles(answer, conditions)
-    width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
+    width = style.COLUMN_WIDTH if len(cost_axes) == 1 else style.PAGE_WIDTH
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
     figure = style.make_figure(f"{metric}: {describe_estimate(answer)}", _format_note(answer), width, height)
     panel_grid = figure.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
@@ -234,7 +234,7 @@ def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, 
 
     best_conditions = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
     names = list(dict.fromkeys(condition for _, condition in _sort_cells(answer) if condition in best_conditions))
-    line_styles = zip(LINE_COLOURS, style.DASHES, style.MARKERS, strict=True)
+    line_styles = zip(LINE_COLOURS, style.LINE_DASHES, style.LINE_MARKERS, strict=True)
     return {
         name: {"color": colour, "linestyle": line_dashes, "marker": marker, "label": _name_condition(answer, name)}
         for name, (colour, line_dashes, marker) in zip(names, line_styles, strict=False)

@@ -10,15 +10,15 @@ from fedcohort.report.comparison import figures, tables
 from fedcohort.report.figure import style
 from fedcohort.report.render import Picture, render
 from fedcohort.results.compare import Cell, CellResult
-from fedcohort.results.difference import NO_DIFFERENCE
+from fedcohort.results.difference import EMPTY_DIFFERENCE
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.metric import MetricUnit, find_metric_unit
 from fedcohort.results.verdict import TARGET_POWER, sign_of_verdict
 
 PAGE_FILE, NOTES_HEADING = "report.html", "<h2>How to read it</h2>"
 RESULT_TABLE_FILES, TARGET_FILES = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
-IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
-EQUAL_COST = 0.005  # relative difference up to which costs count as equal
+MIN_IMPROVING_SLOPE = 0.005 / 20  # slope of an accuracy per round above which the baseline is still improving
+EQUAL_COST_TOLERANCE = 0.005  # relative difference up to which costs count as equal
 FIGURE_FILES = tuple(f"{name}.{suffix}" for name in figures.FIGURE_NAMES for suffix in style.FILE_FORMATS)
 
 
@@ -95,7 +95,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
         answer=comparison,
         methods_by_setting=methods_by_setting,
         quantity=format_quantity,
-        improving_slope=IMPROVING_SLOPE if unit.name == "%" else math.inf,
+        improving_slope=MIN_IMPROVING_SLOPE if unit.name == "%" else math.inf,
         power=f"{100 * TARGET_POWER:g}",
     )
     return [line.strip() for line in verdict_text.splitlines() if line.strip()]
@@ -117,7 +117,7 @@ def _describe_method(
         unit: unit of the metric.
         n_decimals: number of decimals.
     """
-    difference = result.difference or NO_DIFFERENCE
+    difference = result.difference or EMPTY_DIFFERENCE
     mean, lower_end, upper_end = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
     interval_bounds = (
         sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
@@ -134,7 +134,9 @@ def _describe_method(
         if math.isfinite(difference.half_width)
         else "",
         "p": tables.format_p(result.p),
-        "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
+        "costs": [
+            (f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST_TOLERANCE
+        ],
         "knows_costs": any(map(math.isfinite, ratios.values())),
         "unlike": comparison.differing_options.get(cell, ()),
     }

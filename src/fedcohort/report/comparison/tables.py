@@ -17,15 +17,17 @@ if TYPE_CHECKING:
 
 ATYPICAL_MARK, ORACLE = "†", "‡"
 DIFFERENCE_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
-COST_TEXTS: Sequence[tuple[str, str, Callable[[float], str]]] = (  # cost, its name, and the format of its values
+COST_NAMES_AND_FORMATS: Sequence[
+    tuple[str, str, Callable[[float], str]]
+] = (  # cost, its name, and the format of its values
     ("virtual_s", "virtual time", units.seconds),
     ("bytes", "bytes", units.bytes_),
     ("client_flops", "client computation", units.flops),
     ("joules", "energy", units.joules),
     (ROUNDS_AXIS, "rounds", "{:.0f}".format),
 )
-COST_NAMES = {cost: cost_name for cost, cost_name, _ in COST_TEXTS}
-COST_FORMATS = {cost: cost_format for cost, _, cost_format in COST_TEXTS}
+COST_NAMES = {cost: cost_name for cost, cost_name, _ in COST_NAMES_AND_FORMATS}
+COST_FORMATS = {cost: cost_format for cost, _, cost_format in COST_NAMES_AND_FORMATS}
 
 
 def count_decimals(half_widths: Sequence[float]) -> int:

@@ -32,7 +32,7 @@ LINES_BY_PANEL = {  # panel -> (metric, label, colour, line style, width)
         ("server_val/loss", "server's validation set", style.GREEN, ":", THIN_LINE_WIDTH),
     ),
 }
-BAND_METRICS = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
+CLIENT_BAND_METRICS = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
 ARRIVAL_COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
     ("complete", style.BLUE, "", "arrived"),
     ("partial", style.ORANGE, style.HATCH_PATTERN, "arrived with part of the work"),
@@ -58,7 +58,7 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     has_time_axis = not rounds_are_equal(virtual_s.to_numpy(), steps.to_numpy())
     n_columns = 2 if has_time_axis else 1
     figure = style.make_run_figure(
-        info, f"Accuracy and loss{title_hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0
+        info, f"Accuracy and loss{title_hint}", style.PAGE_WIDTH if has_time_axis else style.COLUMN_WIDTH, 4.0
     )
     panel_grid = figure.subplots(2, n_columns, sharey="row", sharex="col", squeeze=False)
     _draw_panel_column(panel_grid[:, 0], metrics, steps, window_rounds)
@@ -115,11 +115,13 @@ def _draw_panel_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Serie
                     **line_options,
                 )
         style.format_axes(axes)
-    low, high = (list_measured_values(metrics, metric) for metric in BAND_METRICS[:2])
+    low, high = (list_measured_values(metrics, metric) for metric in CLIENT_BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
         low, high = (smooth_values(metric_series[rounds], window_rounds) for metric_series in (low, high))
-        column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
+        column[0].fill_between(
+            x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=CLIENT_BAND_METRICS[2]
+        )
     accuracy = list_measured_values(metrics, "test/acc")
     if len(accuracy):
         best_round = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
@@ -168,7 +170,9 @@ def draw_round_lengths(info: RunInfo, history: History) -> "Figure | None":
     """
     if not list_timed_rounds(history):
         return None
-    figure = style.make_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
+    figure = style.make_run_figure(
+        info, "Length of each round, and clients that arrived by its end", style.COLUMN_WIDTH, 3.3
+    )
     upper_axes, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
     round_lengths = measure_round_lengths(history).reindex(round_ends.index)

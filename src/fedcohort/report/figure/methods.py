@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 STYLE_BY_SIGN = {1: (style.BLUE, "o"), 0: (style.GREY, "D"), -1: (style.VERMILLION, "s")}  # by the sign of a verdict
 ROW_HEIGHT = 0.165  # inches
 MAX_COLUMN_LETTERS = 28  # letters of a name that leave room for a panel in a column of a paper
-DARK_THRESHOLD = 0.55  # of the colour scale: numbers on darker squares are white
-NUMBER_SIZE = 7.0  # points: size of the numbers in the squares
+DARK_SQUARE_THRESHOLD = 0.55  # of the colour scale: numbers on darker squares are white
+NUMBER_FONT_SIZE = 7.0  # points: size of the numbers in the squares
 CELL_WIDTH, CELL_HEIGHT = 0.34, 0.15  # inches: smallest width of a square, which holds "-5.9*", and its height
 MAX_LABEL_LINES = 3  # of the label of a setting
 
@@ -68,7 +68,7 @@ def draw_intervals(
         baseline_value: value of the baseline, a vertical line; None for none.
     """
     row_names, row_groups = [row.name for row in rows], [row.group for row in rows]
-    width = style.COLUMN if max(map(len, (*row_names, *row_groups))) <= MAX_COLUMN_LETTERS else style.PAGE
+    width = style.COLUMN_WIDTH if max(map(len, (*row_names, *row_groups))) <= MAX_COLUMN_LETTERS else style.PAGE_WIDTH
     canvas = style.make_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(row_groups))))
     axes = canvas.subplots()
     for row, y in zip(rows, name_rows_by_group(axes, row_names, row_groups), strict=True):
@@ -135,11 +135,11 @@ def draw_difference_map(
     values, n_settings = differences.to_numpy(dtype=float), len(differences)
     method_names = [name_method(str(method)) for method in differences]
     margin_inches = 0.15 + max(map(len, (*method_names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
-    n_blocks = -(-n_settings // int((style.PAGE - margin_inches) / CELL_WIDTH))
-    width = style.COLUMN if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
+    n_blocks = -(-n_settings // int((style.PAGE_WIDTH - margin_inches) / CELL_WIDTH))
+    width = style.COLUMN_WIDTH if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN_WIDTH else style.PAGE_WIDTH
     labels = [_wrap_setting_label(label) for label in differences.index]
     label_inches = (
-        max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
+        max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_FONT_SIZE / 72
     )
     mean_differences = differences.mean().fillna(0.0).to_numpy(dtype=float)
     method_order = np.lexsort((-mean_differences, np.array([METHOD_GROUPS.index(group) for group in groups])))
@@ -159,7 +159,7 @@ def draw_difference_map(
         _draw_squares(axes, values[block_cells].T, is_significant[block_cells].T, row_positions, colour_scale)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)
-        axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
+        axes.tick_params(axis="x", length=0, labelsize=NUMBER_FONT_SIZE)
     style.save_figure(canvas, path)
 
 
@@ -182,13 +182,13 @@ def _draw_squares(
         )
         colour = (
             "white"
-            if np.isfinite(difference) and abs(float(norm(difference)) - 0.5) > DARK_THRESHOLD / 2
+            if np.isfinite(difference) and abs(float(norm(difference)) - 0.5) > DARK_SQUARE_THRESHOLD / 2
             else style.BLACK
         )
         font_style: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_significant[i, j] else "normal"}
         number_text = number_text.replace("-", "−") + "*" * int(is_significant[i, j])
         label = axes.text(
-            j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font_style
+            j, int(row_positions[i]), number_text, fontsize=NUMBER_FONT_SIZE, ha="center", va="center", **font_style
         )
         label.set_in_layout(False)  # hundreds of texts would take the layout seconds
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
 OutcomeCodes = Int[np.ndarray, "_n"]
-N_BEST_ROWS, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
+N_BEST_CLIENT_ROWS, MAX_ROWS = (
+    30,
+    60,
+)  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 MAX_PART_PANELS = 5  # components that are drawn next to a score
 STYLE_BY_OUTCOME = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
@@ -112,12 +115,12 @@ def choose_shown_clients(round: ScoredRound) -> Ids:
     """Return the ids, [rows], of the clients of `round` that have a row in the figure, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
-    best `N_BEST_ROWS` and all selected clients, `MAX_ROWS` at most.
+    best `N_BEST_CLIENT_ROWS` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
     has_score, is_selected = ~np.isnan(round.score[ranking]), round.is_selected[ranking]
     if (has_score | is_selected).sum() > MAX_ROWS:
-        has_score[N_BEST_ROWS:] = False
+        has_score[N_BEST_CLIENT_ROWS:] = False
     return np.asarray(ranking[has_score | is_selected][:MAX_ROWS])
 
 
@@ -143,7 +146,7 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
     round = load_scored_round(history, scored_rounds[-1] if step is None else step)
     shown_clients, panels = choose_shown_clients(round), _list_panels(round)
     height = float(np.clip(0.11 * len(shown_clients), 1.4, 5.8))
-    width = style.COLUMN if len(panels) == 1 else style.PAGE
+    width = style.COLUMN_WIDTH if len(panels) == 1 else style.PAGE_WIDTH
     figure = style.make_run_figure(info, _format_title(round), width, height + 1.2)
     panel_widths = [3.0] + [1.4] * (len(panels) - 1)
     panel_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=panel_widths)[0]

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.image import AxesImage
 
-TRAIT_IN_MAP = "class imbalance"  # visible in the map of classes
+TRAIT_SHOWN_IN_MAP = "class imbalance"  # visible in the map of classes
 MAX_NAMED_CLASSES = 12  # with more, the names of classes would overlap
 MAX_CLASS_NAME_LENGTH = 18
-MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
+MIN_LOG_SCALE_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
 
 
 def draw_partition(info: RunInfo) -> "Figure":
@@ -33,13 +33,15 @@ def draw_partition(info: RunInfo) -> "Figure":
     n_clients, client_traits = len(info.class_counts), population.list_traits(info)
     client_order, sort_property = sort_clients(info)
     starts = style.find_group_starts(n_clients)
-    strip_traits = [trait for trait in client_traits if trait.has_spread and trait.name != TRAIT_IN_MAP]
+    strip_traits = [trait for trait in client_traits if trait.has_spread and trait.name != TRAIT_SHOWN_IN_MAP]
     class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n_clients, 3.0, 6.5))
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.name for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
-    figure = style.make_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
+    figure = style.make_run_figure(
+        info, title, style.COLUMN_WIDTH if len(strip_traits) <= 1 else style.PAGE_WIDTH, height
+    )
     if uniform_text := "; ".join(
         trait.uniform_text for trait in client_traits if trait.uniform_text and not trait.has_spread
     ):
@@ -137,7 +139,9 @@ def draw_strip(axes: "Axes", client_values: np.ndarray, starts: Ids, axis_label:
     axes.barh(starts + row_sizes / 2 - 0.5, row_means, height=height, color=style.GREY, linewidth=0)
     axes.set_xlabel(style.wrap_text(axis_label, 0.95))
     median_mean, largest_mean = float(np.median(row_means)), float(row_means.max())
-    if row_means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_mean and largest_mean > 1:  # shares stay linear
+    if (
+        row_means.min() > 0 and largest_mean > MIN_LOG_SCALE_RATIO * median_mean and largest_mean > 1
+    ):  # shares stay linear
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)

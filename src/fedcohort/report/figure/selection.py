@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
+OUTCOME_COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
 MAX_MAP_ROUNDS = 700  # rounds that the map shows separately
 MAX_MAP_CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
@@ -51,7 +51,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     min_selected, max_selected = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
     selected_text = f"{min_selected}{f' to {max_selected}' if min_selected < max_selected else ''}"
     title = f"Selection: clients by round, {selected_text} per round"
-    figure = style.make_run_figure(info, title, style.PAGE, height)
+    figure = style.make_run_figure(info, title, style.PAGE_WIDTH, height)
     panel_widths = [6, 1.2, *([1.2] if trait else [])]
     panel_axes = figure.subplots(1, len(panel_widths), width_ratios=panel_widths, sharey="row", squeeze=False)[0]
     client_label = "client" if shows_all_clients else f"client, of the {len(clients):,} ever selected"
@@ -119,7 +119,11 @@ def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     n_clients, n_rounds = outcomes.shape
     rows, columns = style.find_group_starts(n_clients), style.find_group_starts(n_rounds, MAX_MAP_ROUNDS)
     axes_extent, map_values = (0.5, n_rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcomes, rows, columns)
-    image_style: dict[str, Any] = {"cmap": ListedColormap(COLOURS), "vmin": -0.5, "vmax": len(COLOURS) - 0.5}
+    image_style: dict[str, Any] = {
+        "cmap": ListedColormap(OUTCOME_COLOURS),
+        "vmin": -0.5,
+        "vmax": len(OUTCOME_COLOURS) - 0.5,
+    }
     style.draw_heat_map(axes, map_values, extent=axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         late_clients, late_rounds = np.nonzero(outcomes == TOO_LATE)
@@ -147,4 +151,9 @@ def _draw_client_counts(axes: "Axes", outcomes: OutcomeCodes) -> None:
 
 def _choose_bar_style(outcome_code: int) -> dict[str, Any]:
     hatch_pattern = style.HATCH_PATTERN if outcome_code == TOO_LATE else ""
-    return {"facecolor": COLOURS[outcome_code], "hatch": hatch_pattern, "edgecolor": "#777777", "linewidth": 0.2}
+    return {
+        "facecolor": OUTCOME_COLOURS[outcome_code],
+        "hatch": hatch_pattern,
+        "edgecolor": "#777777",
+        "linewidth": 0.2,
+    }

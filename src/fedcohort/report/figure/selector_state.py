@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Z_95 = 1.96  # standard deviations: 95 % of a normal distribution
-MAX_PANELS = 24
+MAX_STATE_PANELS = 24
 STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_traits`
     "noise": (style.VERMILLION, "label noise", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
@@ -42,9 +42,11 @@ def draw_selector_state(info: RunInfo, history: History) -> "Figure | None":
     component_names = list(dict.fromkeys(name for component_trace in history.trace for name in component_trace))
     if not component_names:
         return None
-    hidden_text = "" if len(component_names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(component_names)})"
+    hidden_text = (
+        "" if len(component_names) <= MAX_STATE_PANELS else f" (first {MAX_STATE_PANELS} of {len(component_names)})"
+    )
     title = f"State of the selector: mean and 95 % interval{hidden_text}"
-    panel_titles = [label_component(name) for name in component_names[:MAX_PANELS]]
+    panel_titles = [label_component(name) for name in component_names[:MAX_STATE_PANELS]]
     n_columns, note = 2 if len(panel_titles) <= 4 else 4, style.describe_run(info)
     figure, panels = style.make_panels(panel_titles, title, note, columns=n_columns, height=0.95, shares_y_axis=False)
     for axes, name in zip(panels, component_names, strict=False):
@@ -81,7 +83,12 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
             correlations = history.metrics.get(f"{METRIC_PREFIX}{term}_{fact_name}") if fact_name in facts else None
             if correlations is not None and len(measured_correlations := correlations.dropna()):
-                line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
+                line_style = {
+                    "color": colour,
+                    "label": label,
+                    "linestyle": style.LINE_DASHES[i],
+                    "marker": style.LINE_MARKERS[i],
+                }
                 style.draw_line(axes, measured_correlations.index, measured_correlations, 1.0, **line_style)
         axes.set_ylim(-1.05, 1.05)
     figure.supylabel("rank correlation", fontsize=style.FONT_SIZE)

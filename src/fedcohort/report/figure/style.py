@@ -39,12 +39,12 @@ PALE_GREY = "#F1F1F1"
 DPI = 200
 FONT_SIZE = 8.0  # points
 MIN_FONT_SIZE = 5.0  # points: smallest text, for the ids of many rows
-COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
+COLUMN_WIDTH, PAGE_WIDTH = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
 LETTER_RATIO = 0.56  # mean width of a letter divided by its font size
 BOLD_WIDTH_RATIO = 1.15  # width of a bold letter divided by that of another
 LINE_HEIGHT = 1.35 * FONT_SIZE / 72  # inches: height of a line of text
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
+LINE_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINE_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 HATCH_PATTERN = "//////"
 MAX_MARKED_POINTS = 100  # points that have markers, and rows of a heat map that are separated by lines
 MAX_MAP_ROWS = 400  # rows or columns that a heat map shows separately
@@ -201,7 +201,7 @@ def make_panels(
         shares_y_axis: whether the panels have the same vertical axis.
     """
     n_panels, columns = len(panel_titles), min(len(panel_titles), columns)
-    n_rows, width = -(-n_panels // columns), COLUMN if columns <= 2 else PAGE
+    n_rows, width = -(-n_panels // columns), COLUMN_WIDTH if columns <= 2 else PAGE_WIDTH
     canvas = make_figure(title, note_text, width, 0.75 + n_rows * (height + LINE_HEIGHT))
     panel_grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=shares_y_axis, squeeze=False).flat)
     for axes in panel_grid[n_panels:]:

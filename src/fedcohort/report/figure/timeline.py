@@ -27,10 +27,10 @@ STYLE_BY_PHASE = {  # phase -> (colour, label)
     "up_s": (style.GREEN, "upload"),
 }
 MAX_JOB_ROWS = 60  # clients that can be distinguished
-AXIS_MULTIPLE = 1.8  # multiple of the round's length to which the axis extends for slower clients
+MAX_AXIS_MULTIPLE = 1.8  # multiple of the round's length to which the axis extends for slower clients
 MIN_VISIBLE_SHARE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
-PALE_ALPHA = 0.28  # opacity of phases after the end of the round
-TEXT_BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
+PALE_OPACITY = 0.28  # opacity of phases after the end of the round
+TEXT_BOX_STYLE = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
 DEADLINE_STYLE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
@@ -139,9 +139,11 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     n_jobs = len(round.jobs)
     # at equal distances
     jobs = round.jobs.iloc[np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_JOB_ROWS)).round().astype(np.int64))]
-    unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end_s))])
+    unit_seconds, unit = style.choose_time_unit(
+        [float(min(round.jobs["finish"].max(), MAX_AXIS_MULTIPLE * round.end_s))]
+    )
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
-    figure = style.make_run_figure(info, describe_round(round), style.COLUMN, height)
+    figure = style.make_run_figure(info, describe_round(round), style.COLUMN_WIDTH, height)
     axes = figure.subplots()
     right_edge = _draw_bars(axes, round, jobs, unit_seconds)
     axes.axvline(round.closed_s / unit_seconds, color=style.BLACK, linewidth=1.4)
@@ -189,7 +191,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
     """
     y = np.arange(len(jobs))
     job_ends, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
-    right_edge = max(1.03 * min(float(job_ends.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
+    right_edge = max(1.03 * min(float(job_ends.max()), MAX_AXIS_MULTIPLE * round_end), 1.06 * round_end)
     job_starts, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in STYLE_BY_PHASE.items():
         phase_end = np.minimum(job_starts + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
@@ -197,7 +199,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         axes.barh(y, np.maximum(visible_end - job_starts, 0), left=job_starts, height=0.72, color=colour, linewidth=0)
         start_after_close = np.maximum(job_starts, close_time)
         late_width = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
-        axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
+        axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_OPACITY, linewidth=0)
         job_starts = phase_end
     font_size = style.fit_row_font(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
@@ -212,7 +214,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
                 "ha": text_alignment,
                 "va": "center",
                 "fontsize": font_size,
-                "bbox": TEXT_BOX,
+                "bbox": TEXT_BOX_STYLE,
                 "zorder": 5,
             }
             axes.text(min(job_ends[i], right_edge), i, f" {', '.join(note_texts)} ", **text_style)
@@ -228,9 +230,9 @@ def _list_legend_handles(round: TimedRound) -> "list[Artist]":
     shown_styles = [phase_style for phase, phase_style in STYLE_BY_PHASE.items() if jobs[phase].max() >= min_visible_s]
     handles: list[Artist] = [Patch(color=colour, label=phase_label) for colour, phase_label in shown_styles]
     if jobs["goes_on"].any():
-        handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="at work in the next round (→)"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE_OPACITY, label="at work in the next round (→)"))
     if not (jobs["arrived"] | jobs["goes_on"]).all():
-        handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="too late (×): pale after the end"))
+        handles.append(Patch(color=style.BLUE, alpha=PALE_OPACITY, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
     if np.isfinite(round.announced_s):
         handles.append(Line2D([], [], label="announced deadline", **DEADLINE_STYLE))

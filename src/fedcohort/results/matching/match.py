@@ -11,21 +11,21 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import range_error
-from fedcohort.record.tags import BUDGET_TAGS, ROUNDS
+from fedcohort.record.tags import BUDGET_TAGS, ROUNDS_TAG
 from fedcohort.results.compare import Cell
 from fedcohort.results.matching import tracked_run
 from fedcohort.results.matching.tracked_run import SEED_OPTION, OptionValues, Run, RunsByCell, result_options
 
-ALL_OPTIONS = ""  # prefix of every option
+ANY_OPTION_PREFIX = ""  # prefix of every option
 IMPLIED_OPTION_PREFIXES = {  # prefixes of options that a group or option may set, too: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
-    "experiment": (ALL_OPTIONS,),
+    "experiment": (ANY_OPTION_PREFIX,),
     "model": ("n_params",),
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
-LIMIT_OPTIONS = frozenset(BUDGET_TAGS) - {ROUNDS}  # options that may end a run before its last round
+EARLY_END_OPTIONS = frozenset(BUDGET_TAGS) - {ROUNDS_TAG}  # options that may end a run before its last round
 # Groups and options that decide the clients and their data.
 FEDERATION_OPTIONS = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
@@ -113,7 +113,7 @@ class _RunMatcher:
         The result is () if something other than options is compared, such as names, or experiments that set any option.
         """
         options = result_options(run)
-        if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
+        if ANY_OPTION_PREFIX in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
         federation_groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
         return tuple(o for o in options if o[0].partition(".")[0] in federation_groups and o[0] not in self.compared)
@@ -128,7 +128,7 @@ class _RunMatcher:
         `cell_key` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
         """
         has_one_run_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored_options = LIMIT_OPTIONS if has_one_run_per_seed else frozenset()
+        ignored_options = EARLY_END_OPTIONS if has_one_run_per_seed else frozenset()
         options = {
             run.id: tuple(option for option in result_options(run) if option[0] not in ignored_options) for run in runs
         }
@@ -168,7 +168,9 @@ class _RunMatcher:
             if is_compared_option or tracked_run.is_implied_by_group(name, values):
                 continue
             values_by_label = {"": values[name]}
-            if name in LIMIT_OPTIONS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
+            if name in EARLY_END_OPTIONS and any(
+                len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()
+            ):
                 values_by_label = {
                     f" on seed {seed}": {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
                     for seed in seeds

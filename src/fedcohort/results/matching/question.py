@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER
+from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER_TAG
 from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
-from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
+from fedcohort.results.frame import CLOCK_LIMIT_COLUMN, COST_COLUMNS, METRICS_BY_COST, RunFrames
 from fedcohort.results.matching import tracked_run
-from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_OPTION_PREFIXES, Matching
+from fedcohort.results.matching.match import ANY_OPTION_PREFIX, IMPLIED_OPTION_PREFIXES, Matching
 from fedcohort.results.metric import choose_rules, find_metric_sign
 from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
@@ -18,7 +18,7 @@ from fedcohort.results.target import Target
 if TYPE_CHECKING:
     import pandas as pd
 
-FIRST = (*BUDGET_TAGS, "deadline")  # named before other options: they decide where a run and a round end
+FIRST_NAMED_OPTIONS = (*BUDGET_TAGS, "deadline")  # named before other options: they decide where a run and a round end
 
 
 @dataclass(frozen=True)
@@ -143,8 +143,11 @@ def _make_run_frame(matching: Matching) -> "pd.DataFrame":
             clock_limit = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
             run_row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
-            run_row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
-            run_row |= {cost: sum(run.metrics.get(metric, math.nan) for metric in COSTS[cost]) for cost in COST_COLUMNS}
+            run_row |= {"folder": run.tags.get(RUN_FOLDER_TAG, ""), CLOCK_LIMIT_COLUMN: clock_s}
+            run_row |= {
+                cost: sum(run.metrics.get(metric, math.nan) for metric in METRICS_BY_COST[cost])
+                for cost in COST_COLUMNS
+            }
             run_rows.append(run_row)
     return pd.DataFrame(run_rows)
 
@@ -169,7 +172,10 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
         options, base_options = map(tracked_run.result_options, (runs[seed], baseline_runs[seed]))
         differences = tracked_run.list_differences(options, base_options)
         values_by_option = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
-        only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
+        only_budgets = ANY_OPTION_PREFIX in implied_options or compared_option not in {
+            **dict(options),
+            **dict(base_options),
+        }
         differing_names |= {
             name
             for name in values_by_option
@@ -181,7 +187,15 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
     option_names = [
         name for name in differing_names if not any(name.startswith(f"{option}.") for option in differing_names)
     ]
-    return tuple(sorted(option_names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
+    return tuple(
+        sorted(
+            option_names,
+            key=lambda name: (
+                FIRST_NAMED_OPTIONS.index(name) if name in FIRST_NAMED_OPTIONS else len(FIRST_NAMED_OPTIONS),
+                name,
+            ),
+        )
+    )
 
 
 def find_newest_sweep(matching: Matching) -> str | None:

@@ -52,18 +52,18 @@ class Run:
     @property
     def has_ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        n_done_rounds, n_requested = self.tags.get(tags.ROUNDS_DONE), self.params.get(tags.ROUNDS)
+        n_done_rounds, n_requested = self.tags.get(tags.ROUNDS_DONE_TAG), self.params.get(tags.ROUNDS_TAG)
         return n_done_rounds is not None and n_requested is not None and int(n_done_rounds) < int(n_requested)
 
     @property
     def sweep_ids(self) -> list[str]:
         """Ids of the sweeps that the run belongs to, the earliest first."""
-        return [name for name in self.tags.get(tags.SWEEPS, "").split(tags.SEPARATOR) if name]
+        return [name for name in self.tags.get(tags.SWEEPS_TAG, "").split(tags.TAG_SEPARATOR) if name]
 
     @property
     def reached_limits(self) -> list[str]:
         """The options of the budget that the run has reached; none if a callback ended it, or if they are not known."""
-        return [name for name in self.tags.get(tags.ENDED_BY_TAG, "").split(tags.SEPARATOR) if name]
+        return [name for name in self.tags.get(tags.ENDED_BY_TAG, "").split(tags.TAG_SEPARATOR) if name]
 
 
 def result_options(run: Run) -> OptionValues:
@@ -88,7 +88,7 @@ def label_run(run: Run) -> str:
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
-    return PurePath(run.tags.get(tags.RUN_FOLDER, "")).name or f"{run.name} (MLflow's {run.id[:8]})"
+    return PurePath(run.tags.get(tags.RUN_FOLDER_TAG, "")).name or f"{run.name} (MLflow's {run.id[:8]})"
 
 
 def describe_commit(run: Run) -> str:
@@ -192,7 +192,11 @@ def describe_matched_runs(runs_by_cell: RunsByCell, metric: str) -> list[str]:
     else:
         commit_counts = ", ".join(f"{commit_name} ({n})" for commit_name, n in runs_by_commit.items())
         notes.append(f"the runs are of several commits: {commit_counts}")
-    notes += [f"resumed by force: {label_run(run)} {run.tags[tags.FORCED]}" for run in runs if tags.FORCED in run.tags]
+    notes += [
+        f"resumed by force: {label_run(run)} {run.tags[tags.FORCED_RESUMES_TAG]}"
+        for run in runs
+        if tags.FORCED_RESUMES_TAG in run.tags
+    ]
     return notes
 
 
@@ -202,7 +206,9 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     The comparison includes them, because they are finished.
     """
     stopped_runs = [run for run in runs if not run.reached_limits]
-    run_texts = [f"{label_run(r)} ({r.tags[tags.ROUNDS_DONE]} of {r.params[tags.ROUNDS]} rounds)" for r in stopped_runs]
+    run_texts = [
+        f"{label_run(r)} ({r.tags[tags.ROUNDS_DONE_TAG]} of {r.params[tags.ROUNDS_TAG]} rounds)" for r in stopped_runs
+    ]
     note_lines = [f"ended early: {', '.join(run_texts)}"] if run_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.reached_limits):
@@ -213,7 +219,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span_text = f", the last round of each after {time_range}" if end_times else ""
-        round_counts = sorted({int(run.tags[tags.ROUNDS_DONE]) for run in budget_runs})
+        round_counts = sorted({int(run.tags[tags.ROUNDS_DONE_TAG]) for run in budget_runs})
         rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
         runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
         note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
