@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agg_harness import collect_updates, make_arrived, make_update
 from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from loss_weighting_harness import LR, aggregate_losses, loss_weights
@@ -31,6 +32,16 @@ def test_the_direction_by_hand(q: float, expected: list[float], lipschitz: float
 def test_the_weights_are_those_of_the_direction() -> None:
     direction, _ = aggregate_losses(make_component("agg", "qffl", q=1.0), [1.0, 2.0], D)
     np.testing.assert_allclose(direction.weights @ np.array(D), direction.displacement, rtol=1e-12)
+
+
+@pytest.mark.parametrize("rates", [[0.1, 0.05], [0.05, 0.1]])
+def test_late_updates_have_the_learning_rate_of_the_newest(rates: list[float]) -> None:
+    """L = 20 whichever client is late: g = (2, 0), (0, 4); h = 4 + 20, 16 + 40; sum F g = (2, 8)."""
+    agg = make_component("agg", "qffl", q=1.0)
+    collected = collect_updates(agg, [make_update(k, delta) for k, delta in enumerate(D)])
+    signals = {"loss": np.array([1.0, 2.0]), "lr": np.array(rates)}
+    direction, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))
+    np.testing.assert_allclose(direction.displacement, [-2 / 80, -8 / 80], rtol=1e-8)
 
 
 def test_weighting_by_samples() -> None:

@@ -7,10 +7,11 @@ Li, Sanjabi, Beirami, Smith, "Fair Resource Allocation in Federated Learning", I
     h_i:  q F_i^(q-1) |g_i|^2 + L F_i^q, F_i = F_i(w_t) + 1e-10
     direction:  sum_i p_i F_i^q L D_i / sum_i p_i h_i
 
-L is 1 / the local learning rate, so that g_i is the sum of the gradients of client i's steps. q = 0 is FedAvg. The
-direction is shorter than a mean, as h_i > L F_i^q; for 0 < q < 1 a client with a loss near 0 makes it very short. F_i
-is the cross-entropy whatever clients minimise, so that it is not negative. With objective=propfair the D_i are those of
-PropFair, and both favour clients with high losses.
+L is 1 / the local learning rate, so that g_i is the sum of the gradients of client i's steps. Of updates from several
+rounds it is the smallest of their learning rates. q = 0 is FedAvg. The direction is shorter than a mean, as h_i >
+L F_i^q; for 0 < q < 1 a client with a loss near 0 makes it very short. F_i is the cross-entropy whatever clients
+minimise, so that it is not negative. With objective=propfair the D_i are those of PropFair, and both favour clients with
+high losses.
 
 With loss_cap, and fewer than half of the arrivals lying, the reports of a client i have a limited effect:
 
@@ -86,7 +87,7 @@ class QFfl(StatelessSampleWeighted):
         if not len(positions_with_loss):
             return Direction(arrived.mean), None
         p = losses.normalised_weights(arrived, positions_with_loss)
-        L = self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])
+        L = self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"].min())
         g = L * torch.linalg.vector_norm(arrived.matrix, dim=1).cpu().numpy()[positions_with_loss]
         largest_loss = F.max() + LOSS_OFFSET
         F = (F + LOSS_OFFSET) / largest_loss
