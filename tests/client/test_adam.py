@@ -1,8 +1,10 @@
 """Local Adam."""
 
+import pytest
 import torch
 
 from config_options import make_component
+from fedcohort.errors import OptionError
 
 
 def test_it_agrees_with_torchs_adam() -> None:
@@ -21,6 +23,12 @@ def test_the_first_step_has_the_length_of_the_learning_rate() -> None:
     y.grad = torch.tensor([-123.0], dtype=torch.float64)
     optimizer.step()
     torch.testing.assert_close(y.detach(), torch.tensor([0.01], dtype=torch.float64), atol=1e-9, rtol=0)
+
+
+def test_an_eps_that_is_zero_in_single_precision_is_rejected() -> None:
+    """Where a gradient is 0, a step is 0 / eps."""
+    with pytest.raises(OptionError, match=r"^eps must be a number in \[1e-30, inf\), got 1e-50$"):
+        make_component("client", "adam", eps=1e-50)
 
 
 def test_integers_at_the_bounds_train() -> None:

@@ -28,6 +28,13 @@ def test_defaults_follow_the_cohort() -> None:
     assert deadline.init(Population(20, 10, 6, {})) == 6
 
 
+def test_more_clients_at_work_than_there_are_name_the_option_to_set(tmp_path: Path) -> None:
+    """The default concurrency is twice the cohort, 14 of 12 clients."""
+    message = "selects 14 clients for cohort=7, which exceeds the 12 clients .*: set deadline.concurrency"
+    with pytest.raises(IncompatibleConfig, match=message):
+        run_training(tmp_path, "deadline=buffered", "cohort=7", "device=shifted_exponential")
+
+
 def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="buffer must be at most concurrency=4"):
         make_typed(Buffered, "deadline", "buffered", buffer=5, concurrency=4)

@@ -220,7 +220,7 @@ def test_partial_epochs() -> None:
     assert compute_outcome(timing, E, 20.0, fedbalancer().partial_work).units_done.tolist() == [3, 0]
 
 
-@pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("warmup", 1)])
+@pytest.mark.parametrize(("option", "wrong"), [("w", 0), ("dss", 2.0), ("grid", 0.0), ("grid", 1e-320), ("warmup", 1)])
 def test_option_ranges_are_checked(option: str, wrong: float) -> None:
     with pytest.raises(OptionError, match=option):
         replace(fedbalancer(), **{option: wrong})  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from case_loop import for_all
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.over_commit import OverCommit
 from fedcohort.device.base import Timing
-from fedcohort.errors import IncompatibleConfig
+from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.types import Population
 from run_harness import run_training, same_bits
 
@@ -85,3 +85,5 @@ def test_selecting_more_clients_than_exist_is_rejected_by_name(tmp_path: Path) -
     with pytest.raises(IncompatibleConfig, match=message):
         run_training(tmp_path, "deadline=over_commit", "cohort=10")
     assert not list(tmp_path.rglob("config.yaml"))
+    with pytest.raises(OptionError, match=r"^factor must be a number in \[1, 1e9\], got 1e\+308$"):
+        OverCommit(1e308)  # times the cohort is infinite

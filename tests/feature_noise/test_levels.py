@@ -44,3 +44,5 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(OptionError, match=r"^law must be one of uniform, bimodal, got 'normal'$"):
         levels.DrawnNoiseLevels(1.0, "normal", 0.4)
+    with pytest.raises(OptionError, match=r"^sigma must be a number in \[1e-12, 1000\], got 1e-200$"):
+        levels.DrawnNoiseLevels(1e-200, "uniform", 0.4)  # whose square, by which a blur divides, is 0

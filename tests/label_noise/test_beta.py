@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from case_loop import for_all
+from fedcohort.errors import OptionError
 from fedcohort.label_noise.beta import Beta
 from fedcohort.rng import Draws
 
@@ -36,9 +37,14 @@ def test_a_concentration_of_100_equals_flashs_rates_bit_for_bit(a: float) -> Non
     np.testing.assert_array_equal(Beta(a, 100).rates(Draws(7, 50)), expected)
 
 
-@pytest.mark.parametrize("concentration", [1e-30, 1e30])
+@pytest.mark.parametrize("concentration", [1e-100, 1e-30, 1e30])
 def test_extreme_concentrations_give_valid_rates(concentration: float) -> None:
     """Rates are 0 or 1 at a concentration near 0, 1 with probability a / 100, and the mean at a very large one."""
     rates = Beta(15, concentration).rates(Draws(1, K))
     assert rates.mean() == pytest.approx(0.15, abs=4 * np.sqrt(0.15 * 0.85 / K))
     assert set(rates) == {0.0, 1.0} if concentration < 1 else np.ptp(rates) < 1e-12
+
+
+def test_a_concentration_whose_parameters_would_be_zero_is_rejected() -> None:
+    with pytest.raises(OptionError, match=r"^concentration must be a number in \[1e-100, inf\), got 5e-324$"):
+        Beta(15, 5e-324)

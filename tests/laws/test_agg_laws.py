@@ -142,6 +142,8 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
     rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
     for single in (False, True):  # a client's report has an effect on its own weight only
         signals = dict.fromkeys(agg.needs, np.array([0.7 if single else value, value, value]))
+        if "lr" in agg.needs:  # the server sets it
+            signals["lr"] = np.full(3, 0.7)
         direction, after = agg.direction(state, make_arrived(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
         if not single:

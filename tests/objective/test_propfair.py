@@ -9,6 +9,7 @@ import torch
 from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.objective.propfair import PropFair
+from optional_values import not_none
 from run_harness import run_training, same_bits, startup_notices
 
 
@@ -77,6 +78,14 @@ def test_nesting_propfair_is_rejected(base: Any) -> None:
 def test_too_small_values_of_m_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"^M must be at least epsilon = 0.2, got 0.1$"):
         PropFair(make_component("objective", "ce"), 0.1, 0.2, "huber")
+
+
+def test_an_epsilon_whose_inverse_is_infinite_in_single_precision_is_rejected() -> None:
+    with pytest.raises(OptionError, match=r"^epsilon must be a number in \[1e-30, inf\), got 1e-40$"):
+        make_component("objective", "propfair", epsilon=1e-40)
+    loss = torch.tensor(1.0, requires_grad=True)
+    make_component("objective", "propfair", M=5.0, epsilon=1e-30).transform_mean(loss).backward()
+    assert float(not_none(loss.grad)) == pytest.approx(0.25)
 
 
 def test_options_that_leave_the_plain_mean_give_a_notice() -> None:

@@ -41,3 +41,5 @@ def test_too_many_shards_are_rejected_with_a_feasible_number() -> None:
         match=r"partition.shards=70 is more than the 60 samples .*: partition.shards<=60$",
     ):
         split(70, 100)
+    with pytest.raises(OptionError, match=r"partition.shards=1000000000000 is more than the 60 samples"):
+        split(10**12, 100)  # whose sizes alone would take 800 TB

@@ -10,8 +10,8 @@ Li, Sanjabi, Beirami, Smith, "Fair Resource Allocation in Federated Learning", I
 L is 1 / the local learning rate, so that g_i is the sum of the gradients of client i's steps. Of updates from several
 rounds it is the smallest of their learning rates. q = 0 is FedAvg. The direction is shorter than a mean, as h_i >
 L F_i^q; for 0 < q < 1 a client with a loss near 0 makes it very short. F_i is the cross-entropy whatever clients
-minimise, so that it is not negative. With objective=propfair the D_i are those of PropFair, and both favour clients with
-high losses.
+minimise, so that it is not negative. With objective=propfair the D_i are those of PropFair, and both favour clients
+with high losses.
 
 With loss_cap, and fewer than half of the arrivals lying, the reports of a client i have a limited effect:
 

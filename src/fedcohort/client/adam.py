@@ -33,7 +33,7 @@ class Adam(LocalOptimization):
         super().__post_init__()
         ranges.number("beta1", self.beta1, "[0, 1)")
         ranges.number("beta2", self.beta2, "[0, 1)")
-        ranges.number("eps", self.eps, "(0, inf)")
+        ranges.number("eps", self.eps, "[1e-30, inf)")
 
     def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":
         import torch  # noqa: PLC0415 - torch is imported after the options are checked

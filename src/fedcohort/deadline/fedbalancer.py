@@ -92,7 +92,7 @@ class FedBalancer(Deadline[State]):
 
     def __post_init__(self) -> None:
         _ = self.control  # checks the ranges
-        ranges.number("grid", self.grid, "(0, inf)", allow_null=True)
+        ranges.number("grid", self.grid, "[1e-9, 1e12]", allow_null=True)
         ranges.flag("warmup", self.warmup)
         ranges.flag("partial_work", self.partial_work)
 

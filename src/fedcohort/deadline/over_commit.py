@@ -40,7 +40,7 @@ class OverCommit(Deadline[int]):
     announces: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        ranges.number("factor", self.factor, "[1, inf)")
+        ranges.number("factor", self.factor, "[1, 1e9]")
 
     @property
     def bounded(self) -> bool:

@@ -29,7 +29,7 @@ class DrawnNoiseLevels:
     share: float
 
     def __post_init__(self) -> None:
-        ranges.number("sigma", self.sigma, "(0, 1000]")
+        ranges.number("sigma", self.sigma, "[1e-12, 1000]")
         ranges.choice("law", self.law, "uniform", "bimodal")
         ranges.number("share", self.share, "[0, 1]")
 

@@ -43,7 +43,7 @@ class Beta(LabelNoise):
 
     def __post_init__(self) -> None:
         ranges.number("a", self.a, "(0, 100)")
-        ranges.number("concentration", self.concentration, "(0, inf)")
+        ranges.number("concentration", self.concentration, "[1e-100, inf)")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""

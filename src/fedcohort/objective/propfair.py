@@ -47,7 +47,7 @@ class PropFair(Objective):
 
     def __post_init__(self) -> None:
         ranges.number("M", self.M, "(0, inf)")
-        ranges.number("epsilon", self.epsilon, "(0, inf)")
+        ranges.number("epsilon", self.epsilon, "[1e-30, inf)")
         ranges.choice("tail", self.tail, "huber", "ce")
         if isinstance(self.base, PropFair) or not hasattr(self.base, "per_sample"):
             allowed_text = "an objective other than propfair, as in objective@objective.base=gce"

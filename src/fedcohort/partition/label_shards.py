@@ -42,7 +42,10 @@ class LabelShards(Partition):
         Arguments are those of `Partition.split`. Raises `OptionError` if there are fewer samples than shards.
         """
         K = require_samples_for_clients("label_shards", n_clients, N := len(sample_pool))
-        return self._cut_label_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
+        # More than N // K shards are rejected, and their sizes need no memory.
+        return self._cut_label_shards(
+            sample_pool, equal_sizes(N, K), equal_sizes(N, K * min(self.shards, N // K + 1)), rng
+        )
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` shards of equal size.
