@@ -5,6 +5,7 @@ V-B), the skew of all data together (Sec. V-A), and WaterBirds' 3 clients of mai
 imbalance, with 10^2 to 10^3 samples each (Table II). The other numbers follow from the rule, by hand.
 """
 
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -106,6 +107,19 @@ def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
     full_tables = [client_table for client_table in counts if client_table.sum(0).all() and client_table.sum(1).all()]
     assert len(full_tables) == 25
     assert np.abs([skew.skew_triplet(client_table)[2] - sc for client_table in full_tables]).max() < 0.06
+
+
+def test_the_docs_have_the_clients_and_the_pooled_skew_of_the_presets() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "data.md").read_text()
+    kinds = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
+    for choice, kind in GLOBAL.items():
+        clients = ", ".join(map(str, FEDDIVERSE[choice]))
+        skew_of_pool = skew.skew_metrics(federation(choice))[f"global_{kind}"]
+        row = rf"^\| `{choice}`[^|]* \| {len(federation(choice))} \| {clients} \| {kinds[kind]}, {skew_of_pool:.2f} \|$"
+        assert re.search(row, page, re.MULTILINE), row
+    birds = skew.skew_metrics(federation("waterbirds_dist"))
+    numbers = ", ".join(f"{birds[f'global_{kind}']:.2f}" for kind in kinds)
+    assert f"| `waterbirds_dist` | 30 | 3, 2, 25 | that of WaterBirds: {numbers} |" in page
 
 
 def test_a_user_can_change_the_presets_options() -> None:

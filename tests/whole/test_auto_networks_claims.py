@@ -76,6 +76,16 @@ def test_the_page_has_the_results_of_the_study() -> None:
     )
 
 
+def test_the_gain_of_auto_grows_where_clients_are_noisy_and_shrinks_elsewhere() -> None:
+    for cell in claims.read_study(STUDY)["settings"]:
+        first_gain, last_gain = (
+            claims.average(differences_at(horizon, cell, "auto")) for horizon in (HORIZONS[0], HORIZONS[-1])
+        )
+        assert (last_gain > first_gain) == ("noise" in cell)
+        if "noise" in cell:
+            assert claims.average(differences_at(HORIZONS[-1], cell, "random_robust")) < 0
+
+
 def test_every_method_has_five_seeds_in_every_setting() -> None:
     for cell in claims.read_study(STUDY)["settings"]:
         assert {len(by_seed) for by_seed in claims.read_runs(STUDY, cell).values()} == {5}
