@@ -21,7 +21,7 @@ JSON_FILE = "logs/protocol/powd_quick/protocol.json"
     [
         ([], "type fedcohort protocol VERB, where VERB is one of run, report, verify, leaderboard"),
         (["walk"], "type fedcohort protocol VERB"),
-        (["run"], "selector must be letters, digits and underscores"),
+        (["run", "level=full"], "type fedcohort protocol run selector=NAME level=quick"),
         (["run", "selector=a", "file"], "type fedcohort protocol run selector=NAME level=quick"),
         (["report", "selector=a", "n_jobs=2"], "there is no option 'n_jobs'"),
         (["run", "selector=a", "launcher=submitit_local"], "its jobs outlive a killed sweep"),

@@ -9,7 +9,7 @@ import pytest
 
 from command_harness import Command
 from fedcohort.command import sweep
-from fedcohort.errors import OptionError
+from fedcohort.errors import DamagedFile, OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import SweepJob, SweepPlan
@@ -47,13 +47,17 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         (["stop", "s"], "type fedcohort sweep status ID"),
         (["status", "s", "log=x"], "there is no option 'log'; there are logs"),
         (["cancel", "s", "wait_s=soon"], r"wait_s must be a number in \[0, inf\), got 'soon'"),
-        (["status", "s", f"logs={tmp_path}"], r"ID must be last, or one of those in .*sweeps: there are none, got 's'"),
+        (["status", "last", f"logs={tmp_path}"], r"sweeps holds no sweep: python train.py -m starts one"),
     ]:
         with pytest.raises(OptionError, match=reason):
             sweep.main(arguments)
     sweep_folder.save_plan(tmp_path / "sweeps" / "a", SweepPlan(host="another"))
     with pytest.raises(OptionError, match=r"sweeps: a, got 'lst'; did you mean last\?"):
         sweep.main(["status", "lst", f"logs={tmp_path}"])
+    (tmp_path / "sweeps" / "b").mkdir()
+    (tmp_path / "sweeps" / "b" / sweep_folder.SWEEP_PLAN_FILE).write_text('{"host": "an')
+    with pytest.raises(DamagedFile, match=r"sweeps/b/sweep.json is damaged: restore it, or remove .*sweeps/b"):
+        sweep.main(["status", "last", f"logs={tmp_path}"])
     lock = try_to_lock(tmp_path / "sweeps" / "a" / sweep_folder.SWEEP_LOCK_FILE)
     assert lock is not None
     with pytest.raises(OptionError, match="sweep a was started on another: cancel it there"):

@@ -92,8 +92,9 @@ class Options:
         """Return the rows, columns, baseline and metrics of the comparison that these options describe."""
         metrics = self.metric.split(",")
         if not all(metrics) or len(set(metrics)) < len(metrics):
-            allowed_text = "a metric, or several different ones, as test/acc,clients/acc_worst5"
-            raise ranges.range_error("metric", allowed_text, self.metric)
+            raise ranges.range_error(
+                "metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", self.metric
+            )
         level = ranges.parse_number("level", self.level, "(0, 1]")
         horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
         target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)

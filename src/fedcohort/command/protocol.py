@@ -43,7 +43,7 @@ PAGE_FILE, JSON_FILE, GENERATED_PAGE_MARK = "README.md", "protocol.json", " prot
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str, str], LaunchOptions]:
     """Return the verb, such as run, the files, the options, and how runs are started.
 
-    Raises `OptionError` for an unknown verb or option in `arguments`, and for a missing or needless file.
+    Raises `OptionError` for an unknown verb or option in `arguments`, a missing selector, or a wrong number of files.
     """
     verb, *typed_arguments = arguments or [""]
     if verb not in VERB_OPTIONS:
@@ -53,10 +53,10 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str
     launcher_options = [argument for argument in typed_arguments if argument.startswith(launcher_prefix)]
     typed_options = [argument for argument in typed_arguments if argument not in (*files, *launcher_options)]
     options = {"level": "quick", "n_jobs": "1", "launcher": "local"} | read_options(typed_options, VERB_OPTIONS[verb])
-    if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files)):
+    if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files) or "selector" not in options):
         raise OptionError(f"type fedcohort protocol {verb} {USAGE_BY_VERB.get(verb, 'selector=NAME level=quick')}")
     if "selector" in VERB_OPTIONS[verb]:
-        ranges.identifier("selector", options.get("selector"))
+        ranges.identifier("selector", options["selector"])
     launch = LaunchOptions(options["launcher"], read_job_count(options["n_jobs"]), options=launcher_options)
     return verb, [Path(file) for file in files], options, launch
 

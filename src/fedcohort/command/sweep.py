@@ -21,7 +21,7 @@ from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.command.sync import send_missing_rounds
 from fedcohort.console.terminal import print_line
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import DamagedFile, FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
@@ -116,7 +116,7 @@ def _mark_run_killed(job_record: JobRecord) -> list[str]:
 def main(arguments: Sequence[str]) -> int:
     """Print the status of the sweep that `arguments` name, or cancel it; return the exit code 0.
 
-    Raises `OptionError` for an unknown action or sweep.
+    Raises `OptionError` for an unknown action or sweep, and `DamagedFile` if the sweep's plan can't be read.
     """
     positional_arguments = [argument for argument in arguments if "=" not in argument]
     typed_options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
@@ -129,7 +129,13 @@ def main(arguments: Sequence[str]) -> int:
     folder = sweeps_folder / (sweep_ids[-1] if sweep_id == "last" and sweep_ids else sweep_id)
     sweep_plan = sweep_folder.read_plan(folder)
     if sweep_plan is None:
-        allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
+        if not sweep_ids:
+            raise OptionError(
+                f"{sweeps_folder} holds no sweep: python train.py -m starts one; logs=FOLDER reads others"
+            )
+        if folder.name in sweep_ids:
+            raise DamagedFile(f"{folder / sweep_folder.SWEEP_PLAN_FILE} is damaged: restore it, or remove {folder}")
+        allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:])}"
         sweep_hint = ranges.did_you_mean(sweep_id, ["last", *sweep_ids])
         raise OptionError(f"{ranges.range_error('ID', allowed_text, sweep_id)}{sweep_hint}")
     status_text = (

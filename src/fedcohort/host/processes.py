@@ -77,7 +77,10 @@ def check_process_counts(accelerator: str, devices: int, num_nodes: int) -> None
         )
     if num_nodes > 1 and (n_started := task.count_cluster_processes()) != devices * num_nodes:
         process_text = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
-        allowed_text = f"{process_text}: srun --nodes={num_nodes} --ntasks-per-node={devices}"
-        raise range_error("the number of tasks that SLURM or torchrun started", allowed_text, n_started)
+        raise range_error(
+            "the number of tasks that SLURM or torchrun started",
+            f"{process_text}: srun --nodes={num_nodes} --ntasks-per-node={devices}",
+            n_started,
+        )
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

@@ -47,8 +47,9 @@ class Asymmetric(LabelNoise):
     def __post_init__(self) -> None:
         ranges.integers("partners", self.partners, "[0, inf)")
         if isinstance(self.base, Asymmetric) or not hasattr(self.base, "rates"):
-            allowed_text = "a label noise other than asymmetric, as in label_noise@label_noise.base=bimodal"
-            raise ranges.range_error("base", allowed_text, self.base)
+            raise ranges.range_error(
+                "base", "a label noise other than asymmetric, as in label_noise@label_noise.base=bimodal", self.base
+            )
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""

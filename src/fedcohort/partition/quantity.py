@@ -51,8 +51,9 @@ class Quantity(Partition):
         ranges.number("spread", self.spread, "[0, 20]")
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
         if not getattr(self.base, "takes_sizes", False):
-            allowed_text = "a partition that supports drawn sizes, as in partition@partition.base=dirichlet"
-            raise ranges.range_error("base", allowed_text, self.base)
+            raise ranges.range_error(
+                "base", "a partition that supports drawn sizes, as in partition@partition.base=dirichlet", self.base
+            )
 
     @property
     def takes_all(self) -> bool:

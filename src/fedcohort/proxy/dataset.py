@@ -32,8 +32,9 @@ class OtherDataset(Proxy):
     def __post_init__(self) -> None:
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
         if not hasattr(self.source, "load"):
-            allowed_text = "a dataset without generated clients, as in dataset@proxy.source=digits"
-            raise ranges.range_error("source", allowed_text, self.source)
+            raise ranges.range_error(
+                "source", "a dataset without generated clients, as in dataset@proxy.source=digits", self.source
+            )
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw_dataset = check_raw_data(self.source.load(seed))

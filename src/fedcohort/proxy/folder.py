@@ -85,8 +85,9 @@ class Folder(Proxy):
         Raises `OptionError` if `scale` is neither 1 nor 255, `DataError` for numbers that are no pixels.
         """
         if self.scale not in (1, 255):
-            allowed_text = "1 or 255, which have the same effect if the run's inputs are images"
-            raise ranges.range_error("proxy.scale", allowed_text, self.scale)
+            raise ranges.range_error(
+                "proxy.scale", "1 or 255, which have the same effect if the run's inputs are images", self.scale
+            )
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             feature_column = self.features
@@ -102,8 +103,11 @@ class Folder(Proxy):
         if is_invalid_pixel.any():
             invalid_row, invalid_column = np.argwhere(is_invalid_pixel.reshape(len(is_invalid_pixel), -1))[0].tolist()
             invalid_number = table_values[invalid_row].flat[invalid_column]
-            problem_text = f"holds {invalid_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}"
-            raise table.cell_error(column_names[invalid_column], invalid_row, problem_text)
+            raise table.cell_error(
+                column_names[invalid_column],
+                invalid_row,
+                f"holds {invalid_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}",
+            )
         return pixels
 
     def _input_columns(self, table: Frame, federation: Federation) -> list[str]:

@@ -23,8 +23,9 @@ def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
 
         split_into_jobs = BasicSweeper.split_arguments
     except (ImportError, AttributeError) as error:
-        hydra_method = "BasicSweeper.split_arguments"
-        raise LibraryMismatch("hydra-core", hydra_method, "lists the jobs of a sweep", HYDRA_VERSION) from error
+        raise LibraryMismatch(
+            "hydra-core", "BasicSweeper.split_arguments", "lists the jobs of a sweep", HYDRA_VERSION
+        ) from error
     return split_into_jobs(overrides, None)[0]
 
 
@@ -52,8 +53,9 @@ def register_plugin(plugin_name: str, plugin_class: type[Plugin]) -> None:
     try:
         Plugins.instance().class_name_to_class[plugin_name] = plugin_class
     except AttributeError as error:
-        missing_part = "Plugins.class_name_to_class"
-        raise LibraryMismatch("hydra-core", missing_part, "knows our plugins", HYDRA_VERSION) from error
+        raise LibraryMismatch(
+            "hydra-core", "Plugins.class_name_to_class", "knows our plugins", HYDRA_VERSION
+        ) from error
 
 
 def speed_up_group_listing() -> None:

@@ -66,8 +66,11 @@ def _check_logs_folders(node_by_path: Mapping[str, object], logs_path: str) -> N
         for folder_option in FOLDER_OPTIONS & node_options.keys():
             folder = node_options[folder_option]
             if folder is not None and folder != logs_path and not is_inside_logs_folder(str(folder), logs_path):
-                allowed_text = f"null, or a folder inside paths.logs={logs_path}, the only folder that a run writes to"
-                raise ranges.range_error(f"{node_name}.{folder_option}", allowed_text, folder)
+                raise ranges.range_error(
+                    f"{node_name}.{folder_option}",
+                    f"null, or a folder inside paths.logs={logs_path}, the only folder that a run writes to",
+                    folder,
+                )
         file_name = node_options.get("filename")
         if file_name is not None and Path(str(file_name)).name != file_name:
             raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", file_name)

@@ -46,8 +46,11 @@ def check_threads_of_forks(trainer_node: Mapping[str, Any]) -> None:
     n_devices = cores.count_available_cores() if trainer_node["devices"] == "auto" else trainer_node["devices"]
     uses_forked_processes = trainer_node["accelerator"] == "cpu" and trainer_node["num_nodes"] == 1 and n_devices > 1
     if uses_forked_processes and trainer_node["threads"] > 1:
-        allowed_text = f"1 where trainer.devices={trainer_node['devices']} forks {n_devices} processes on one machine"
-        raise ranges.range_error("trainer.threads", allowed_text, trainer_node["threads"])
+        raise ranges.range_error(
+            "trainer.threads",
+            f"1 where trainer.devices={trainer_node['devices']} forks {n_devices} processes on one machine",
+            trainer_node["threads"],
+        )
 
 
 def check_precision(engine_node: Mapping[str, Any], accelerator: str) -> None:
@@ -158,8 +161,9 @@ def check_all_options(config: Mapping[str, Any]) -> None:
     for node in dict.fromkeys(option_name.split(".")[0] for option_name in OPTION_CHECKS if "." in option_name):
         option_names, node_options = list_node_options(node), config.get(node)
         if not isinstance(node_options, Mapping):
-            allowed_text = f"set option by option ({', '.join(f'{node}.{name}' for name in option_names)})"
-            raise ranges.range_error(node, allowed_text, node_options)
+            raise ranges.range_error(
+                node, f"set option by option ({', '.join(f'{node}.{name}' for name in option_names)})", node_options
+            )
         # a component's constructor checks its options
         for option_name in node_options if "_target_" not in node_options else ():
             if option_name not in option_names:

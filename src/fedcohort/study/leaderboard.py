@@ -120,8 +120,9 @@ def check_comparable_study(option_path: str, study: Study, first_study: Study) -
             requirement_text = f"with {field}={getattr(first_study, field)}, as {first_study.name} is"
             raise ranges.range_error(option_path, f"a study {requirement_text}", f"{field}={getattr(study, field)}")
     if find_metric_unit(study.metric) != find_metric_unit(first_study.metric):
-        allowed_text = f"a study with the unit of {first_study.metric}, like {first_study.name}"
-        raise ranges.range_error(option_path, allowed_text, study.metric)
+        raise ranges.range_error(
+            option_path, f"a study with the unit of {first_study.metric}, like {first_study.name}", study.metric
+        )
 
 
 def _read_leaderboard_options(folder: Path) -> dict[str, Any]:

@@ -145,8 +145,9 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     ranges.integer("tune.trials", tune_options["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", tune_options["seeds"]), tune_options.get("metric", DEFAULT_METRIC)
     if shared_seeds := sorted(set(tuning_seeds) & set(seeds)):
-        allowed_text = f"seeds that the study does not use, unlike {shared_seeds[0]}"
-        raise ranges.range_error("tune.seeds", allowed_text, tune_options["seeds"])
+        raise ranges.range_error(
+            "tune.seeds", f"seeds that the study does not use, unlike {shared_seeds[0]}", tune_options["seeds"]
+        )
     ranges.words("tune.settings", tune_options["settings"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, OptionRange]]()
@@ -174,8 +175,9 @@ def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - an
     )
     if is_scalar_list and len(set(map(spell_value, value))) == len(value):
         return ValueList(tuple(value))
-    allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
-    raise ranges.range_error(yaml_path, allowed_text, value)
+    raise ranges.range_error(
+        yaml_path, "a list of two or more different values, or {low: 0.1, high: 10, log: true}", value
+    )
 
 
 def load_tuning_results(study_folder: Path) -> dict[str, TuningResult]:

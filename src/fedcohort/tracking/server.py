@@ -72,8 +72,8 @@ def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> Server
         logs_folder: folder of logs, for the SQLite file and the artifacts of databases.
 
     Raises:
-        OptionError: the address has a password, or is a folder, which MLflow rejects since version 3.13. It is also
-            raised if the name of the experiment is empty or no text.
+        OptionError: the address has a password, or is a folder, which MLflow rejects since version 3.13, or the path of
+            the SQLite file has a question mark. It is also raised if the name of the experiment is empty or no text.
     """
     uri = uri or f"{SQLITE_PREFIX}{logs_folder.absolute() / 'mlflow.db'}"
     if has_password(uri):
@@ -85,8 +85,8 @@ def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> Server
         raise range_error("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE_PREFIX):
         db_file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
-        if db_file.is_dir():
-            raise range_error("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
+        if db_file.is_dir() or "?" in uri:  # the path of a database ends at a question mark
+            raise range_error("tracking_uri", "the path of a file, not of a folder, without '?' (rename it)", uri)
         return ServerPlace(f"{SQLITE_PREFIX}{db_file}", experiment, (db_file.parent / "mlartifacts").as_uri())
     is_remote_server = uri.startswith(("http:", "https:", "databricks"))
     return ServerPlace(uri, experiment, None if is_remote_server else (logs_folder.absolute() / "mlartifacts").as_uri())
@@ -94,7 +94,7 @@ def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> Server
 
 def list_server_options(location: ServerPlace) -> dict[str, str]:
     """Return the options of a command that name the server and experiment `location`, without default values."""
-    default_uri = locate_server(None, DEFAULT_EXPERIMENT, Path("logs")).uri
+    default_uri = f"{SQLITE_PREFIX}{Path('logs', 'mlflow.db').absolute()}"
     uri = {} if location.uri == default_uri else {"tracking_uri": location.uri}
     return uri | ({} if location.experiment == DEFAULT_EXPERIMENT else {"experiment": location.experiment})
 

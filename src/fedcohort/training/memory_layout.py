@@ -51,8 +51,11 @@ def check_channels_last(layout_option: str, network: nn.Module, accelerator: str
         accelerator: kind of device, as "cpu".
     """
     if layout_option == "yes" and accelerator == "cpu" and (faulty_layer := find_faulty_layer(network)) is not None:
-        allowed_text = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty_layer}"
-        raise range_error("engine.channels_last", allowed_text, layout_option)
+        raise range_error(
+            "engine.channels_last",
+            f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty_layer}",
+            layout_option,
+        )
 
 
 def to_channels_last(federation: Federation) -> None:
