@@ -49,7 +49,7 @@ def test_persistent_noise(diagnosis: RunDiagnosis) -> None:
     assert "\n| 5 | 0.70 | " in text
     cost = f"the mean cost of a wrong label, {NOISE.fit.nats_per_wrong_label:.2f} nats. It can be below 0 or above 1"
     assert cost in text
-    assert "2 probes: 1.23 kB, and 12 forward passes" in text
+    assert "2 probes, with 12 forward passes of a client over its samples. All queries of the run took 1.23 kB." in text
     assert "Avoid balance" not in text
 
 

@@ -1,5 +1,7 @@
 """What is refused before anything is composed, and what an error is explained by."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -91,6 +93,16 @@ def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
         "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
     )
     assert explain_error(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_an_error_of_the_disk_is_reported_in_one_line(code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> None:
+        raise OSError(code, os.strerror(code), "figures/round.png")
+
+    assert run_with_one_line_errors(fail, [], CONFIGS) == 2
+    message = f"figures/round.png could not be read or written ({os.strerror(code)}): free disk space or allow access"
+    assert capsys.readouterr().err.startswith(message)
 
 
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

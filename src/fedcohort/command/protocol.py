@@ -124,8 +124,10 @@ def _write_protocol_page(protocol_parts: Sequence[protocol.ProtocolPart], protoc
         undone_runs += _list_undone_runs(part, run_progress)
         runs_by_part.append((part, runner.results, run_progress.runs))
     if undone_runs:
-        run_command = f"fedcohort protocol run selector={selector} level={protocol_level}"
-        raise OptionError(f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type {run_command}")
+        raise OptionError(
+            f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type "
+            f"fedcohort protocol run selector={selector} level={protocol_level}"
+        )
     folder = LOGS_FOLDER / "protocol" / f"{selector}_{protocol_level}"
     disk.reject_foreign_files(folder, (PAGE_FILE, JSON_FILE), PAGE_FILE, GENERATED_PAGE_MARK)
     folder.mkdir(parents=True, exist_ok=True)

@@ -134,8 +134,9 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
     history, figures = _read_journal(info)
     scored_rounds, timed_rounds = one_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed_rounds and step not in (*scored_rounds, *timed_rounds):
-        allowed_text = f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}"
-        raise ranges.range_error("round", allowed_text, step)
+        raise ranges.range_error(
+            "round", f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}", step
+        )
     timeline_figure = timeline.draw_timeline(info, history, step)
     selection_figure = (
         one_round.draw_scored_round(info, history, step) if step in scored_rounds or timeline_figure is None else None

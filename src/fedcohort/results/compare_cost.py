@@ -155,8 +155,11 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
     results = compare.measure_results(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
-        allowed_text = f"{BEST_OF} and one or more of {', '.join(conditions)}"
-        raise ranges.range_error("target", allowed_text, f"{BEST_OF}{','.join(missing_conditions)}")
+        raise ranges.range_error(
+            "target",
+            f"{BEST_OF} and one or more of {', '.join(conditions)}",
+            f"{BEST_OF}{','.join(missing_conditions)}",
+        )
     if target.value is None and not target.best_of and options.baseline is None:
         raise ranges.range_error("target", "a number, or best_of: and conditions, as there is no baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}

@@ -64,8 +64,10 @@ def verify_protocol_runs(
     runs, selector = choose_runs_to_repeat(file), file.selector
     is_known_selector = any(selector in part.study.role_by_method for part, _ in runs)
     if not is_known_selector and not (configs / "selector" / f"{selector}.yaml").is_file():
-        files_text = f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
-        raise OptionError(f"{file.path}: this copy of fedcohort lacks the selector {selector}: add its {files_text}")
+        raise OptionError(
+            f"{file.path}: this copy of fedcohort lacks the selector {selector}: add its "
+            f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
+        )
     print_line(f"{len(runs)} runs to repeat, in settings that follow from the file's content")
     run_tasks = [
         RunTask(row["overrides"], row["seed"], configs, logs_folder, part.study.metric, keeps_run=False, resume=False)

@@ -142,5 +142,8 @@ def _check_overrides(part: ProtocolPart, results: Results) -> None:
     overrides = {key: row["overrides"] for key, row in results.rows.items()}
     for key in sorted({*overrides, *expected_overrides}):
         if overrides.get(key) != (expected := expected_overrides.get(key)):
-            run_text = f"runs: {part.study.name} {' '.join(map(str, key))}: the overrides"
-            raise ranges.range_error(run_text, f"{expected or 'none: it is no run of the level'}", overrides.get(key))
+            raise ranges.range_error(
+                f"runs: {part.study.name} {' '.join(map(str, key))}: the overrides",
+                f"{expected or 'none: it is no run of the level'}",
+                overrides.get(key),
+            )

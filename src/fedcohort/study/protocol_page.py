@@ -113,8 +113,10 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
     table_rows = list[tuple[float, dict[str, object]]]()
     for file in files:
         if file.level != files[0].level:
-            levels_text = f"{file.path} is of the level {file.level}, and {files[0].path} of {files[0].level}"
-            raise OptionError(f"{levels_text}: give files of one level of the protocol")
+            raise OptionError(
+                f"{file.path} is of the level {file.level}, and {files[0].path} of {files[0].level}: give files of one "
+                "level of the protocol"
+            )
         if _identify_baseline(file) != _identify_baseline(files[0]):
             raise OptionError(
                 f"{file.path}: the baseline has other options than in {files[0].path}: leave one of the two files out"
