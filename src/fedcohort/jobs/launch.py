@@ -19,6 +19,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
+from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import cores
 from fedcohort.jobs import cluster, status
@@ -48,7 +49,8 @@ class LaunchOptions:
         options: overrides of `hydra.launcher`; jobs of the launcher "local" ignore them.
 
     Raises:
-        OptionError: `wait` is false for another launcher than SLURM, or the launcher is not installed.
+        OptionError: `n_jobs` is no integer of 1 or more, `wait` is false for another launcher than SLURM, or the
+            launcher is not installed.
     """
 
     launcher: str = "local"
@@ -57,6 +59,7 @@ class LaunchOptions:
     options: Sequence[str] = field(default_factory=tuple)
 
     def __post_init__(self) -> None:
+        ranges.integer("n_jobs", self.n_jobs, "[1, inf)")
         if not self.wait and self.launcher != "slurm":
             raise OptionError(
                 f"wait=false needs launcher=slurm: jobs of launcher={self.launcher} end with this process"
