@@ -6,7 +6,8 @@
     G:  mean of the updates that all clients would send in this round, under the weights of the aggregator
 
 G trains all clients from w_t, one after the other, from the random numbers that their jobs would have. This is not
-charged, takes no virtual time and changes no result. Hooks of aggregator and regulariser take no part in it.
+charged, takes no virtual time and changes no result. Hooks of aggregator and regulariser take no part in it. Attackers
+count in G with the updates that they trained, and in G_S with those that they sent.
 """
 
 import math

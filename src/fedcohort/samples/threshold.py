@@ -20,9 +20,11 @@ Departures from the paper:
 - Privacy loss adds up over rounds: the metric rho is C^2 / noise^2 for each round in which a client's LLow and LHigh
   arrived, of the client that reported most often. This is zero-concentrated differential privacy (Bun and Steinke 2016,
   Prop. 1.6 and Lemma 2.3), of which epsilon = rho + 2 sqrt(rho ln(1 / delta)). It covers these two numbers. |OT| and
-  the squares depend on all losses, and sums of losses and the update are sent without noise.
+  the squares depend on all losses, and sums of losses and the update are sent without noise. Reports with an update
+  that the server leaves out (not finite, too long or too old) are not counted, although they were sent.
 - Reports that are not finite are ignored.
-- A list changes when the client's update is applied; a late client keeps its first losses.
+- A list changes when the client's update is applied; a late client keeps its first losses. Its |OT| and squares are
+  those of the threshold in the round in which its update arrives.
 - as_released=true follows the authors' code: ll and lh are over all rounds so far, and a client reports on its whole
   list before training, with OT the losses strictly above lt.
 """
