@@ -17,6 +17,7 @@ from scipy import stats
 from fedcohort.results.run import Evaluations
 from fedcohort.results.target import Cost, SpeedUp, find_costs_to_target, measure_speed_up
 from whole.claims import ROOT, average, format_interval, read_runs
+from whole.paper_records import format_speed_up
 
 STUDY, SETTING, CLOCK_S = "paper_fedbalancer_network", "har", 10600.0
 VARIANTS = ("avg_1t", "wfa", "spc")  # the best of these methods sets the target
@@ -31,6 +32,13 @@ ROWS = (
     ("released", "FedBalancer as released", "", ""),
     ("oort", "Oort's clients, all samples, 1T, partial work", "", ""),
     ("fedbalancer_random", "FedBalancer with random clients", "", ""),
+)
+
+PERCEPTRON = "paper_fedbalancer"
+COMPONENT_ROWS = (  # clients, samples and deadline; the method in the study of the perceptron
+    ("random | FedBalancer | FedBalancer", "fedbalancer_random"),
+    ("Oort | all | 1T", "oort"),
+    ("Oort | FedBalancer | FedBalancer", "fedbalancer"),
 )
 
 
@@ -132,6 +140,9 @@ def describe() -> list[str]:
         [spent[column, "fedbalancer"] / spent[column, name] for name in ("avg_1t", "oort")]
         for column in ("bytes", "client_flops")
     )
+    numbers = pd.read_csv(ROOT / "studies" / STUDY / "tables" / "numbers.csv", index_col="selector")
+    assert numbers.index[numbers["sign"] == 1].tolist() == ["oort"]
+    n_tests = (numbers["role"] == "method").sum()
     over_fastest = format_mean(find_speed_up("fedbalancer", fastest=True))
     return [
         f"Against the fastest variant of each seed the geometric mean is {over_fastest} (95 %).",
@@ -139,12 +150,34 @@ def describe() -> list[str]:
         f"{format_median('fedbalancer_random')} (98 %).",
         f"FedBalancer is {format_mean(measure_speed_up(costs('oort'), costs('fedbalancer')))} times as fast as Oort's "
         "clients",
-        f"Oort's clients alone gain {describe_gain(STUDY, 'oort')} points",
+        "only Oort's clients alone are significantly better than Prox+1T (paired t-tests, Holm over "
+        f"{n_tests} methods). Oort's clients alone gain {describe_gain(STUDY, 'oort')} points",
         f"FedBalancer gains {describe_gain(STUDY, 'fedbalancer')} and with random clients "
         f"{describe_gain(STUDY, 'fedbalancer_random')}",
         f"{bytes_1t:.1f} times the bytes of FedAvg+1T and computed {flops_1t:.1f} times its FLOPs, and "
         f"{bytes_oort:.1f} and {flops_oort:.1f} times those of Oort's clients alone",
     ]
+
+
+def list_component_rows() -> list[str]:
+    """Return the rows on the perceptron: speed-up and accuracy over random clients, all samples and 1T."""
+    seconds = read_runs(PERCEPTRON, SETTING, "virtual_s_to_target")
+    tables = ROOT / "studies" / PERCEPTRON / "tables"
+    speeds = pd.read_csv(tables / "speed_virtual_s.csv", index_col="method").iloc[:, 0]
+    numbers = pd.read_csv(tables / "numbers.csv", index_col="selector")
+    rows = [f"| random | all | 1T | 1 | {average(read_runs(PERCEPTRON, SETTING)['prox_1t'].values()):.1f} % |"]
+    for label, method in COMPONENT_ROWS:
+        faster, better = (" *" if mark else "" for mark in ("▲" in speeds[method], numbers.loc[method, "sign"] == 1))
+        speed_up = format_speed_up(seconds["prox_1t"], seconds[method])
+        rows.append(f"| {label} | {speed_up}{faster} | {describe_gain(PERCEPTRON, method)}{better} |")
+    return rows
+
+
+def describe_components() -> str:
+    """Return the part of docs/papers/fedbalancer.md on FedBalancer and Oort's clients with the perceptron."""
+    seconds = read_runs(PERCEPTRON, SETTING, "virtual_s_to_target")
+    speed_up = format_speed_up(seconds["oort"], seconds["fedbalancer"])
+    return f"FedBalancer is {speed_up} times as fast as Oort's clients alone:"
 
 
 def format_index_row() -> str:
@@ -159,7 +192,7 @@ def format_index_row() -> str:
 def describe_gains() -> list[str]:
     """Return the parts of docs/where_selection_pays.md on FedBalancer, with a perceptron and with the network."""
     gains = {}
-    for study in ("paper_fedbalancer", STUDY):
+    for study in (PERCEPTRON, STUDY):
         speed = pd.read_csv(ROOT / "studies" / study / "tables" / "speed_virtual_s.csv", index_col="method").iloc[:, 0]
         for method in ("fedbalancer", "oort"):
             gain = describe_gain(study, method).removeprefix("+")
@@ -174,7 +207,8 @@ def describe_gains() -> list[str]:
 
 def main() -> None:
     """Print all rows and texts."""
-    print("\n".join([*(format_row(*row) for row in ROWS), *describe(), format_index_row(), *describe_gains()]))
+    rows = [*(format_row(*row) for row in ROWS), *list_component_rows()]
+    print(*rows, *describe(), describe_components(), format_index_row(), *describe_gains(), sep="\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The numbers in docs/papers that follow from the committed results of studies, except FedBalancer's Table 1.
+"""The numbers in docs/papers that follow from committed results, except FedBalancer's Table 1.
 
 `PYTHONPATH=src:tests python -m whole.paper_tables` prints verdicts, rows and sentences.
 """
@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from whole import claims, fedbalancer_table
+from fedcohort.results.method_names import name_method
+from whole import claims, fedbalancer_table, paper_records, ucb_cs_table
 from whole.claims import format_interval
 
 STUDIES = claims.ROOT / "studies"
@@ -16,16 +17,12 @@ FLASH_SETTINGS = ("noise15", "noniid30", "noniid30_noise15")
 FLASH_ROWS = (  # name in the table, method, baseline, column of the results
     ("FLASH", "flash", "random", "late"),
     ("FLASH, best evaluation of each run", "flash", "random", "best"),
+    ("FLASH, last round", "flash", "random", "last"),
     ("FLASH as printed", "flash_literal", "random", "late"),
     ("FLASH, reward by the client's duration", "flash_client_tau", "random", "late"),
     ("random, robust loss", "random_robust", "random", "late"),
     ("FLASH, robust loss", "flash_robust", "random", "late"),
     ("FLASH minus random, both with the robust loss", "flash_robust", "random_robust", "late"),
-)
-UCB_CS_ROWS = (("pow-d", "powd"), ("UCB-CS", "ucb_cs"), ("rpow-d", "rpowd"))
-UCB_CS_VARIANTS = (
-    *(("gamma = 0.5", "ucb_cs_gamma50"), ("gamma = 0.9", "ucb_cs_gamma90"), ("gamma = 1", "ucb_cs_gamma100")),
-    ("index and sigma of Algorithm 1", "ucb_cs_algorithm1"),
 )
 FEDDIVERSE_SETTINGS = ("mostly", "strong", "nearly_all", "thirds")
 FEDDIVERSE_ROWS = (  # name in the table, method, first and last round
@@ -91,6 +88,25 @@ def describe_horizon(study: str) -> str:
     return f"{results['rounds'].max():.0f} rounds and {results['seed'].nunique()} seeds"
 
 
+def describe_flash_selectors() -> str:
+    """Return the sentences on all selectors in FLASH's settings."""
+    overall = read_table("paper_flash", "overall").set_index("method").drop(index="random")
+    better = [method for method, text in overall["over these settings"].items() if text.endswith("▲")]
+    assert better == ["fedcbs"]
+    gain, p = over_settings("paper_flash", "fedcbs")
+    tests = read_table("paper_flash", "numbers").query("role == 'method'")
+    significant = tests[tests["holm_p_all"] < claims.ALPHA]
+    assert (significant["diff"] < 0).all()
+    assert set(significant["cell"]) == {"noniid30"}
+    losses = " and ".join(sorted(name_method(method) for method in significant["selector"]))
+    return (
+        f"Over the three settings one of the study's {len(overall)} selectors is significantly better than random "
+        f"selection: {name_method('fedcbs')}, by {gain} points (Holm over {len(overall)} methods, p = {p}). In single "
+        f"settings, Holm over all {count_tests('paper_flash')} tests leaves no significant gain, and two significant "
+        f"losses: {losses} with skewed clients."
+    )
+
+
 def describe_verdicts() -> dict[str, str]:
     """Return the first sentence of each page."""
     accuracy, fairness = over_settings("paper_ucb_cs", "ucb_cs"), over_settings("paper_ucb_cs_fairness", "ucb_cs")
@@ -131,19 +147,22 @@ def list_rows() -> Iterator[tuple[str, str]]:
     oracles = [(cell, claims.find_best_oracle("paper_flash", cell)[0]) for cell in FLASH_SETTINGS]
     texts = [f"{difference('paper_flash', cell, oracle)} ({names[oracle]})" for cell, oracle in oracles]
     yield "flash", join_row("best oracle", *texts)
-    for label, method in UCB_CS_ROWS:
+    for label, method in ucb_cs_table.ROWS:
         texts = [difference("paper_ucb_cs", cell, method) for cell in ("alpha03", "alpha2")]
         yield "ucb_cs", join_row(label, *texts)
-        texts = [difference("paper_ucb_cs_fairness", cell, method) for cell in ("one", "two", "three")]
+        texts = [difference("paper_ucb_cs_fairness", cell, method) for cell in ucb_cs_table.SETTINGS]
         yield "ucb_cs", join_row(label, *texts)
-    for label, method in UCB_CS_VARIANTS:
-        texts = [difference("paper_ucb_cs_fairness", cell, method, "ucb_cs") for cell in ("one", "two", "three")]
+    for label, method in ucb_cs_table.VARIANTS:
+        texts = [difference("paper_ucb_cs_fairness", cell, method, "ucb_cs") for cell in ucb_cs_table.SETTINGS]
         yield "ucb_cs", join_row(label, *texts)
+    yield from (("ucb_cs", row) for row in ucb_cs_table.list_rows())
     for label, method, first, last in FEDDIVERSE_ROWS:
         texts = [difference_in_rounds("spurious_cmnist", cell, method, first, last) for cell in FEDDIVERSE_SETTINGS]
         yield "feddiverse", join_row(label, *texts)
     for label, method, value_of_paper in FEDDIVERSE_SELECTORS:
         yield "feddiverse", join_row(label, *_describe_worst_group(method), value_of_paper)
+    for row in (*fedbalancer_table.list_component_rows(), *paper_records.list_fig7_rows()):
+        yield "fedbalancer", row
     for label, column in FEDMABA_ROWS:
         settings = ("dirichlet", "shards", "shards_full")
         texts = [difference("paper_fedmaba", cell, "fedmaba", "fedavg", column) for cell in settings]
@@ -174,14 +193,22 @@ def list_sentences() -> Iterator[tuple[str, str]]:
     group, batch = (difference("norms_cifar10", f"both_{norm}", "flash") for norm in ("group", "batch"))
     yield (
         "flash",
-        f"digits) FLASH minus random, both with this loss, is {min(on_digits):.1f} to {max(on_digits):.1f} points.",
+        f"(digits, five settings with label noise, {describe_horizon('robust_loss')}) FLASH minus random, both with "
+        f"this loss, is {min(on_digits):.1f} to {max(on_digits):.1f} points on average.",
     )
     yield (
         "flash",
-        f"FLASH differs from random selection by {group} points with group norm, and by {batch} with batch norm.",
+        f"a small ResNet, {describe_horizon('norms_cifar10')}. FLASH differs from random selection by {group} points "
+        f"with group norm, and by {batch} with batch norm (uncorrected).",
     )
+    yield "flash", describe_flash_selectors()
+    yield from (("flash", text) for text in paper_records.list_flash_sentences())
+    yield from (("ucb_cs", text) for text in ucb_cs_table.list_sentences())
     fairness, _ = over_settings("paper_ucb_cs_fairness", "powd")
-    yield "ucb_cs", f"Over the three pow-d has {fairness} hundredths, which is significant (Holm over 3 methods)."
+    yield (
+        "ucb_cs",
+        f"Over the three columns pow-d has {fairness} hundredths, which is significant (Holm over 3 methods).",
+    )
     gains = {cell: claims.find_best_oracle("paper_ucb_cs", cell)[1].removeprefix("+") for cell in ("alpha03", "alpha2")}
     yield (
         "ucb_cs",
@@ -203,16 +230,8 @@ def list_sentences() -> Iterator[tuple[str, str]]:
         f"{mean[18]:.0f} % in round 18.",
     )
     yield "feddiverse", "{:.1f} times the client FLOPs, {:.2f} times the time and {:.2f} times the bytes".format(*costs)
-    speed = claims.read_runs("paper_fedbalancer", "har", "virtual_s_to_target")
-    oort, with_random, both = (
-        np.exp(np.mean([np.log(seconds / speed[method][s]) for s, seconds in speed["prox_1t"].items()]))
-        for method in ("oort", "fedbalancer_random", "fedbalancer")
-    )
-    yield (
-        "fedbalancer",
-        f"Oort's clients alone are {oort:.2f} times as fast as the first row, FedBalancer with random clients "
-        f"{with_random:.2f}, FedBalancer {both:.2f}.",
-    )
+    for text in (fedbalancer_table.describe_components(), *paper_records.list_fedbalancer_sentences()):
+        yield "fedbalancer", text
 
 
 def _find_cost(study: str, cell: str, method: str, column: str) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from whole import claims, paper_tables
+from whole import claims, paper_records, paper_tables
 
 INDEX = claims.ROOT / "docs" / "paper_results.md"
 PAGES = {path.stem: path for path in sorted((claims.ROOT / "docs" / "papers").glob("*.md"))}
@@ -34,6 +34,7 @@ def test_the_sentences_have_the_numbers_of_the_studies() -> None:
 
 
 def test_the_index_has_the_numbers_of_the_studies() -> None:
+    assert f"| {paper_records.format_fig7_index()} |" in INDEX.read_text()
     headroom = claims.find_best_oracle("paper_regret", "both")[1].removeprefix("+")
     gains = [paper_tables.difference("spurious_cmnist", "mostly", name).split()[0] for name in ("feddiverse", "hcsfed")]
     fedmaba = [
