@@ -100,21 +100,19 @@ def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFi
     assert re.search(r"\| attribute imbalance \| 0.0\d+ \| 0.\d+ \|", page)
 
 
-def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Where the data are at hand, MNIST's: what the page says of clients is what the command writes."""
-    if not (DATA_FOLDER / "mnist").is_dir():
-        pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
-    committed = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
-    arguments = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace(
-        "FOLDER", str(DATA_FOLDER / "mnist")
-    )
-    print_data(tmp_path, capsys, *arguments.split(), f"out={tmp_path / 'page'}")
+@pytest.mark.parametrize("scenario", ["cmnist_gsc", "natural"])
+def test_the_committed_pages_are_those_of_the_command(
+    scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Run the command that a page states, where the data are at hand; pages on CIFAR-10 would take a minute."""
+    committed = (ROOT / "docs" / "scenarios" / scenario / "README.md").read_text()
+    stated = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0]
+    folder = DATA_FOLDER / stated.split()[0].replace("cmnist", "mnist")
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: the real data are shared, not committed")
+    print_data(tmp_path, capsys, *stated.replace("FOLDER", str(folder)).split(), f"out={tmp_path / 'page'}")
     generated = (tmp_path / "page" / "README.md").read_text()
-    described = re.compile(
-        r"^\| (?:client map|class imbalance|attribute imbalance|spurious correlation|\d+) \|.*$", re.MULTILINE
-    )
-    assert described.findall(generated) == described.findall(committed)
-    assert len(described.findall(committed)) == 1 + 3 + 24
+    assert generated.replace(" paths.logs=FOLDER", "") == committed
 
 
 @pytest.mark.parametrize(
