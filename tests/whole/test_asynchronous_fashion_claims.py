@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
+import pandas as pd
 
 from fedcohort.results.method_names import name_method
 from whole import claims
@@ -21,6 +22,7 @@ from whole.test_asynchronous_claims import (
     describe_cost,
     describe_speed_up,
     measure_speed_up,
+    read_clock,
 )
 
 FASHION = "asynchronous_fashion"
@@ -92,15 +94,9 @@ def fashion_rows() -> list[str]:
     return [*costs, *comparisons, *accuracies]
 
 
-def read_clock(cell: str) -> float:
-    """Return the virtual seconds at which the runs of a setting of `FASHION` end."""
-    overrides = claims.read_study(FASHION)["settings"][cell]["overrides"]
-    return next(float(override.partition("=")[2]) for override in overrides if override.startswith("until.virtual_s="))
-
-
 def measure_late_gain(method: str, cell: str) -> float:
     """Return the accuracy in the last sixth of the clock minus that in the sixth before, in points, mean over seeds."""
-    clock = read_clock(cell)
+    clock = read_clock(FASHION, cell)
     curves = claims.read_curves(FASHION)
     curves = curves[(curves["cell"] == cell) & (curves["selector"] == method)]
     curves = curves[curves["virtual_s"] < clock]
@@ -116,7 +112,7 @@ def find_interpolated_time(method: str, cell: str) -> dict[int, float]:
     """
     curves = claims.read_curves(FASHION)
     curves = curves[(curves["cell"] == cell) & (curves["selector"] == method)].sort_values("step")
-    minutes = np.arange(read_clock(cell) // 60 + 1)
+    minutes = np.arange(read_clock(FASHION, cell) // 60 + 1)
     target = claims.read_study(FASHION)["settings"][cell].get("target", claims.read_study(FASHION)["target"])
     times = {}
     for seed, curve in curves.groupby("seed"):
@@ -130,7 +126,7 @@ def find_interpolated_time(method: str, cell: str) -> dict[int, float]:
 def find_interpolated_ratio(method: str, baseline: str, cell: str) -> float:
     """Return the speed-up with interpolated curves, geometric mean over seeds; an unmet target counts as the clock."""
     times, baseline_times = (find_interpolated_time(name, cell) for name in (method, baseline))
-    clock = read_clock(cell)
+    clock = read_clock(FASHION, cell)
     logs = [np.log(np.fmin(baseline_times[seed], clock) / np.fmin(times[seed], clock)) for seed in times]
     return float(np.exp(np.mean(logs)))
 
@@ -211,6 +207,17 @@ def test_the_docs_have_the_numbers_on_fashion_mnist() -> None:
     flat_text = " ".join(text.split())
     for sentence in fashion_sentences():
         assert sentence in flat_text
+
+
+def test_the_docs_have_the_clocks_targets_and_learning_rates() -> None:
+    text, definition = " ".join(DOCS.read_text().split()), claims.read_study(FASHION)
+    equal, wide, skewed = (read_clock(FASHION, cell) / 3600 for cell in SETTINGS)
+    assert wide == skewed
+    assert f"after {equal:g} hours with equal speeds and {wide:g} hours with wide ones" in text
+    targets = [100 * value for value in (definition["target"], definition["settings"][SKEW]["target"])]
+    assert f"a test accuracy of {targets[0]:g} %, and of {targets[1]:g} % with Dirichlet 0.1" in text
+    tuning = pd.read_csv(claims.ROOT / "studies" / FASHION / "tuning.csv").set_index(["methods", "setting", "lr"])
+    assert set(tuning.mean(axis=1).unstack().idxmax(axis=1)) == {0.1}
 
 
 if __name__ == "__main__":
