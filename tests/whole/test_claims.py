@@ -126,6 +126,17 @@ def test_the_readme_states_results_of_pyramidfl() -> None:
     assert text in " ".join(README.split())
 
 
+def test_the_readme_states_the_horizons_of_the_short_runs() -> None:
+    baselines = [
+        claims.read_results(name).query("selector == 'random'") for name in claims.read_study("leaderboard")["of"]
+    ]
+    limits = [re.findall(r"rounds=(\d+), virtual_s=(\w+)", b) for runs in baselines for b in runs["budget"].unique()]
+    rounds = sorted(int(n) for [(n, clock)] in limits if clock == "None")
+    clocks = sorted(int(clock) for [(_, clock)] in limits if clock != "None")
+    text = f"({rounds[0]} to {rounds[-1]} rounds, or a clock of {clocks[0] // 60} minutes to {clocks[-1] // 3600} h"
+    assert text in " ".join(README.split())
+
+
 def test_the_readme_section_has_no_unchecked_number() -> None:
     """A number that is added to the section must be computed in `list_computed_texts` or be in `STATED`."""
     remaining = re.sub(r"\]\([^)]*\)", "]", FLAT)

@@ -40,6 +40,9 @@ def test_the_docs_have_the_shares_and_the_losses_of_the_study() -> None:
         if m not in ("oort", "fedcbs")
     ]
     assert -2.05 < min(small) < -1.5
+    for cell in ("tenth", "inverted"):
+        low, high = map(float, loss_of("oort", cell).split("[")[1].rstrip("]").split(", "))
+        assert low < 0 < high
     shares = [float(share(m, cell).split()[0]) for cell in ("tenth", "inverted") for m in methods]
     assert f"give them {min(shares):.0f} to {max(shares):.0f} % of the places" in DOCS
     definition = claims.read_study(STUDY)

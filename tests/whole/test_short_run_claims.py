@@ -237,6 +237,14 @@ def test_round_robin_differs_in_no_single_setting_of_the_leaderboard() -> None:
     assert text in " ".join(DOCS.split())
 
 
+def test_fedbalancer_is_not_significant_with_the_authors_network() -> None:
+    row = read_methods("paper_fedbalancer_network").set_index("selector").loc["fedbalancer"]
+    speed = read_table("paper_fedbalancer_network", "speed_virtual_s").set_index("method").iloc[:, 0]
+    assert row["sign"] == 0
+    assert not any(sign in speed["fedbalancer"] for sign in (FASTER, SLOWER))
+    assert FASTER in speed["oort"]
+
+
 def test_the_other_published_selectors_gain_where_the_docs_say() -> None:
     table = read_methods("field_digits")
     added = table[~table["selector"].isin(["powd", "oort", "clustered_similarity"])]
