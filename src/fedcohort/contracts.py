@@ -82,8 +82,11 @@ def check_array(
     if not is_valid:
         interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
         finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"
-        expected_text = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(required_shape)}{finite_text}{interval_text}"
-        raise contract_error(value_name, expected_text, value)
+        raise contract_error(
+            value_name,
+            f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(required_shape)}{finite_text}{interval_text}",
+            value,
+        )
 
 
 def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
@@ -101,8 +104,9 @@ def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -
         is_valid = bool(is_in_range and (value[1:] > value[:-1]).all())
     if not is_valid:
         minimum_text = f", at least {min_length}" if min_length else ""
-        expected_text = f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}"
-        raise contract_error(value_name, expected_text, value)
+        raise contract_error(
+            value_name, f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}", value
+        )
 
 
 def check_number(
@@ -191,8 +195,9 @@ def check_result_and_state(
 def check_state_type(next_state: object, previous_state: object) -> object:
     """Return `next_state`; raise `ComponentError` unless it has the type of `previous_state`."""
     if type(next_state) is not type(previous_state):
-        required_type_text = f"a {type(previous_state).__name__}, the type of the previous state"
-        raise contract_error("the state", required_type_text, next_state)
+        raise contract_error(
+            "the state", f"a {type(previous_state).__name__}, the type of the previous state", next_state
+        )
     return next_state
 
 

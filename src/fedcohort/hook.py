@@ -201,8 +201,11 @@ def begin_hooks(
     for client_hook, correction in zip(hooks, corrections, strict=True):
         for method_name in ("correct", "finish"):
             if not callable(getattr(correction, method_name, None)):
-                expected_text = f"an object with a method {method_name}"
-                raise contract_error(f"{_describe_hook(client_hook)}: the result of begin", expected_text, correction)
+                raise contract_error(
+                    f"{_describe_hook(client_hook)}: the result of begin",
+                    f"an object with a method {method_name}",
+                    correction,
+                )
     return corrections
 
 
@@ -222,8 +225,9 @@ def finish_hooks(
         result_name, hook_result = f"{hook_description}: the result of finish", correction.finish(y, steps, lr)
         check_type(result_name, hook_result, HookResult)
         if set(hook_result.uploads) != set(hook.uploads):
-            expected_text = f"a mapping with {sorted(hook.uploads)}"
-            raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, hook_result.uploads)
+            raise contract_error(
+                f"{hook_description}: HookResult.uploads", f"a mapping with {sorted(hook.uploads)}", hook_result.uploads
+            )
         check_vectors_by_name(f"{hook_description}: HookResult.uploads", hook_result.uploads, len(y))
         check_vectors_by_name(f"{hook_description}: HookResult.stored", hook_result.stored)
         hook_results.append(hook_result)

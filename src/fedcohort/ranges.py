@@ -140,8 +140,9 @@ def identifier(option: str, value: object) -> None:
     if not is_identifier(value):
         valid_name = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
         valid_name = f"x{valid_name}" if valid_name[0].isdigit() else valid_name
-        allowed_text = f"letters, digits and underscores without a digit in front, such as {valid_name}"
-        raise range_error(option, allowed_text, value)
+        raise range_error(
+            option, f"letters, digits and underscores without a digit in front, such as {valid_name}", value
+        )
 
 
 def texts(option: str, value: object) -> None:

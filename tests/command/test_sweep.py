@@ -64,6 +64,16 @@ def test_arguments_are_checked(tmp_path: Path) -> None:
         sweep.main(["cancel", "a", f"logs={tmp_path}"])
 
 
+def test_a_damaged_record_of_a_job_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "sweeps" / "a"
+    sweep_folder.save_plan(folder, SweepPlan(host="another"))
+    (folder / "jobs").mkdir()
+    for damaged_text in ('{"number": 0, "wo', '{"number": 0}', "[]"):
+        (folder / "jobs" / "0.json").write_text(damaged_text)
+        with pytest.raises(DamagedFile, match=r"sweeps/a/jobs/0.json is damaged: restore it from a copy, or remove it"):
+            sweep.main(["status", "a", f"logs={tmp_path}"])
+
+
 @pytest.mark.parametrize(("ends", "killed"), [("TERM", []), ("never", ["12"])])
 def test_slurm_jobs_get_a_signal_and_then_are_killed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]

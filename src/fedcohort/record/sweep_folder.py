@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from fedcohort.errors import DamagedFile
 from fedcohort.record.folder import write_atomically
 
 log = logging.getLogger("fedcohort")
@@ -132,13 +133,21 @@ def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
 
 
 def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
-    """Return the record of the job `job_number` in the folder `sweep_folder` of a sweep; None if it has not begun."""
+    """Return the record of the job `job_number` in the folder `sweep_folder` of a sweep; None if it has not begun.
+
+    Raises `DamagedFile` if the record can't be read.
+    """
+    record_path = sweep_folder / JOB_RECORDS_FOLDER / f"{job_number}.json"
     try:
-        record_fields = json.loads((sweep_folder / JOB_RECORDS_FOLDER / f"{job_number}.json").read_text())
+        record_fields = json.loads(record_path.read_text())
+        run_folder = Path(record_fields["folder"]) if record_fields["folder"] else None
+        return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": run_folder})
     except FileNotFoundError:
         return None
-    run_folder = Path(record_fields["folder"]) if record_fields["folder"] else None
-    return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": run_folder})
+    except (ValueError, KeyError, TypeError) as error:
+        raise DamagedFile(
+            f"{record_path} is damaged: restore it from a copy, or remove it, so that the job counts as not begun"
+        ) from error
 
 
 def save_plan(sweep_folder: Path, plan: SweepPlan) -> None:
