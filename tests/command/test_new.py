@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from config_options import ROOT
-from fedcohort.command.new import KIND_GROUPS, main, make_component_files
+from fedcohort.command.new import GROUP_BY_KIND, main, make_component_files
 from fedcohort.errors import OptionError
 
 
@@ -50,10 +50,10 @@ def write_tutorial_files() -> None:
 
 @pytest.mark.usefixtures("checkout")
 def test_new_files_and_the_tutorials_pass_their_tests_and_the_laws_and_the_tests_notice_a_fault() -> None:
-    assert FAULTS.keys() == KIND_GROUPS.keys()
+    assert FAULTS.keys() == GROUP_BY_KIND.keys()
     write_tutorial_files()
     tests = ["tests/selector/test_stale_loss.py"]
-    for kind, group in KIND_GROUPS.items():
+    for kind, group in GROUP_BY_KIND.items():
         for name in ("my_own", "faulty"):
             assert main([kind, name]) == 0
             tests.append(f"tests/{group}/test_{name}.py")

@@ -77,7 +77,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_memory_to_system()
-    monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.read_resident_bytes())
+    monkeypatch.setitem(memory._RESIDENT_BYTES_BY_TIME, "after collection", memory.read_resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]

@@ -54,7 +54,7 @@ def test_latex_has_published_names_of_methods() -> None:
 
 def test_long_texts_are_folded() -> None:
     frame = pd.DataFrame({"a": ["x"], "text": ["a sentence of more than thirty letters"], "numbers": ["1 " * 20]})
-    assert Table(frame, "").texts == {1}
+    assert Table(frame, "").text_columns == {1}
     assert '<td class="text">a sentence' in Table(frame, "").html()
 
 

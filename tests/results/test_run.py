@@ -13,8 +13,8 @@ from fedcohort.results.run import (
     Numbers,
     ResultKind,
     average_over_clock,
+    find_late_window,
     fit_late_slope,
-    late_window,
     result_of_run,
 )
 from results.statistics_cases import close_to, load_case
@@ -37,7 +37,7 @@ def test_results_of_cases_by_hand(number: int) -> None:
 def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     steps, values = np.arange(61.0), np.arange(61.0)
     assert compute_run_result(steps, values) == np.mean(range(51, 61))
-    assert late_window(steps).sum() == 10
+    assert find_late_window(steps).sum() == 10
     assert compute_run_result(steps[:13], values[:13]) == 11.0
     assert compute_run_result(steps[:3], values[:3]) == 1.5  # two trained models
     assert math.isnan(compute_run_result(steps[:1], values[:1]))  # the untrained model is no result

@@ -180,7 +180,7 @@ def test_the_committed_studies_name_existing_options(path: Path) -> None:
     study = load_study(path.parent)
     for overrides in study.overrides.values():
         choices = [override.split("=") for override in overrides if override.startswith(("selector=", "agg="))]
-        assert choices or any(override.startswith("experiment=") for override in study.common)
+        assert choices or any(override.startswith("experiment=") for override in study.common_overrides)
         assert all((CONFIGS / group / f"{word}.yaml").exists() for group, word in choices)
     assert list_conditions(study)
 

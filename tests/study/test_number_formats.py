@@ -1,12 +1,12 @@
 import math
 
 from fedcohort.results.difference import Mean
-from fedcohort.study.number_formats import Format, format_integer_range
+from fedcohort.study.number_formats import MetricFormat, format_integer_range
 
 
 def test_numbers_have_sign_unit_and_interval() -> None:
     """Two seeds of three have no interval: it would reach beyond all that is possible."""
-    show = Format(100.0, "points", 3)
+    show = MetricFormat(100.0, "points", 3)
     assert show.format_diff(Mean(-0.0001, 0.01, 5, 0.02)) == "+0.0 [-2.0, 2.0]"
     assert show.format_mean(Mean(0.5, 0.01, 5, 0.02)) == "50.0 [48.0, 52.0]"
     assert show.format_diff(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"

@@ -33,7 +33,7 @@ from fedcohort.startup.overrides import list_overrides
 if TYPE_CHECKING:
     import pandas as pd
 
-INTERRUPTED_CODE = 128 + signal.SIGINT
+INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
 TABLES_FOLDER = "tables"  # in paths.logs
 LABEL_COLUMN = "label"
 TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
@@ -140,7 +140,7 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
         try:
             return RunResult(check_and_train(compose.compose_run(overrides, configs_folder)))
         except SystemExit as stop:
-            if stop.code != INTERRUPTED_CODE:
+            if stop.code != INTERRUPTED_EXIT_CODE:
                 raise
             if isinstance(stop, StoppedBySignal):
                 return RunResult(stop.folder)

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_config_folder, replace_passed_data
+from fedcohort.api.run import INTERRUPTED_EXIT_CODE, RunResult, find_config_folder, replace_passed_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
@@ -126,6 +126,6 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
             with suppress(KeyboardInterrupt):
                 run_grid_sweep(sweep_folder, configs_folder, launch_options)
         except SystemExit as stop:
-            if stop.code != INTERRUPTED_CODE:
+            if stop.code != INTERRUPTED_EXIT_CODE:
                 raise
         return SweepResult(sweep_folder)

@@ -31,9 +31,9 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     if command_name == "protocol":
         group_names = ["selector"]
     if command_name == "new" and not earlier_arguments:
-        from fedcohort.command.new import KIND_GROUPS  # noqa: PLC0415
+        from fedcohort.command.new import GROUP_BY_KIND  # noqa: PLC0415
 
-        return [k for k in KIND_GROUPS if k.startswith(typed_start)]
+        return [k for k in GROUP_BY_KIND if k.startswith(typed_start)]
     if command_name == "methods":
         return [group for group in group_names if group.startswith(typed_start)]
     if command_name not in COMMANDS_WITH_RUN_OPTIONS:

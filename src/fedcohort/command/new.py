@@ -19,24 +19,30 @@ from fedcohort.errors import OptionError
 from fedcohort.host.commands import shell_command
 
 # the group of each kind
-KIND_GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
+GROUP_BY_KIND = {
+    "selector": "selector",
+    "aggregator": "agg",
+    "signal": "signal",
+    "dataset": "dataset",
+    "model": "model",
+}
 
 
 def make_component_files(new_kind: str, new_name: str) -> dict[Path, str]:
     """Return the text of each new file by its path.
 
     Args:
-        new_kind: kind of the new component, a key of `KIND_GROUPS`.
+        new_kind: kind of the new component, a key of `GROUP_BY_KIND`.
         new_name: name of the new component.
 
     Raises:
         OptionError: the kind is unknown, or the name is invalid.
     """
-    ranges.choice("what is new", new_kind, *KIND_GROUPS)
+    ranges.choice("what is new", new_kind, *GROUP_BY_KIND)
     ranges.identifier("its name", new_name)
     if keyword.iskeyword(new_name) or new_name != new_name.lower():
         raise ranges.range_error("its name", "a lower-case Python name such as my_method", new_name)
-    group, class_title = KIND_GROUPS[new_kind], "".join(name_part.capitalize() for name_part in new_name.split("_"))
+    group, class_title = GROUP_BY_KIND[new_kind], "".join(name_part.capitalize() for name_part in new_name.split("_"))
     paths = {
         f"{new_kind}.py.txt": f"src/fedcohort/{group}/{new_name}.py",
         f"{new_kind}.yaml.txt": f"configs/{group}/{new_name}.yaml",
@@ -60,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` if `arguments` are not a kind and a name, or a file exists already.
     """
     if len(arguments) != 2:
-        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KIND_GROUPS)}")
+        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(GROUP_BY_KIND)}")
     new_kind, new_name = arguments
     text_by_path = make_component_files(new_kind, new_name)
     if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
@@ -70,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, file_text in text_by_path.items():
         path.write_text(file_text)
         sys.stdout.write(f"wrote {path}\n")
-    group = KIND_GROUPS[new_kind]
+    group = GROUP_BY_KIND[new_kind]
     if new_kind != "signal":
         sys.stdout.write(f"try it: {shell_command('python')} train.py {group}={new_name}\n")
     sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {new_name}"\n')

@@ -63,8 +63,8 @@ def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
     if not is_running:  # a running process ends its run itself
         n_files = run_upload.end_run(info, follow.read_end_status(info.folder))
         identity.mark_upload_complete(info.folder, server_place)
-    end_text = "still running" if is_running else f"{n_files} files"
-    return f"{info.folder}: sent {n_rounds} rounds, {end_text}, to {server_place.uri} (run {run_upload.run_id})"
+    ending_text = "still running" if is_running else f"{n_files} files"
+    return f"{info.folder}: sent {n_rounds} rounds, {ending_text}, to {server_place.uri} (run {run_upload.run_id})"
 
 
 def _find_server_place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:

@@ -198,6 +198,6 @@ class Federation(ReadOnly):
 
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""
-        shard_names = ("train", "val", "test", "server_val", "server_test")
-        device_shards = {shard_name: getattr(self, shard_name).to(device) for shard_name in shard_names}
-        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **device_shards)
+        part_names = ("train", "val", "test", "server_val", "server_test")
+        samples_by_part = {part_name: getattr(self, part_name).to(device) for part_name in part_names}
+        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **samples_by_part)

@@ -103,8 +103,8 @@ def choose_pool(
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
     may_join = excess_losses < mean_excess_outside
     for c in range(class_counts.shape[1]):
-        may_hold = may_join & (class_shares[:, c] >= MIN_CLASS_SHARE / class_counts.shape[1])
-        holder_ids = ids_by_excess_loss[may_hold[ids_by_excess_loss]]
+        may_hold_class = may_join & (class_shares[:, c] >= MIN_CLASS_SHARE / class_counts.shape[1])
+        holder_ids = ids_by_excess_loss[may_hold_class[ids_by_excess_loss]]
         for joining_client in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_class_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break

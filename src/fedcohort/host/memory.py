@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
 # bytes of the process after the last garbage collection by `collect_garbage_after_run`
-_RESIDENT_BYTES = {"after collection": 0.0}
+_RESIDENT_BYTES_BY_TIME = {"after collection": 0.0}
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
 
@@ -62,12 +62,12 @@ def collect_garbage_after_run() -> None:
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     Python starts it after many new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    has_memory_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
+    has_memory_grown = read_resident_bytes() - _RESIDENT_BYTES_BY_TIME["after collection"] > MIN_GROWTH_BYTES
     if has_memory_grown:
         gc.collect()
     return_memory_to_system()
     if has_memory_grown:
-        _RESIDENT_BYTES["after collection"] = read_resident_bytes()
+        _RESIDENT_BYTES_BY_TIME["after collection"] = read_resident_bytes()
 
 
 def read_resident_bytes() -> float:

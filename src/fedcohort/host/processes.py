@@ -75,12 +75,12 @@ def check_process_counts(accelerator: str, devices: int, num_nodes: int) -> None
             f"run: use {launch_command}. trainer.devices={devices} starts further processes itself; a sweep (-m) "
             "starts different runs"
         )
-    if num_nodes > 1 and (n_started := task.count_cluster_processes()) != devices * num_nodes:
+    if num_nodes > 1 and (n_started_processes := task.count_cluster_processes()) != devices * num_nodes:
         process_text = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
         raise range_error(
             "the number of tasks that SLURM or torchrun started",
             f"{process_text}: srun --nodes={num_nodes} --ntasks-per-node={devices}",
-            n_started,
+            n_started_processes,
         )
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:
         raise range_error("trainer.devices", f"at most the number of CUDA devices, which is {n_gpus}", devices)

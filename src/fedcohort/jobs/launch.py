@@ -80,9 +80,9 @@ class LaunchOptions:
         if is_local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
-        limit_override = f"hydra.launcher.{JOB_LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
+        job_limit_override = f"hydra.launcher.{JOB_LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
         hydra_args = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN"]
-        config = compose_with_hydra([*hydra_args, limit_override, *self.options], configs)
+        config = compose_with_hydra([*hydra_args, job_limit_override, *self.options], configs)
         if self.launcher == "slurm":
             launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
             yield from cluster.run_jobs(context, jobs, launcher_options, waits_for_jobs=self.wait)

@@ -196,7 +196,7 @@ def show_live_line(sweep: Path) -> Iterator[None]:
 
 
 def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
-    plan, is_terminal, last_counts, pause_s = (
+    plan, is_terminal, last_counts_text, pause_s = (
         sweep_folder.read_plan(sweep),
         sys.stderr.isatty(),
         "",
@@ -209,11 +209,11 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
         if is_terminal:
             sys.stderr.write(f"{CLEAR_LINE_CODE}{describe_sweep(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
-        elif counts_text != last_counts and sweep_status.count_jobs("done", "failed", "skipped"):
+        elif counts_text != last_counts_text and sweep_status.count_jobs("done", "failed", "skipped"):
             log.info("%s", describe_sweep(sweep.name, sweep_status))
-        last_counts, pause_s = (
+        last_counts_text, pause_s = (
             counts_text,
             max(POLL_INTERVAL_S, (time.monotonic() - poll_start_s) / MAX_POLL_SHARE),
         )
-    if is_terminal and last_counts:
+    if is_terminal and last_counts_text:
         sys.stderr.write(CLEAR_LINE_CODE)

@@ -199,8 +199,12 @@ def write_sweep_report(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> No
         if tracked_run is None:
             return
         run_query = RunQuery(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
-        row_option, col_option, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        comparison = compare_tracked_runs(run_query, Question(row_option, col_option, baseline=baseline))
+        rows_parameter, cols_parameter, baseline = (
+            options.get("rows", "selector"),
+            options.get("cols"),
+            options.get("baseline"),
+        )
+        comparison = compare_tracked_runs(run_query, Question(rows_parameter, cols_parameter, baseline=baseline))
         _, report_files = page.write_comparison_files(comparison, sweep / REPORT_FOLDER)
         log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
         for verdict_line in page.list_verdicts(comparison):

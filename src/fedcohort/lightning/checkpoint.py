@@ -66,8 +66,14 @@ class RoundCheckpoint(Checkpoint):
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.loop.decide_end(trainer)
         rounds_done = trainer.current_epoch + 1
-        is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
-        if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
+        is_checkpoint_due = (
+            rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
+        )
+        if (
+            int(reduce_max(torch.tensor(int(is_checkpoint_due))))
+            or rounds_done == trainer.max_epochs
+            or trainer.should_stop
+        ):
             with self.loop.stopwatch.measure_stage_time("checkpoint"):
                 self.save_checkpoint(trainer)
             self.loop.record_checkpoint()

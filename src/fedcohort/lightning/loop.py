@@ -151,9 +151,9 @@ class FederatedLoop(pl.Callback):
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
         has_reached_budget = bool(self.settings.budget.list_reached_limits(self.spending.now))
-        end_flags = torch.tensor([interrupts.exit_code, int(has_reached_budget), int(trainer.should_stop)])
+        end_reason_flags = torch.tensor([interrupts.exit_code, int(has_reached_budget), int(trainer.should_stop)])
         # equal on all ranks, whichever received a signal
-        exit_code, is_last_round, is_halted_by_callback = reduce_max(end_flags).tolist()
+        exit_code, is_last_round, is_halted_by_callback = reduce_max(end_reason_flags).tolist()
         interrupts.record_exit_code(exit_code)
         self.asked_to_stop, self.is_halted = exit_code > 0, is_halted_by_callback > 0
         trainer.should_stop = self.asked_to_stop or is_last_round > 0 or self.is_halted

@@ -103,9 +103,9 @@ class Module(Model):
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
-            second_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
+            rebuilt_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
             for k, w in first_weights.items():
-                if not w.nan_to_num().equal(second_weights[k].nan_to_num()):
+                if not w.nan_to_num().equal(rebuilt_weights[k].nan_to_num()):
                     raise IncompatibleConfig(
                         f"model.path={self.path}: two networks with the same seed have different weights {k!r}: draw "
                         "initial weights only from torch's generator, as torch.nn.init does"

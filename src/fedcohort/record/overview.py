@@ -31,12 +31,12 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     classes_text = f"{_describe_range((info.class_counts > 0).sum(axis=1))} of {info.class_counts.shape[1]}"
     typed_options = [f"{k}={v}" for k, v in info.changed.items() if k not in START_TABLE_OPTIONS]
     skewed_share, mean_noise = population.find_skewed_clients(info.class_counts).mean(), info.noise_rate.mean()
-    from_round_text = f", from round {info.start}" if info.start else ""
+    start_round_text = f", from round {info.start}" if info.start else ""
     run_facts = [
         ("run", describe_choices(info)),
         *([("changed", f"{'  '.join(typed_options)}  (the rest as in configs/)")] if typed_options else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
-        ("rounds", f"{info.rounds}{from_round_text}"),
+        ("rounds", f"{info.rounds}{start_round_text}"),
         *([("until", budget_text)] if (budget_text := info.budget.describe_until_limits()) else []),
         ("clients", f"{len(info.n_train)} with {client_sizes_text} samples (min / median / max)"),
         ("classes", f"{classes_text} per client" if info.class_counts.shape[1] > 1 else "none"),

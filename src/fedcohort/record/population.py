@@ -45,9 +45,11 @@ def list_traits(info: RunInfo) -> Sequence[ClientTrait]:
     noise_percent = 100 * np.nan_to_num(info.noise_rate)
     noise_text = f"{noise_percent.mean():.0f} % label noise" if noise_percent.max() > 0 else ""
     input_noise = np.zeros(len(noise_percent)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
-    local_job_s = np.nan_to_num(info.expected_s, posinf=0.0)
-    s_per_sample = local_job_s / np.maximum(info.n_train, 1)
-    speed_text = f"a full job takes {np.median(s_per_sample):.2g} virtual s per sample" if local_job_s.any() else ""
+    local_job_seconds = np.nan_to_num(info.expected_s, posinf=0.0)
+    seconds_per_sample = local_job_seconds / np.maximum(info.n_train, 1)
+    speed_text = (
+        f"a full job takes {np.median(seconds_per_sample):.2g} virtual s per sample" if local_job_seconds.any() else ""
+    )
     class_imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
     has_skew = float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     n_samples = info.class_counts.sum(axis=1).astype(float)
@@ -56,11 +58,11 @@ def list_traits(info: RunInfo) -> Sequence[ClientTrait]:
     size_text = f"{min_samples:,}{max_text} samples per client (training and validation)"
     is_noise_uneven = bool(np.ptp(noise_percent) >= 100 * MIN_NOISE_GAP)
     is_input_noise_uneven = bool(np.ptp(input_noise) > 0.01 * input_noise.max())
-    is_speed_uneven = _do_clients_differ(local_job_s) and _do_clients_differ(s_per_sample)
+    is_speed_uneven = _do_clients_differ(local_job_seconds) and _do_clients_differ(seconds_per_sample)
     return [
         ClientTrait("label noise", "label noise, %\n(expected)", noise_percent, is_noise_uneven, noise_text),
         ClientTrait("input noise", "input noise", input_noise, is_input_noise_uneven),
-        ClientTrait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
+        ClientTrait("speed", "a full job,\nvirtual s (expected)", local_job_seconds, is_speed_uneven, speed_text),
         ClientTrait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
         ClientTrait(
             "samples", "samples, training\nand validation", n_samples, _do_clients_differ(n_samples), size_text

@@ -64,14 +64,14 @@ def list_files_of_classes(class_names: Collection[str], sources: Mapping[str, by
     parent_by_file = {n: n.rpartition("/")[0] for n in sources}
     class_files = {"/".join(n.split(".")[1:-1]) + ".py" for n in class_names} & set(sources)
     group_folders = {parent_by_file[n] for n in class_files} - {""}
-    run_files = {n for n in sources if parent_by_file[n] not in group_folders}
-    run_files = {n for n in run_files if n.split("/")[0] not in READER_PACKAGES}
+    reached_files = {n for n in sources if parent_by_file[n] not in group_folders}
+    reached_files = {n for n in reached_files if n.split("/")[0] not in READER_PACKAGES}
     unvisited_files = class_files | {f"{g}/{n}.py" for g in group_folders for n in ("base", "__init__")} & set(sources)
     while unvisited_files:
-        run_files |= unvisited_files
+        reached_files |= unvisited_files
         imported_files = set().union(*(_list_imports(sources[n]) for n in unvisited_files)) & set(sources)
-        unvisited_files = {n for n in imported_files if parent_by_file[n] in group_folders} - run_files
-    return run_files
+        unvisited_files = {n for n in imported_files if parent_by_file[n] in group_folders} - reached_files
+    return reached_files
 
 
 @cache

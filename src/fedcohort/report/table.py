@@ -47,20 +47,22 @@ class Table:
         return [list(row) for row in zip(*columns, strict=True)]
 
     @cached_property
-    def texts(self) -> set[int]:
+    def text_columns(self) -> set[int]:
         """The positions of the columns with long texts, except the first; they are left-aligned and wrap."""
         numbered_cells = ((i, cell) for row in self.rows for i, cell in enumerate(row) if i)
         return {i for i, cell in numbered_cells if len(cell) > MAX_SHORT_CELL_LENGTH and re.search("[A-Za-z]{3}", cell)}
 
     @cached_property
-    def names(self) -> set[int]:
+    def name_columns(self) -> set[int]:
         """The positions of the columns whose cells are mostly names, except the first; they are left-aligned."""
         starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.headings))]
         return {i for i, cell_flags in enumerate(starts_with_letter) if i and 2 * sum(cell_flags) > len(cell_flags)}
 
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
-        separator_cells = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.headings))]
+        separator_cells = [
+            "---" if i in {0} | self.text_columns | self.name_columns else "---:" for i in range(len(self.headings))
+        ]
         heading_cells, *body_rows = [list(map(escape_markdown, row_cells)) for row_cells in (self.headings, *self.rows)]
         table_rows = [heading_cells, separator_cells, *body_rows]
         return "\n".join("| " + " | ".join(row_cells) + " |" for row_cells in table_rows)

@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_LIMIT_COLUMN, COST_COLUMNS, RunFrames, list_evaluations
-from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, result_of_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, find_late_window, fit_late_slope, result_of_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, TestPower, adjust_p_by_family, count_seeds, judge_difference, measure_power
 
@@ -144,7 +144,7 @@ def compare_conditions(frames: RunFrames, options: Options) -> Comparison:
         settings[name] = SettingFacts(n_tests, power, float(np.mean(late_slopes)) if late_slopes else math.nan)
     evaluated_rounds = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
     latest_rounds = max(evaluated_rounds, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged_rounds = latest_rounds[late_window(latest_rounds, options.horizon)]
+    averaged_rounds = latest_rounds[find_late_window(latest_rounds, options.horizon)]
     result_window = (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)
     return Comparison(options, cell_results, settings, result_window)
 

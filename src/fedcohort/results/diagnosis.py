@@ -151,15 +151,17 @@ def diagnose_run(run_folder: Path) -> RunDiagnosis:
     client_table = run_history.clients()
     probe_results = [_read_probe(rows, round) for round, rows in _list_probe_rows(client_table, "class_loss")]
     counts = _read_class_counts(client_table, probe_results, len(run_info.n_train))
-    n_cohort = int(run_info.config["cohort"])
-    class_skew = None if counts is None else _measure_skew(counts, n_cohort)
+    cohort_size = int(run_info.config["cohort"])
+    class_skew = None if counts is None else _measure_skew(counts, cohort_size)
     durations = _read_durations(client_table, len(run_info.n_train))
     samples = run_info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, speed_gain = None, 1.0
     if durations.job_counts.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
-            _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, n_cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
+            _, speed_gain = choose_fast_clients(
+                speeds, counts, samples > 0, cohort_size, MIN_CLASS_COVER, MIN_SPEED_GAIN
+            )
     return RunDiagnosis(
         info=run_info,
         rounds=run_history.steps[-1] if run_history.steps else 0,

@@ -109,6 +109,6 @@ def cross_fit_best_method(differences: Float64[np.ndarray, "methods seeds"]) -> 
     if n < MIN_CROSS_FIT_SEEDS:
         return BestMethod(best_method_row, None, math.nan)
     means_without_seed = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
-    best_rows = np.round(means_without_seed, 12).argmax(axis=0)
-    left_out_difference = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
-    return BestMethod(best_method_row, left_out_difference, float((best_rows == best_method_row).mean()))
+    best_method_rows = np.round(means_without_seed, 12).argmax(axis=0)
+    left_out_difference = summarise_differences(dict(enumerate(x[best_method_rows, np.arange(n)].tolist())))
+    return BestMethod(best_method_row, left_out_difference, float((best_method_rows == best_method_row).mean()))

@@ -25,7 +25,7 @@ Values = Float64[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
 
 
-def late_window(steps: Values, horizon: float | None = None) -> Bool[np.ndarray, "evaluations"]:
+def find_late_window(steps: Values, horizon: float | None = None) -> Bool[np.ndarray, "evaluations"]:
     """Return which evaluations are in the last sixth of the run, bool [evaluations]; at least the last three.
 
     Args:
@@ -92,7 +92,7 @@ def result_of_run(
     if not len(values):
         return math.nan
     if result_kind == "late":
-        return float(run.values[late_window(run.steps, horizon)].mean())
+        return float(run.values[find_late_window(run.steps, horizon)].mean())
     return float(values[-1] if result_kind == "last" else sign * (sign * values).max())
 
 
@@ -104,7 +104,9 @@ def count_averaged_evaluations(run: Evaluations, horizon: int | None = None) -> 
         horizon: last round that counts; None for the end of the run.
     """
     is_in_window = (
-        seconds_as_newest(run.costs["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+        seconds_as_newest(run.costs["virtual_s"], run.clock_s) > 0
+        if run.has_clock
+        else find_late_window(run.steps, horizon)
     )
     return max(int(is_in_window.sum()), 1)
 
@@ -120,8 +122,10 @@ def average_over_clock(virtual_s: Numbers, values: Numbers, clock_s: float) -> f
         values: the metric at these times.
         clock_s: virtual seconds at which the run ends.
     """
-    newest_s = seconds_as_newest(virtual_s, clock_s)
-    return float(np.average(np.asarray(values, dtype=float)[newest_s > 0], weights=newest_s[newest_s > 0]))
+    newest_seconds = seconds_as_newest(virtual_s, clock_s)
+    return float(
+        np.average(np.asarray(values, dtype=float)[newest_seconds > 0], weights=newest_seconds[newest_seconds > 0])
+    )
 
 
 def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
@@ -147,5 +151,5 @@ def fit_late_slope(steps: Values, values: Values, horizon: float | None = None) 
     Returns:
         The slope, in units of the metric per round.
     """
-    window = late_window(steps, horizon)
+    window = find_late_window(steps, horizon)
     return float(np.polyfit(steps[window], values[window], 1)[0]) if window.sum() > 1 else math.nan

@@ -60,14 +60,14 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
             *(_warn_diverged(history) or _warn_loss_rose(history)),
         ],
         "final": final_metrics,
-        "means": {name: _average(history.values[name]) for name in MEAN_METRICS if name in final_metrics},
+        "means": {name: _average_numbers(history.values[name]) for name in MEAN_METRICS if name in final_metrics},
         "earlier": {name: r for name, r in last_rounds.items() if r < history.steps[-1]},
-        "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
+        "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best_value(history, name))},
         "reached": list_reached_shares(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, current_ms]),
         "virtual_s": final_metrics.get("time/virtual_s"),
-        "bytes": {byte_kind: final_metrics.get(f"comm/{byte_kind}_bytes") for byte_kind in ("down", "up", "probe")},
+        "bytes": {traffic: final_metrics.get(f"comm/{traffic}_bytes") for traffic in ("down", "up", "probe")},
         "client_flops": final_metrics.get("comp/client_flops"),
         "server_flops": final_metrics.get("comp/server_flops"),
         "choices": dict(info.choices),
@@ -82,14 +82,14 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
     }
 
 
-def _find_best(history: History, metric_name: str) -> dict[str, float] | None:
+def _find_best_value(history: History, metric_name: str) -> dict[str, float] | None:
     """Return `value` and `round` of the first maximum of the metric `metric_name` in `history`; None without values."""
     values = history.values.get(metric_name, np.array([]))
     best = None if np.isnan(values).all() else int(np.nanargmax(values))
     return None if best is None else {"value": float(values[best]), "round": history.steps[best]}
 
 
-def _average(values: Float64[np.ndarray, "steps"]) -> float:
+def _average_numbers(values: Float64[np.ndarray, "steps"]) -> float:
     """Return the mean of the `values` that are numbers; NaN if none is."""
     n_numbers = np.count_nonzero(~np.isnan(values))
     return float(np.nansum(values) / n_numbers) if n_numbers else math.nan

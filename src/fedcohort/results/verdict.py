@@ -192,12 +192,12 @@ def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | No
     def is_detected(n: int) -> bool:
         return _compute_power(effect_size / std, n, alpha) >= TARGET_POWER
 
-    n_enough = 2
-    while n_enough < MAX_NEEDED_SEEDS and not is_detected(
-        n_enough
+    sufficient_n = 2
+    while sufficient_n < MAX_NEEDED_SEEDS and not is_detected(
+        sufficient_n
     ):  # doubled: far above, the power is not computed exactly
-        n_enough = min(2 * n_enough, MAX_NEEDED_SEEDS)
-    return bisect_left(range(n_enough), True, lo=max(2, n_enough // 2), key=is_detected)
+        sufficient_n = min(2 * sufficient_n, MAX_NEEDED_SEEDS)
+    return bisect_left(range(sufficient_n), True, lo=max(2, sufficient_n // 2), key=is_detected)
 
 
 def _compute_power(effect_ratio: float, n: int, alpha: float) -> float:

@@ -159,9 +159,11 @@ def _report_ending(run_path: Path, resume_command: str, option_by_module: Mappin
     except BaseException as error:
         if user_error := trainer.find_rejection(error) or find_faulty_component(error, option_by_module):
             raise user_error from error
-        rank_died = trainer.is_process_death(error)
-        is_run_stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
-        if rank_died and not interrupts.exit_code:
+        has_rank_died = trainer.is_process_death(error)
+        is_run_stopped = (
+            has_rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
+        )
+        if has_rank_died and not interrupts.exit_code:
             raise FedcohortError(trainer.describe_rank_death(error)) from error
         if not interrupts.exit_code or not is_run_stopped:
             raise

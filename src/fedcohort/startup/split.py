@@ -167,9 +167,11 @@ def _take_row_sets(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.
         row_sets: positions of each set.
     """
     row_set_sizes = [len(row_positions) for row_positions in row_sets]
-    may_reuse_x = raw.single_use and x.flags.c_contiguous and x.flags.writeable
-    may_reuse_x = may_reuse_x and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
-    if not may_reuse_x or sum(row_set_sizes) < len(x):
+    may_reorder_x = raw.single_use and x.flags.c_contiguous and x.flags.writeable
+    may_reorder_x = may_reorder_x and not any(
+        np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y)
+    )
+    if not may_reorder_x or sum(row_set_sizes) < len(x):
         return [x[row_positions] for row_positions in row_sets]
     row_set_offsets, flat_x = np.cumsum(row_set_sizes), x.reshape(len(x), -1)
     column_block_width = -(-flat_x.shape[1] // N_COLUMN_BLOCKS)

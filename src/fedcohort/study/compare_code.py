@@ -138,15 +138,21 @@ def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> lis
         rerun_curve: evaluations of its repetition with the current code.
     """
     metric_curves = (earlier_curve, rerun_curve)
-    masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in metric_curves]
-    earlier_rounds, rerun_rounds = (curve.steps[mask] for curve, mask in zip(metric_curves, masks, strict=True))
+    round_masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in metric_curves]
+    earlier_rounds, rerun_rounds = (
+        curve.steps[round_mask] for curve, round_mask in zip(metric_curves, round_masks, strict=True)
+    )
     if not np.array_equal(earlier_rounds, rerun_rounds):
         return ["evaluated rounds"]
     columns_by_run = [{"value": curve.values, **curve.costs} for curve in metric_curves]
     differing_columns = []
     for column, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
-        old_values, rerun_values = (columns[column][mask] for columns, mask in zip(columns_by_run, masks, strict=True))
-        is_same = np.isclose(old_values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
-        if not is_same.all():
-            differing_columns.append(f"{column} from round {earlier_rounds[~is_same][0]:.0f}")
+        earlier_values, rerun_values = (
+            columns[column][round_mask] for columns, round_mask in zip(columns_by_run, round_masks, strict=True)
+        )
+        is_equal_column = np.isclose(
+            earlier_values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True
+        )
+        if not is_equal_column.all():
+            differing_columns.append(f"{column} from round {earlier_rounds[~is_equal_column][0]:.0f}")
     return differing_columns

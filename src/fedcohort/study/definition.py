@@ -58,7 +58,7 @@ class Setting:
     family: str
     oracle: str | None = None
 
-    def join(self, study_name: str, label: str) -> "Setting":
+    def rename_for_joint_study(self, study_name: str, label: str) -> "Setting":
         """Return this setting, of the study `study_name`, as `<study>/<setting>` of joined studies, with `label`."""
         return replace(self, name=f"{study_name}/{self.name}", family=f"{study_name}/{self.family}", label=label)
 
@@ -86,7 +86,7 @@ class Study:
         folder: folder of `study.yaml`, whose name is the study's name.
         title: title of the page.
         question: what the study is to answer, a text for the page.
-        common: overrides of all runs.
+        common_overrides: overrides of all runs.
         baseline: the method to which differences are taken.
         overrides: overrides of each method, by name. Those of the bounds are in their settings.
         role_by_method: role of each method that `study.yaml` names.
@@ -107,7 +107,7 @@ class Study:
     folder: Path
     title: str
     question: str
-    common: Overrides
+    common_overrides: Overrides
     baseline: str
     overrides: Mapping[str, Overrides]
     role_by_method: Mapping[str, str]
@@ -150,7 +150,7 @@ class Study:
 
     def list_overrides(self, setting: str, *overrides: Iterable[str]) -> Overrides:
         """Return the overrides of runs in `setting`; each list in `overrides` replaces earlier ones of its options."""
-        return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
+        return merge_overrides(RUN_OVERRIDES, self.common_overrides, self.settings[setting].overrides, *overrides)
 
     def find_role(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
@@ -196,14 +196,13 @@ def list_conditions(
 ) -> list[Condition]:
     """List the conditions of a study in its order. The baseline and the bounds of a setting are always included.
 
+    Raises `OptionError` for an unknown setting.
+
     Args:
         study: the study's definition.
         settings: names of settings; None for all.
         methods: names of methods to list in each setting, for all seeds. For a reference in `same_cost`, the method
             whose cost it has is listed, too. None for the methods that the study requests in each setting.
-
-    Raises:
-        OptionError: for an unknown setting.
     """
     for setting_name in settings or ():
         if setting_name not in study.settings:
@@ -220,7 +219,9 @@ def list_conditions(
                 seeds = tuple(study.list_seeds(method)) if has_few_seeds else None
                 conditions.append(Condition(setting_name, method, study.list_overrides(setting_name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
-            bound_overrides = merge_overrides(RUN_OVERRIDES, study.common, study.overrides[study.baseline], overrides)
+            bound_overrides = merge_overrides(
+                RUN_OVERRIDES, study.common_overrides, study.overrides[study.baseline], overrides
+            )
             conditions.append(Condition(setting_name, BOUND_PREFIX + bound, bound_overrides))
     return conditions
 

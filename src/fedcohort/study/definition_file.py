@@ -74,7 +74,7 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
     _check_override_effects(settings, overrides.values())
     return Study(
         folder,
-        common=common_overrides,
+        common_overrides=common_overrides,
         baseline=next(iter(overrides)),
         overrides=overrides,
         role_by_method=roles,

@@ -117,7 +117,9 @@ def _judge_setting(
             headroom_share=_estimate_closed_headroom(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.nan_to_num([run.get(name) or 0.0 for run in rows]).mean()) for name in COST_NAMES},
-            target={cost: find_median_cost([target_cost(run, cost) for run in rows]).value for cost in TARGET_COSTS},
+            target={
+                cost: find_median_cost([read_target_cost(run, cost) for run in rows]).value for cost in TARGET_COSTS
+            },
             n_reached_seeds=sum(math.isfinite(run["rounds_to_target"]) for run in rows),
             n_early_ends=sum(run["virtual_s"] < read_clock_limit(run["budget"]) for run in rows),
             n_other_code_seeds=sum(bool(run["differs"]) for run in rows),
@@ -127,7 +129,7 @@ def _judge_setting(
     return SettingVerdict(setting, methods, headroom, power, _find_best_method(methods, min_seeds))
 
 
-def target_cost(run: Row, cost_name: str) -> Cost:
+def read_target_cost(run: Row, cost_name: str) -> Cost:
     """Return what a run spent until it met its target, or until the horizon if it never did.
 
     `run` is its row of results; `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.

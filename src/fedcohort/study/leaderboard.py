@@ -77,7 +77,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
     studies = {name: results.mark_oracle_methods(study, all_results[name]) for name, study in studies.items()}
     left_out_settings = _find_duplicate_settings(studies, all_results)
     joint_settings = [
-        setting.join(name, f"{options['of'][name]}: {setting.label}")
+        setting.rename_for_joint_study(name, f"{options['of'][name]}: {setting.label}")
         for name, study in studies.items()
         for setting in study.settings.values()
     ]
@@ -86,7 +86,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         folder=folder,
         title=options["title"],
         question=options["question"],
-        common=(),
+        common_overrides=(),
         baseline=first_study.baseline,
         overrides={method: overrides for study in studies.values() for method, overrides in study.overrides.items()},
         role_by_method={method: role for study in studies.values() for method, role in study.role_by_method.items()},

@@ -8,7 +8,7 @@ from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.verdict import judge_difference, sign_of_verdict
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import Study
-from fedcohort.study.number_formats import MARK_BY_SIGN, Format, format_rank
+from fedcohort.study.number_formats import MARK_BY_SIGN, MetricFormat, format_rank
 from fedcohort.study.page_tables import format_method_label, make_table
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.results import Results
@@ -22,7 +22,7 @@ MEAN_TABLES = {  # by table: the column of the results, its factor and the capti
 FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
-def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: Format) -> dict[str, object]:
+def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: MetricFormat) -> dict[str, object]:
     """Return the cells of a method, by heading, in the table of methods over all settings.
 
     Args:
@@ -61,7 +61,7 @@ def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, 
     }
 
 
-def make_overall_table(study: Study, verdict: Verdict, fmt: Format) -> dict[str, Table]:
+def make_overall_table(study: Study, verdict: Verdict, fmt: MetricFormat) -> dict[str, Table]:
     """Return the table of methods over all settings as {"overall": table}, best mean rank first; {} without ranks.
 
     Args:

@@ -17,7 +17,7 @@ COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "vi
 
 
 @dataclass(frozen=True)
-class Format:
+class MetricFormat:
     """The format in which the values of a study's metric are written.
 
     Attributes:
@@ -62,11 +62,11 @@ class Format:
         return round(metric_value * self.factor, 1) + 0.0  # no -0.0
 
 
-def choose_metric_format(study: Study, metric: str) -> Format:
+def choose_metric_format(study: Study, metric: str) -> MetricFormat:
     """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
     metric_unit = find_metric_unit(metric)
     unit_factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
-    return Format(unit_factor, unit_name, study.rules.min_seeds)
+    return MetricFormat(unit_factor, unit_name, study.rules.min_seeds)
 
 
 def format_headroom_share(share: HeadroomShare | None) -> str:

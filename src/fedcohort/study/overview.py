@@ -18,7 +18,7 @@ from fedcohort.results.verdict import adjust_p_by_holm
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
-from fedcohort.study.number_formats import Format
+from fedcohort.study.number_formats import MetricFormat
 from fedcohort.study.page_data import BETTER_KIND, SETTING_KINDS, SETTING_KINDS_ON_PAGE, classify_setting
 from fedcohort.study.page_tables import format_gains, format_headroom
 from fedcohort.study.results import Results, list_federations
@@ -33,7 +33,9 @@ OVERVIEW_COLUMNS = (  # of overview.csv
 )
 
 
-def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Speeds, metric_format: Format) -> str:
+def format_overview(
+    study: Study, results: Results, verdict: Verdict, speeds: Speeds, metric_format: MetricFormat
+) -> str:
     """Return the overview table of a study as CSV, one line per setting.
 
     Args:

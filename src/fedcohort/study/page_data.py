@@ -66,7 +66,9 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_
         "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_format_horizon(run_budget) for run_budget in budgets if run_budget)),
-        "has_clock": any(find_clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
+        "has_clock": any(
+            find_clock_limit((*study.common_overrides, *setting.overrides)) for setting in study.settings.values()
+        ),
         "seeds": format_integer_range(method.difference.n for method in verdict.methods if method.role == METHOD),
         "faster": _count_settings_with_faster_method(study, speeds_by_cost),
     }

@@ -7,7 +7,13 @@ from fedcohort import units
 from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
-from fedcohort.study.number_formats import MARK_BY_SIGN, Format, format_headroom_share, format_rank, join_first_texts
+from fedcohort.study.number_formats import (
+    MARK_BY_SIGN,
+    MetricFormat,
+    format_headroom_share,
+    format_rank,
+    join_first_texts,
+)
 from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, Verdict
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
@@ -45,7 +51,7 @@ def format_method_label(study: Study, method: str) -> str:
     return method.replace(BOUND_PREFIX, "bound: ") + (f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else "")
 
 
-def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
+def make_settings_table(study: Study, verdict: Verdict, fmt: MetricFormat) -> Table:
     """Return the table of settings with headroom, better methods, and the difference that the seeds detect.
 
     Args:
@@ -78,7 +84,7 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
     return make_table(table_rows, caption)
 
 
-def format_gains(methods: Sequence[MethodVerdict], metric_format: Format, alpha: float = 0.0) -> str:
+def format_gains(methods: Sequence[MethodVerdict], metric_format: MetricFormat, alpha: float = 0.0) -> str:
     """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`.
 
     Args:
@@ -94,7 +100,7 @@ def format_gains(methods: Sequence[MethodVerdict], metric_format: Format, alpha:
     return join_first_texts(method_texts, MAX_NAMED_METHODS)
 
 
-def format_headroom(setting: SettingVerdict, metric_format: Format) -> str:
+def format_headroom(setting: SettingVerdict, metric_format: MetricFormat) -> str:
     """Format the headroom of a setting with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle.
 
     Args:
@@ -105,7 +111,7 @@ def format_headroom(setting: SettingVerdict, metric_format: Format) -> str:
     return f"{metric_format.format_diff(gain)} ({setting.headroom.oracle})" if gain else EMPTY_CELL
 
 
-def make_difference_tables(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, Table]]:
+def make_difference_tables(study: Study, verdict: Verdict, metric_format: MetricFormat) -> list[tuple[str, Table]]:
     """Return tables of mean differences to the baseline with their titles; rows are methods, columns settings.
 
     Args:
@@ -128,7 +134,7 @@ def make_difference_tables(study: Study, verdict: Verdict, metric_format: Format
     return tables
 
 
-def _format_difference(study: Study, setting: SettingVerdict, method_name: str, metric_format: Format) -> str:
+def _format_difference(study: Study, setting: SettingVerdict, method_name: str, metric_format: MetricFormat) -> str:
     """Format a method's mean difference to the baseline: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds.
 
     Args:
@@ -152,7 +158,7 @@ def format_few_seeds(n: int, baseline: MethodVerdict) -> str:
     return f" (n={n})" if n < baseline.value.n else ""
 
 
-def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Table:
+def make_setting_table(study: Study, setting: SettingVerdict, fmt: MetricFormat) -> Table:
     """Return the table of all methods of one setting: results, differences, ranks and costs.
 
     Args:

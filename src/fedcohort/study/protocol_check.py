@@ -96,23 +96,25 @@ def _compare_run(part: ProtocolPart, row: Row, outcome: RunOutcome, configs: Pat
     """
     if outcome.curve is None:
         return [f"not repeated, {outcome.status}: {outcome.reason}"]
-    new_row = outcome.result_columns | tasks.identify_run_config(row["overrides"], configs)
-    curve = outcome.curve.cut_at_horizon(part.study.horizon, read_clock_limit(new_row["budget"]))
-    new_row |= make_row(curve, part.study.comparison_options)
+    repeated_row = outcome.result_columns | tasks.identify_run_config(row["overrides"], configs)
+    curve = outcome.curve.cut_at_horizon(part.study.horizon, read_clock_limit(repeated_row["budget"]))
+    repeated_row |= make_row(curve, part.study.comparison_options)
     # a diverged run has NaN as its result, which is not equal to itself
-    columns = [c for c in (*CONFIG_IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(new_row[c])]
+    columns = [c for c in (*CONFIG_IDENTITY_COLUMNS, *MEASURED_COLUMNS) if repr(row[c]) != repr(repeated_row[c])]
     if not columns:
         return []
     run_origins = [
         {**json.loads(r["versions"] or "{}"), **{c: r[c] for c in ("processor", "sources", "commit")}}
-        for r in (row, new_row)
+        for r in (row, repeated_row)
     ]
     origin_differences = [
         f"{name} {run_origins[0].get(name)!r}, here {run_origins[1].get(name)!r}"
         for name in dict.fromkeys((*run_origins[1], *run_origins[0]))
         if run_origins[0].get(name) != run_origins[1].get(name)
     ]
-    result_text = f"result {row['late']!r}, here {new_row['late']!r}, difference {new_row['late'] - row['late']:+.3g}"
+    result_text = (
+        f"result {row['late']!r}, here {repeated_row['late']!r}, difference {repeated_row['late'] - row['late']:+.3g}"
+    )
     return [
         f"columns: {', '.join(columns)}",
         result_text,

@@ -53,7 +53,9 @@ def compare_protocol_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Protoc
         run_methods = {selector: selector, study.baseline: part.methods[1 if at_equal_bytes else 2]}
         for setting in (part.study.settings[name] for name in part.settings):
             label = setting.label if len(file.runs_by_part) == 1 else f"{part.study.name}: {setting.label}"
-            joint_setting = replace(setting.join(part.study.name, label), bounds={}, target=None, oracle=None)
+            joint_setting = replace(
+                setting.rename_for_joint_study(part.study.name, label), bounds={}, target=None, oracle=None
+            )
             settings[joint_setting.name] = joint_setting
             for i, seed in enumerate(part.seeds):
                 for method, run_method in run_methods.items():

@@ -19,7 +19,7 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import mean_tables, number_formats, overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.judge import judge_study
-from fedcohort.study.number_formats import Format
+from fedcohort.study.number_formats import MetricFormat
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracle_methods
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speed_ups
 from fedcohort.study.verdict import Verdict
@@ -71,7 +71,9 @@ def write_study_report(study: Study, results: Results) -> list[Path]:
     return save_report_files(study, "study.md.j2", template_data, tables, csv_by_name)
 
 
-def collect_shared_data(study: Study, results: Results, verdict: Verdict, metric_format: Format) -> dict[str, object]:
+def collect_shared_data(
+    study: Study, results: Results, verdict: Verdict, metric_format: MetricFormat
+) -> dict[str, object]:
     """Draw the figures, and return the variables that the templates of studies and of leaderboards share, by name.
 
     Args:
@@ -126,7 +128,7 @@ def save_report_files(
     return [study_folder / name for name in dict.fromkeys((*PAGE_FILES, *figure_files, *content_by_file))]
 
 
-def draw_study_figures(study: Study, verdict: Verdict, metric_format: Format) -> list[tuple[str, str]]:
+def draw_study_figures(study: Study, verdict: Verdict, metric_format: MetricFormat) -> list[tuple[str, str]]:
     """Draw the figures that have data, remove those of an earlier report, and return file names with captions.
 
     Args:
@@ -158,14 +160,14 @@ def _find_method_group(study: Study, method: str) -> str:
     return {ORACLE: ORACLE_GROUP, REFERENCE: REFERENCE_GROUP}.get(study.find_role(method)) or describe_method(method)[1]
 
 
-def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:
+def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt: MetricFormat) -> None:
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
     result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     dataset_texts = [
-        f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")
+        f"dataset {override.split('=')[1]}" for override in study.common_overrides if override.startswith("dataset=")
     ]
     seed_range = number_formats.format_integer_range(method.value.n for method in verdict.methods)
     figure_note = f"{'; '.join([study.title, *dataset_texts])}; {result_text} of {metric_label}; {seed_range} seeds"

@@ -14,7 +14,7 @@ from fedcohort.results.compare_cost import compare_axis_costs, compute_relative_
 from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
-from fedcohort.study.judge import target_cost
+from fedcohort.study.judge import read_target_cost
 from fedcohort.study.number_formats import MARK_BY_SIGN, join_first_texts
 from fedcohort.study.page_tables import format_few_seeds, format_method_label, format_target, make_table, split_settings
 from fedcohort.study.ranking import group_runs
@@ -63,7 +63,9 @@ def measure_speed_ups(study: Study, results: Results) -> Speeds:
     }
     verdicts_by_cost: dict[str, dict[ConditionKey, SpeedVerdict]] = {}
     for cost_name in COST_LABELS:
-        costs = {key: {seed: target_cost(row, cost_name) for seed, row in rows.items()} for key, rows in runs.items()}
+        costs = {
+            key: {seed: read_target_cost(row, cost_name) for seed, row in rows.items()} for key, rows in runs.items()
+        }
         verdicts_by_cost[cost_name] = {}
         for key, cost_result in compare_axis_costs(costs, untested_conditions, study.comparison_options).items():
             speed_up = cost_result.speed_up

@@ -46,7 +46,7 @@ class MethodTuning:
 
     Attributes:
         study: the study's definition.
-        space: the options that are tuned, with their ranges.
+        search_space: the options that are tuned, with their ranges.
         configs: the folder of the groups of Hydra.
         logs: folder in which run folders are created.
         print_line: function that prints a line, one for each trial.
@@ -54,7 +54,7 @@ class MethodTuning:
     """
 
     study: Study
-    space: SearchSpace
+    search_space: SearchSpace
     configs: Path
     logs: Path
     print_line: PrintLine
@@ -72,7 +72,7 @@ class MethodTuning:
 
     def _search_best_options(self, method: str, default_options: Mapping[str, Any]) -> None:
         optuna = import_optuna()
-        options, digest = self.space.methods[method], self._compute_search_digest(method)
+        options, digest = self.search_space.methods[method], self._compute_search_digest(method)
         stored_search = load_tuning_searches(self.study.folder).get(method, {})
         stored_trials: list[Trial] = (
             [*stored_search["tried"], *stored_search["spare"]] if stored_search.get("stamp") == digest else []
@@ -82,11 +82,11 @@ class MethodTuning:
         optuna_study = optuna.create_study(direction="maximize", sampler=trial_sampler)
         optuna_study.enqueue_trial(default_options)
         done_trials: dict[Overrides, Trial] = {}
-        n_trials = self.space.count_trials(method)
+        n_trials = self.search_space.count_trials(method)
         while len(done_trials) < n_trials:
             optuna_trial = optuna_study.ask()
             overrides = _make_overrides(
-                {name: _suggest(optuna_trial, name, option) for name, option in options.items()}
+                {name: _suggest_value(optuna_trial, name, option) for name, option in options.items()}
             )
             is_new_trial, is_repeated_trial = overrides not in trial_by_overrides, overrides in done_trials
             if is_new_trial:
@@ -115,7 +115,7 @@ class MethodTuning:
         Raises `OptionError` for an unknown option, or a range that lacks the default.
         """
         options = dict(flatten_config(compose_run(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
-        for name, option_range in self.space.methods[method].items():
+        for name, option_range in self.search_space.methods[method].items():
             if name not in options:
                 option_group = name.partition(".")[0]
                 known_options = [option for option in options if option.startswith(f"{option_group}.")] or list(options)
@@ -125,14 +125,20 @@ class MethodTuning:
                     f"tune.space.{method}.{name} must include the default {spell_value(options[name])}, the first "
                     "trial: add it"
                 )
-        return {name: options[name] for name in self.space.methods[method]}
+        return {name: options[name] for name in self.search_space.methods[method]}
 
     def _list_trial_runs(self, method: str, overrides: Overrides) -> list[RunTask]:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         method_overrides = self.study.overrides.get(method, (f"selector={method}",))
-        run_overrides = [self.study.list_overrides(name, method_overrides, overrides) for name in self.space.settings]
-        options = self.configs, self.logs, self.space.metric
-        return [RunTask(words, seed, *options, keeps_run=False) for words in run_overrides for seed in self.space.seeds]
+        run_overrides = [
+            self.study.list_overrides(name, method_overrides, overrides) for name in self.search_space.settings
+        ]
+        options = self.configs, self.logs, self.search_space.metric
+        return [
+            RunTask(words, seed, *options, keeps_run=False)
+            for words in run_overrides
+            for seed in self.search_space.seeds
+        ]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.
@@ -159,11 +165,11 @@ class MethodTuning:
         The number of trials does not count, so that a search can be extended.
         """
         runs = self._list_trial_runs(method, ())
-        options = {name: asdict(option) for name, option in self.space.methods[method].items()}
+        options = {name: asdict(option) for name, option in self.search_space.methods[method].items()}
         late_share_rule = [LATE_WINDOW_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
         result_rule = {"result": self.study.result, "horizon": self.study.horizon}
         result_rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
-        run_facts, metric = [[run.overrides, run.seed] for run in runs], self.space.metric
+        run_facts, metric = [[run.overrides, run.seed] for run in runs], self.search_space.metric
         search_text = json.dumps([run_facts, options, metric, None, *late_share_rule, *result_rules])
         return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
@@ -174,10 +180,10 @@ class MethodTuning:
         )
         default_trial_value = next(iter(done_trials.values()))["value"]
         search_facts = {
-            "trials": self.space.count_trials(method),
-            "seeds": list(self.space.seeds),
-            "settings": list(self.space.settings),
-            "metric": self.space.metric,
+            "trials": self.search_space.count_trials(method),
+            "seeds": list(self.search_space.seeds),
+            "settings": list(self.search_space.settings),
+            "metric": self.search_space.metric,
             "overrides": list(best_trial["overrides"]),
             "value": best_trial["value"],
             "default": math.nan if default_trial_value is None else default_trial_value,
@@ -226,7 +232,7 @@ def _find_untried_values(
     )
 
 
-def _suggest(suggested_trial: Any, name: str, option_range: OptionRange) -> object:  # noqa: ANN401 - Optuna's
+def _suggest_value(suggested_trial: Any, name: str, option_range: OptionRange) -> object:  # noqa: ANN401 - Optuna's
     if isinstance(option_range, ValueList):
         return suggested_trial.suggest_categorical(name, list(option_range.values))
     suggest_number = suggested_trial.suggest_int if option_range.has_integer_values else suggested_trial.suggest_float

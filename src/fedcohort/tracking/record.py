@@ -96,9 +96,15 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
     data_hash = hashlib.blake2b(b"".join(a.tobytes() for a in client_arrays), digest_size=4).hexdigest()
     n_samples = int(info.class_counts.sum())
     size_profile = {"clients": len(info.n_train), "samples": n_samples, "classes": int(info.class_counts.shape[1])}
-    source = json.dumps(info.config.get("dataset", {}), default=str)
+    dataset_source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
-        Dataset(info.choices.get("dataset", "data"), data_hash, "fedcohort", source, profile=json.dumps(size_profile)),
+        Dataset(
+            info.choices.get("dataset", "data"),
+            data_hash,
+            "fedcohort",
+            dataset_source,
+            profile=json.dumps(size_profile),
+        ),
         tags=[InputTag("mlflow.data.context", name_heterogeneity(info))],
     )
 

@@ -184,8 +184,8 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
         panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.7))
         if unit.name == "%":  # intervals of few seeds exceed the range of a share
-            low_limit, high_limit = panel_grid[i, 0].get_ylim()
-            panel_grid[i, 0].set_ylim(max(low_limit, -2.0), min(high_limit, 102.0))
+            y_min, y_max = panel_grid[i, 0].get_ylim()
+            panel_grid[i, 0].set_ylim(max(y_min, -2.0), min(y_max, 102.0))
     style.add_legend(figure)
     return style.save_figure(figure, folder / "curves.png", style.FILE_FORMATS)
 

@@ -56,7 +56,7 @@ def describe_estimate(answer: Answer) -> str:
 def average_curves(run_by_seed: RunsBySeed, axis: str) -> MeanCurve:
     """Return the mean curve of the runs over seeds, by `axis`, which is `round` or the name of a cost."""
     x = _choose_curve_points(list(run_by_seed.values()), axis)
-    return _average(x, [_values_at(run, axis, x) for run in run_by_seed.values()])
+    return _average_seed_curves(x, [_interpolate_metric(run, axis, x) for run in run_by_seed.values()])
 
 
 def average_difference(run_by_seed: RunsBySeed, baseline_runs: RunsBySeed, axis: str, options: Options) -> MeanCurve:
@@ -70,10 +70,10 @@ def average_difference(run_by_seed: RunsBySeed, baseline_runs: RunsBySeed, axis:
     """
     run_pairs = [(run_by_seed[seed], baseline_runs[seed]) for seed in sorted(set(run_by_seed) & set(baseline_runs))]
     x = _choose_curve_points([run for seed_pair in run_pairs for run in seed_pair], axis)
-    return _average(
+    return _average_seed_curves(
         x,
         [
-            options.sign * (_values_at(run, axis, x) - _values_at(baseline_run, axis, x))
+            options.sign * (_interpolate_metric(run, axis, x) - _interpolate_metric(baseline_run, axis, x))
             for run, baseline_run in run_pairs
         ],
     )
@@ -96,11 +96,11 @@ def _choose_curve_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
     return np.linspace(range_start, range_end, N_CURVE_POINTS) if range_end > range_start else np.empty(0)
 
 
-def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:
+def _interpolate_metric(run: Evaluations, axis: str, x: PointValues) -> PointValues:
     return np.asarray(np.interp(x, run.steps if axis == ROUNDS_AXIS else run.costs[axis], run.values))
 
 
-def _average(x: PointValues, seed_curves: Sequence[PointValues]) -> MeanCurve:
+def _average_seed_curves(x: PointValues, seed_curves: Sequence[PointValues]) -> MeanCurve:
     if not len(x) or not seed_curves:
         return EMPTY_CURVE
     values_by_seed = np.stack(seed_curves, axis=1)  # [points, seeds]

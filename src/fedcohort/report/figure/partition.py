@@ -138,12 +138,12 @@ def draw_strip(axes: "Axes", client_values: np.ndarray, starts: Ids, axis_label:
     height = row_sizes * (0.8 if n_clients <= 120 else 1)
     axes.barh(starts + row_sizes / 2 - 0.5, row_means, height=height, color=style.GREY, linewidth=0)
     axes.set_xlabel(style.wrap_text(axis_label, 0.95))
-    median_mean, largest_mean = float(np.median(row_means)), float(row_means.max())
+    median_row_mean, largest_row_mean = float(np.median(row_means)), float(row_means.max())
     if (
-        row_means.min() > 0 and largest_mean > MIN_LOG_SCALE_RATIO * median_mean and largest_mean > 1
+        row_means.min() > 0 and largest_row_mean > MIN_LOG_SCALE_RATIO * median_row_mean and largest_row_mean > 1
     ):  # shares stay linear
         axes.set_xscale("log")
     else:
-        axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)
+        axes.set_xlim(0, largest_row_mean * 1.05 if largest_row_mean > 0 else 1)
     style.format_axes(axes)
     axes.tick_params(labelleft=False, left=False)

@@ -160,7 +160,9 @@ class _RunMatcher:
         """
         first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         option_names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
-        values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in option_names}
+        values = {
+            name: {cell: _find_option_text(name, run) for cell, run in first_runs.items()} for name in option_names
+        }
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         atypical_cells: set[Cell] = set()
         for name in option_names:
@@ -169,10 +171,12 @@ class _RunMatcher:
                 continue
             values_by_label = {"": values[name]}
             if name in EARLY_END_OPTIONS and any(
-                len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()
+                len({_find_option_text(name, r) for r in x.values()}) > 1 for x in cells.values()
             ):
                 values_by_label = {
-                    f" on seed {seed}": {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
+                    f" on seed {seed}": {
+                        cell: _find_option_text(name, runs[seed]) for cell, runs in cells.items() if seed in runs
+                    }
                     for seed in seeds
                 }
             for seeds_text, options_by_cell in values_by_label.items():
@@ -240,5 +244,5 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     )
 
 
-def _value(name: str, run: Run) -> str:
+def _find_option_text(name: str, run: Run) -> str:
     return run.params.get(name, "none")

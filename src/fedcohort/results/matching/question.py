@@ -172,7 +172,7 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
         options, base_options = map(tracked_run.result_options, (runs[seed], baseline_runs[seed]))
         differences = tracked_run.list_differences(options, base_options)
         values_by_option = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
-        only_budgets = ANY_OPTION_PREFIX in implied_options or compared_option not in {
+        compares_budgets_only = ANY_OPTION_PREFIX in implied_options or compared_option not in {
             **dict(options),
             **dict(base_options),
         }
@@ -182,7 +182,7 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
             if name != compared_option
             and not name.startswith(f"{compared_option}.")
             and not tracked_run.is_implied_by_group(name, values_by_option)
-            and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
+            and (name in BUDGET_TAGS if compares_budgets_only else not name.startswith(implied_options))
         }
     option_names = [
         name for name in differing_names if not any(name.startswith(f"{option}.") for option in differing_names)

@@ -52,8 +52,12 @@ class Run:
     @property
     def has_ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        n_done_rounds, n_requested = self.tags.get(tags.ROUNDS_DONE_TAG), self.params.get(tags.ROUNDS_TAG)
-        return n_done_rounds is not None and n_requested is not None and int(n_done_rounds) < int(n_requested)
+        n_done_rounds, n_requested_rounds = self.tags.get(tags.ROUNDS_DONE_TAG), self.params.get(tags.ROUNDS_TAG)
+        return (
+            n_done_rounds is not None
+            and n_requested_rounds is not None
+            and int(n_done_rounds) < int(n_requested_rounds)
+        )
 
     @property
     def sweep_ids(self) -> list[str]:
@@ -77,9 +81,9 @@ def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]])
 
     `a` and `b` are the options of two runs, as pairs of name and value.
     """
-    first_values, second_values = dict(a), dict(b)
-    option_names = sorted({*first_values, *second_values})
-    differences = ((name, first_values.get(name, "none"), second_values.get(name, "none")) for name in option_names)
+    values_in_a, values_in_b = dict(a), dict(b)
+    option_names = sorted({*values_in_a, *values_in_b})
+    differences = ((name, values_in_a.get(name, "none"), values_in_b.get(name, "none")) for name in option_names)
     return [difference for difference in differences if difference[1] != difference[2]]
 
 
