@@ -111,7 +111,7 @@ def _make_typer_app(command_name: str) -> "typer.Typer":
     CommandArguments = Annotated[list[str] | None, hidden_argument]
 
     def represent_command(arguments: CommandArguments = None) -> None:
-        """Represent a command with its `arguments` in the help; `main` runs it."""
+        """Stand for a command in typer's help, with its `arguments`; `main` runs the command."""
 
     for listed_name, summary in COMMANDS.items():
         help_text = summary

@@ -46,7 +46,7 @@ class StoppedBySignal(SystemExit):
     """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
-        code: exit code of the process.
+        code: exit code of the process, as of `SystemExit`.
         folder: folder of the run.
     """
 

@@ -66,7 +66,7 @@ class CohortStrategy(DDPStrategy):
     DDP's wrapper would also hang on unequal numbers of backward passes.
 
     Attributes:
-        meeting_file: file by which the processes of one machine find each other; None on several machines.
+        rendezvous_file: file by which the processes of one machine find each other; None on several machines.
     """
 
     rendezvous_file: Path | None = None

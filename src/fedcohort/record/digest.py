@@ -14,7 +14,7 @@ DIGESTED_JSON_PATTERN = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOT
 
 
 def digest_of_bytes(*hashed_contents: bytes | memoryview) -> str:
-    """Return the BLAKE2b digest, in hex digits, of `contents` one after the other."""
+    """Return the BLAKE2b digest, in hex digits, of the `hashed_contents` one after the other."""
     return hashlib.blake2b(b"".join(hashed_contents), digest_size=DIGEST_BYTES).hexdigest()
 
 

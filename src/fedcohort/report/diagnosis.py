@@ -62,8 +62,10 @@ def list_client_rates(diagnosis: RunDiagnosis) -> list[dict[str, Any]]:
 def list_near_settings(diagnosis: RunDiagnosis) -> Mapping[str, Any]:
     """Return the descriptors of the federation in `diagnosis`, and the settings of our studies that are nearest to it.
 
-    Descriptors are by name, None where unknown. `nearest` has the distance of each setting and
-    its `StudySetting.facts`. Three of four settings have a setting of another study within `usual_distance`.
+    Returns:
+        `descriptors` by name, None where unknown. `nearest`: the distance of each of these settings with its facts
+        (`StudySetting.facts`). `usual_distance`: distance within which 75 % of the settings have a setting of another
+        study; a federation whose nearest setting is farther is like none of them.
     """
     descriptors = describe_federation(diagnosis)
     nearest_settings, usual_distance = find_near_settings(descriptors, load_settings())

@@ -1,9 +1,9 @@
 """Judge a study's results: differences to the baseline, the headroom, and the share of it that a method closes.
 
-All statistics are those of `results/`. Methods are tested in three families: the methods of a setting (marks), the
-settings of a method, and all methods in all settings (counts). Oracles, bounds and references are in no family, and
-keep their own p. A method counts in the comparisons of a setting if it has half of the baseline's seeds or more: fewer
-seeds say little about a spread.
+All statistics are those of `results/`. P-values are corrected by Holm over three families of tests: the methods of a
+setting, the settings of a method, and all methods in all settings. Oracles, bounds and references are in no family,
+and keep their own p. A method counts in the comparisons of a setting if it has half of the baseline's seeds or more:
+fewer seeds say little about a spread.
 """
 
 import math

@@ -1,7 +1,7 @@
 """A leaderboard, `studies/<name>/study.yaml` with `of`: the methods of several studies over all of their settings.
 
     of                     the prefix of the labels of each study's settings: {regimes_digits: digits}
-    title, question, win   as of a study (`definition_file.py`)
+    title, question        as of a study (`definition_file.py`)
 
 Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, metrics of one unit, and the
 same result and horizon. A setting that is in two studies, the same federation with the same horizon and metric, is

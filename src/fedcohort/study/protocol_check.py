@@ -25,7 +25,8 @@ N_REPEATED_SETTINGS = 2
 def choose_runs_to_repeat(file: ProtocolFile) -> list[tuple[ProtocolPart, Row]]:
     """Return the runs of `file` to repeat: method and baseline with the first seed, in two of the settings.
 
-    These have the smallest digests of the runs in the file and the setting's name.
+    A digest of all runs in the file and the setting's name is computed for each setting. The two settings with the
+    smallest digests are taken, so that the author of the file cannot choose them.
     """
     rows = [row for _, results in file.runs_by_part for _, row in sorted(results.rows.items())]
     content = json.dumps([[row["study"], *(row[name] for name in RUN_COLUMNS)] for row in rows])

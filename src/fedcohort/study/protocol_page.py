@@ -35,8 +35,8 @@ class ProtocolComparison:
     Attributes:
         study: a study with these settings, named `<study>/<setting>`, and the method.
         pairs: verdicts on the method and on the baseline in each setting, by the setting's label.
-        overall: the comparison over all settings.
-        cells: the cells of the method, by heading, in a table of methods over all settings.
+        overall_result: the comparison over all settings.
+        overall_cells: the cells of the method, by heading, in a table of methods over all settings.
     """
 
     study: Study

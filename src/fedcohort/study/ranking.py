@@ -88,7 +88,9 @@ def split_ranked_methods(study: Study, result_values: ResultsBySetting) -> tuple
 
 
 def _find_largest_method_group(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
-    """Return the methods of the largest table of results without a gap, methods by settings, that has the baseline.
+    """Return the methods of the largest table, methods by settings, in which each cell has results.
+
+    The baseline is one of the methods. Size is the number of cells.
 
     Args:
         settings: names of the settings in which each method has results.

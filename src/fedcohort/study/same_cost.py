@@ -107,7 +107,7 @@ def resolve_conditions(
 
 
 def _limit_reference_cost(study: Study, condition: Condition, seed: int, rows: Mapping[RunKey, Row]) -> Condition:
-    """Return the condition of one seed, which ends at the cost of the other method's run.
+    """Return the condition of a reference for one seed, whose run ends at the cost of the other method's run.
 
     Args:
         study: the study, which has the reference.

@@ -153,7 +153,7 @@ def discard_run_folder(run_outcome: RunOutcome, task: RunTask) -> None:
 
 
 def read_run_outcome(job: JobRecord | None, task: RunTask) -> RunOutcome:
-    """Return the outcome of `task` from its run folder; `job` is that of its job, None if it never started."""
+    """Return the outcome of `task` from its run folder; `job` is the record of its job, None if it never started."""
     if job is None:
         return RunOutcome(FAILED, "its job was never started: repeat the command")
     if job.how in ("done", "skipped") and job.folder is not None:

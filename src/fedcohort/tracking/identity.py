@@ -140,7 +140,7 @@ def update_mlflow_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") 
 
 
 def _find_recorded_run(mlflow_client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
-    """Return the MLflow run whose id `tracked_run` has, read by `mlflow_client`; None if the run was deleted."""
+    """Return the MLflow run that `tracked_run` names by its id; None if it was deleted. `mlflow_client` reads it."""
     from mlflow.exceptions import MlflowException
 
     if tracked_run.run_id is None:

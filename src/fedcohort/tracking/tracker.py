@@ -25,9 +25,10 @@ MAX_SILENT_WAIT_S = 10.0  # seconds of waiting after which a message names the s
 
 
 class FollowerProcess:
-    """The child process that sends journals (`tracking/follow.py`). Its standard input is one end of `connection`.
+    """The child process that sends journals of runs to MLflow (`tracking/follow.py`).
 
-    Forked processes may use the follower of their parent.
+    Messages go through `connection`, whose other end is its standard input. Processes that are forked from a process
+    with a follower may use that follower.
     """
 
     def __init__(self) -> None:

@@ -231,7 +231,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
 
 
 def find_oracles(runs_by_cell: RunsByCell) -> dict[Cell, str]:
-    """Return the cells of oracles in `runs_by_cell`, with a text on the information that only an oracle can read."""
+    """Return the cells of `runs_by_cell` whose method is an oracle, with a text on what no server could know."""
     facts_by_cell = {
         cell: [run.tags.get(tags.ORACLE_TAG) for run in run_by_seed.values()]
         for cell, run_by_seed in runs_by_cell.items()
