@@ -7,10 +7,10 @@ import pytest
 
 from fedcohort.results.difference import run_t_test
 from fedcohort.results.target import (
-    AT_LEAST,
-    AT_MOST,
-    EXACT,
-    RESTRICTED,
+    EXACT_RATIO,
+    RATIO_LOWER_BOUND,
+    RATIO_UPPER_BOUND,
+    RESTRICTED_RATIO,
     Cost,
     SpeedUp,
     judge_speed_up,
@@ -19,12 +19,12 @@ from fedcohort.results.target import (
 from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
 from results.statistics_cases import close_to, load_case
 
-NEVER = Cost(60.0, met=False)
+NEVER = Cost(60.0, is_met=False)
 
 
 def costs(*values: float | None) -> dict[int, Cost]:
     """Return costs by seed; None for a run that ended at 60 without the target."""
-    return {seed: NEVER if value is None else Cost(value, met=True) for seed, value in enumerate(values)}
+    return {seed: NEVER if value is None else Cost(value, is_met=True) for seed, value in enumerate(values)}
 
 
 def test_the_speed_up_of_a_case_by_hand() -> None:
@@ -39,18 +39,18 @@ def test_the_speed_up_of_a_case_by_hand() -> None:
     assert (mirrored.ratio, mirrored.low, mirrored.bound) == (
         close_to(1 / result.ratio),
         close_to(1 / result.high),
-        AT_MOST,
+        RATIO_UPPER_BOUND,
     )
 
 
 @pytest.mark.parametrize(
     ("base", "method", "bound", "median"),
     [
-        (costs(40, 40, 50), costs(20, 30, 50), EXACT, 4 / 3),
-        (costs(None, None, 50), costs(20, 30, 40), AT_LEAST, math.inf),
-        (costs(20, 30, 40), costs(None, None, 50), AT_MOST, 0.0),
-        (costs(None, 30), costs(20, None), RESTRICTED, math.nan),
-        (costs(None, None), costs(None, None), EXACT, 1.0),
+        (costs(40, 40, 50), costs(20, 30, 50), EXACT_RATIO, 4 / 3),
+        (costs(None, None, 50), costs(20, 30, 40), RATIO_LOWER_BOUND, math.inf),
+        (costs(20, 30, 40), costs(None, None, 50), RATIO_UPPER_BOUND, 0.0),
+        (costs(None, 30), costs(20, None), RESTRICTED_RATIO, math.nan),
+        (costs(None, None), costs(None, None), EXACT_RATIO, 1.0),
     ],
 )
 def test_the_bound_and_the_median_by_hand(
@@ -69,7 +69,7 @@ def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
     assert judge_speed_up(censored, censored.p, Rules()) == NOT_SETTLED
     unmet = measure_speed_up(costs(40, None, None), costs(20, None, None))
     assert judge_speed_up(unmet, 0.01, Rules()) == UNREACHED
-    free = measure_speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
+    free = measure_speed_up({0: Cost(0.0, is_met=True), 1: Cost(0.0, is_met=True)}, costs(1, 1))
     assert math.isnan(free.ratio)
 
 

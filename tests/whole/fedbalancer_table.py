@@ -79,7 +79,9 @@ def reference_costs(fastest: bool = False) -> dict[int, Cost]:
     by_seed = {}
     for seed, target in targets().items():
         names = VARIANTS if fastest else [name for name in VARIANTS if last_accuracies(name)[seed] == target]
-        by_seed[seed] = min((costs(name)[seed] for name in names if costs(name)[seed].met), key=lambda cost: cost.value)
+        by_seed[seed] = min(
+            (costs(name)[seed] for name in names if costs(name)[seed].is_met), key=lambda cost: cost.value
+        )
     return by_seed
 
 
@@ -92,7 +94,7 @@ def find_speed_up(method: str, fastest: bool = False) -> SpeedUp:
 def sorted_ratios(method: str) -> list[float]:
     """Return the speed-ups of all seeds in order, 0 for a seed that never met the target."""
     base = reference_costs()
-    return sorted(base[seed].value / cost.value if cost.met else 0.0 for seed, cost in costs(method).items())
+    return sorted(base[seed].value / cost.value if cost.is_met else 0.0 for seed, cost in costs(method).items())
 
 
 def format_median(method: str) -> str:
@@ -116,7 +118,7 @@ def format_mean(result: SpeedUp) -> str:
 def format_row(method: str, label: str, paper_speed_up: str, paper_accuracy: str) -> str:
     """Return a row of the table in docs/papers/fedbalancer.md."""
     accuracies = np.array(list(last_accuracies(method).values()))
-    n_met = sum(cost.met for cost in costs(method).values())
+    n_met = sum(cost.is_met for cost in costs(method).values())
     median = f"{format_median(method)}, {n_met} of {len(accuracies)}"
     accuracy = f"{accuracies.mean():.1f} ± {accuracies.std(ddof=1):.1f}"
     cells = (label, paper_speed_up, median, format_mean(find_speed_up(method)), paper_accuracy, accuracy)

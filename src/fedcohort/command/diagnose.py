@@ -54,7 +54,15 @@ def _train_with_random_selection(arguments: Sequence[str]) -> Path:
     if "selector" in option_names:
         raise OptionError("fedcohort diagnose selects at random: leave selector= out, or name the folder of a run")
     required_overrides = [f"selector.probes={N_PROBES}", "selector.act=false"]
-    overrides = ["selector=auto", *arguments, *(t for t in required_overrides if t.split("=")[0] not in option_names)]
+    overrides = [
+        "selector=auto",
+        *arguments,
+        *(
+            required_override
+            for required_override in required_overrides
+            if required_override.split("=")[0] not in option_names
+        ),
+    ]
     if "rounds" not in option_names:
         overrides.append(f"rounds={_count_probe_rounds(overrides)}")
     return run_overrides(overrides).folder

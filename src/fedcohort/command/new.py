@@ -55,8 +55,8 @@ def make_component_files(new_kind: str, new_name: str) -> dict[Path, str]:
         if (folder / template_name).is_file()
     }
     return {
-        path: Template(t.read_text()).substitute(name=new_name, title=class_title)
-        for path, t in template_by_path.items()
+        path: Template(template_file.read_text()).substitute(name=new_name, title=class_title)
+        for path, template_file in template_by_path.items()
     }
 
 

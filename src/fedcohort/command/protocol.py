@@ -48,17 +48,19 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str
     verb, *typed_arguments = arguments or [""]
     if verb not in VERB_OPTIONS:
         raise OptionError(f"type fedcohort protocol VERB, where VERB is one of {', '.join(VERB_OPTIONS)}")
-    files = [argument for argument in typed_arguments if "=" not in argument or argument.endswith(".json")]
+    protocol_paths = [argument for argument in typed_arguments if "=" not in argument or argument.endswith(".json")]
     launcher_prefix = "hydra.launcher." if verb == "run" else ()
     launcher_options = [argument for argument in typed_arguments if argument.startswith(launcher_prefix)]
-    typed_options = [argument for argument in typed_arguments if argument not in (*files, *launcher_options)]
+    typed_options = [argument for argument in typed_arguments if argument not in (*protocol_paths, *launcher_options)]
     options = {"level": "quick", "n_jobs": "1", "launcher": "local"} | read_options(typed_options, VERB_OPTIONS[verb])
-    if {"verify": len(files) != 1, "leaderboard": not files}.get(verb, bool(files) or "selector" not in options):
+    if {"verify": len(protocol_paths) != 1, "leaderboard": not protocol_paths}.get(
+        verb, bool(protocol_paths) or "selector" not in options
+    ):
         raise OptionError(f"type fedcohort protocol {verb} {USAGE_BY_VERB.get(verb, 'selector=NAME level=quick')}")
     if "selector" in VERB_OPTIONS[verb]:
         ranges.identifier("selector", options["selector"])
     launch = LaunchOptions(options["launcher"], read_job_count(options["n_jobs"]), options=launcher_options)
-    return verb, [Path(file) for file in files], options, launch
+    return verb, [Path(file) for file in protocol_paths], options, launch
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `FedcohortError` if `arguments`, a file or the studies are invalid.
     """
-    verb, paths, options, launch = parse_arguments(arguments)
+    verb, protocol_paths, options, launch = parse_arguments(arguments)
     configs, protocol_level = Path.cwd() / "configs", options["level"]
-    files = [protocol_file.read_protocol(path, STUDIES_FOLDER) for path in paths]
+    files = [protocol_file.read_protocol(path, STUDIES_FOLDER) for path in protocol_paths]
     if verb == "verify":
         logs = (LOGS_FOLDER / "protocol" / "verify").absolute()
         with session.lock_study(logs, print_line):

@@ -89,8 +89,8 @@ def print_markdown(markdown: str) -> None:
     class MarkdownPage(Markdown):
         elements: ClassVar = {**Markdown.elements, "table_open": SplitTable}
 
-    terminal = make_console()
-    terminal.print(MarkdownPage(markdown), width=min(terminal.width, MAX_PAGE_WIDTH))
+    output_console = make_console()
+    output_console.print(MarkdownPage(markdown), width=min(output_console.width, MAX_PAGE_WIDTH))
 
 
 def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:

@@ -147,10 +147,10 @@ class Federation(ReadOnly):
         """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
         client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
         label_of_sample, n_labels = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        flat_counts: ClassCounts = read_only(
+        flat_label_counts: ClassCounts = read_only(
             np.bincount(client_of_sample * n_labels + label_of_sample, minlength=self.n_clients * n_labels)
         )
-        return flat_counts.reshape(self.n_clients, n_labels)
+        return flat_label_counts.reshape(self.n_clients, n_labels)
 
     @cached_property
     def main_classes(self) -> Ids | None:

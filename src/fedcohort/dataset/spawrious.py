@@ -101,7 +101,7 @@ class Spawrious(ImageTables):
         train_rows, test_rows = chosen_rows[~is_test_image], chosen_rows[is_test_image]
         image_format = ImageFormat((3, self.size, self.size), resize=True)
         table_spec = ImageTableSpec(self.name, IMAGE_COLUMNS, LABEL_COLUMNS, self.breeds, image_format, PIXEL_SCALE)
-        x, test_x = (table_spec.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
+        x, test_x = (table_spec.read_images(frames, rows_of_part) for rows_of_part in (train_rows, test_rows))
         place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
         data_notes = [f"places {place_numbers}", *self.note_extreme_pair_size(pair_sizes)]
         raw_data = table_spec.make_raw_data(

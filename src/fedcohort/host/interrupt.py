@@ -117,8 +117,12 @@ class InterruptHandler:
         for signal_number in CLUSTER_SIGNALS:
             if callable(signal_handler := signal.getsignal(signal_number)):
                 signal.signal(signal_number, self._limit_to_owner(signal_handler))
-        stop_handlers = ((n, signal.getsignal(n)) for n in STOP_SIGNALS)
-        self._previous_handlers = {n: h for n, h in stop_handlers if h is not signal.SIG_IGN}
+        stop_handlers = ((stop_signal, signal.getsignal(stop_signal)) for stop_signal in STOP_SIGNALS)
+        self._previous_handlers = {
+            stop_signal: stop_handler
+            for stop_signal, stop_handler in stop_handlers
+            if stop_handler is not signal.SIG_IGN
+        }
         self.reinstall_handlers()
 
     def reinstall_handlers(self) -> None:

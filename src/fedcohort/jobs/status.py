@@ -155,7 +155,11 @@ def list_varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides:
         overrides_by_job: overrides of each job of the sweep.
         overrides: overrides of the job.
     """
-    common_overrides = set.intersection(*(set(j) for j in overrides_by_job)) if len(overrides_by_job) > 1 else set()
+    common_overrides = (
+        set.intersection(*(set(other_overrides) for other_overrides in overrides_by_job))
+        if len(overrides_by_job) > 1
+        else set()
+    )
     return " ".join(override for override in overrides if override not in common_overrides)
 
 

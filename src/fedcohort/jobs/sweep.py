@@ -103,9 +103,9 @@ class Sweep:
             job_records: records of all jobs.
         """
         counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), is_live=False))
-        name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
-        compare_command = f" {sweeps.spell_compare_command(name, tracked_runs)}" if tracked_runs else ""
-        return f"sweep {name}: {counts_text}.{compare_command}"
+        sweep_name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
+        compare_command = f" {sweeps.spell_compare_command(sweep_name, tracked_runs)}" if tracked_runs else ""
+        return f"sweep {sweep_name}: {counts_text}.{compare_command}"
 
     def has_recorded_error(self, error: BaseException) -> bool:
         """Return whether the record of a job already gives `error` as the reason of its failure."""

@@ -103,12 +103,14 @@ class ClientModule(pl.LightningModule):
         """
         with self.stopwatch.measure_stage_time("evaluate"):
             metric_collections = [*itertools.chain(*self._metrics_by_suffix.values())]
-            sum_metrics_over_ranks([metric_name for c in metric_collections for metric_name in c.values()])
+            sum_metrics_over_ranks(
+                [metric_name for metric_collection in metric_collections for metric_name in metric_collection.values()]
+            )
             metric_values = {
                 f"{loader_name}/{metric_name}{metric_suffix}": metric_value
                 for metric_suffix, collections_of_suffix in self._metrics_by_suffix.items()
-                for loader_name, c in zip(LOADER_NAMES, collections_of_suffix, strict=True)
-                for metric_name, metric_value in c.compute().items()
+                for loader_name, metric_collection in zip(LOADER_NAMES, collections_of_suffix, strict=True)
+                for metric_name, metric_value in metric_collection.compute().items()
             }
             metric_numbers = torch.stack(list(metric_values.values())).tolist()
             self.server_metrics = dict(zip(metric_values, metric_numbers, strict=True))

@@ -62,18 +62,21 @@ class RunRequest:
         return FolderUse.UNRELATED_RUN if is_sibling_run else folder_use
 
     def _find_use_without_siblings(self, run_path: Path) -> FolderUse:
-        status = read_status(run_path)
-        is_finished = status.get("status") == "finished"
+        run_status = read_status(run_path)
+        is_finished = run_status.get("status") == "finished"
         if not is_finished and not has_checkpoint(run_path):
             return FolderUse.RUN_WITHOUT_CHECKPOINT
-        budget_history = read_spending(status)
-        if status.get("callbacks", []) != list(self.callback_configs) or budget_history.now.rounds > self.budget.rounds:
+        budget_history = read_spending(run_status)
+        if (
+            run_status.get("callbacks", []) != list(self.callback_configs)
+            or budget_history.now.rounds > self.budget.rounds
+        ):
             return FolderUse.UNRELATED_RUN
         if self.budget.list_exceeded_limits(budget_history):
             return FolderUse.RUN_OVER_BUDGET
-        if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
+        if not is_finished and run_status.get("rounds", self.budget.rounds) == self.budget.rounds:
             return FolderUse.UNFINISHED_RUN
-        if is_finished and (status.get("early") or self.budget.list_reached_limits(budget_history.now)):
+        if is_finished and (run_status.get("early") or self.budget.list_reached_limits(budget_history.now)):
             return FolderUse.FINISHED_RUN
         return FolderUse.EXTENDABLE_RUN
 

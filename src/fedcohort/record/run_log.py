@@ -86,7 +86,14 @@ def read_run_log(run_path: Path) -> RunLog:
     client_table = run_history.clients()
     signal_columns = find_signal_columns([str(name) for name in client_table.columns]) | {"train_loss": "train_loss"}
     rows_by_step = dict(iter(client_table.groupby("step")))
-    missing_step = next((t for t in run_history.steps[1:] if t not in rows_by_step and run_history.cohorts[t]), None)
+    missing_step = next(
+        (
+            round_number
+            for round_number in run_history.steps[1:]
+            if round_number not in rows_by_step and run_history.cohorts[round_number]
+        ),
+        None,
+    )
     if missing_step is not None:
         raise CheckpointError(f"{run_path} lacks the per-client table of round {missing_step}: repeat the run")
     virtual_times_s = run_history.metrics["time/virtual_s"].to_numpy()

@@ -20,7 +20,7 @@ from fedcohort.results.compare import Cell, Options, RunsByCell
 from fedcohort.results.frame import COST_COLUMNS, RunFrames
 from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, count_averaged_evaluations, result_of_run
-from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
+from fedcohort.results.target import BASELINE, BEST_OF_PREFIX, Cost, MedianCost, SpeedUp, Target
 
 ROUNDS_AXIS = "rounds"
 COST_AXES = (*COST_COLUMNS, ROUNDS_AXIS)
@@ -157,8 +157,8 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
         raise ranges.range_error(
             "target",
-            f"{BEST_OF} and one or more of {', '.join(conditions)}",
-            f"{BEST_OF}{','.join(missing_conditions)}",
+            f"{BEST_OF_PREFIX} and one or more of {', '.join(conditions)}",
+            f"{BEST_OF_PREFIX}{','.join(missing_conditions)}",
         )
     if target.value is None and not target.best_of and options.baseline is None:
         raise ranges.range_error("target", "a number, or best_of: and conditions, as there is no baseline", BASELINE)

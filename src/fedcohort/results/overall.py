@@ -163,7 +163,7 @@ def rank_methods(
     rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
     mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
     return mean_ranks, {
-        setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in ranks_by_setting.items()
+        setting: dict(zip(methods, rank_row.tolist(), strict=True)) for setting, rank_row in ranks_by_setting.items()
     }
 
 

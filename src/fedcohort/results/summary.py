@@ -112,7 +112,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     reached_shares = []
     for share in ACCURACY_SHARES if best_accuracy > 0 else ():
         costs = find_costs_to_target(run, share * best_accuracy)
-        if costs["round"].met:  # not if the untrained model, which never counts, is the best
+        if costs["round"].is_met:  # not if the untrained model, which never counts, is the best
             facts = {
                 "share": share,
                 "target": share * best_accuracy,
@@ -159,9 +159,11 @@ def _warn_loss_rose(history: History) -> list[str]:
         if metric in history.last_metrics and (rounds := history.measured[metric])[0] == 0:
             initial_loss, final_loss = float(history.values[metric][0]), history.last_metrics[metric]
             if final_loss > LOSS_RISE_FACTOR * initial_loss > 0:
-                rise_text = f"{metric} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
+                loss_rise_text = (
+                    f"{metric} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
+                )
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
-                return [f"{rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
+                return [f"{loss_rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
     return []
 
 

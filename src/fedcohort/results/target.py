@@ -1,7 +1,7 @@
 """The cost to a target, and the speed-up over the baseline: rounds, virtual seconds, bytes or client FLOPs.
 
     T  cost at the first evaluation at which the mean of the last w evaluations is at least the target, up to 1e-6.
-       The window is full, and w is the number of evaluations that the run's result averages (`run.late_window`).
+       The window is full, and w is the number of evaluations that the run's result averages (`run.find_late_window`).
     C  cost at the end of a run that never met the target: T > C. For a run that passes its limit of virtual time, the
        end is this limit for virtual seconds, and the last evaluation within it for other costs.
     h(s)  smallest C among the runs of the pair that never met the target; infinite if both met it.
@@ -25,11 +25,11 @@ from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, Numbers
 from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, name_verdict, tost_p_value
 
-DEFAULT_LEVEL = 0.95  # of the baseline's mean result, the default target
+DEFAULT_TARGET_LEVEL = 0.95  # of the baseline's mean result, the default target
 TARGET_TOLERANCE = 1e-6  # of the target
-BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
+BASELINE, BEST_OF_PREFIX = "baseline", "best_of:"  # values of the option `target`, other than a number
 CROSSING_RULES = ("window", "first")
-EXACT, AT_LEAST, AT_MOST, RESTRICTED = "", ">=", "<=", "restricted"
+EXACT_RATIO, RATIO_LOWER_BOUND, RATIO_UPPER_BOUND, RESTRICTED_RATIO = "", ">=", "<=", "restricted"
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Target:
 
     value: float | None = None
     best_of: Sequence[str] = ()
-    level: float = DEFAULT_LEVEL
+    level: float = DEFAULT_TARGET_LEVEL
     crossing: str = "window"
 
     def __post_init__(self) -> None:
@@ -62,11 +62,11 @@ class Cost:
     Attributes:
         value: cost at the first evaluation that met the target, or at the end of a run that never met it; rounds,
             seconds, bytes or FLOPs.
-        met: whether the run met the target.
+        is_met: whether the run met the target.
     """
 
     value: float
-    met: bool
+    is_met: bool
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class MedianCost:
     n: int
 
 
-def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing: str = "window") -> Target:
+def parse_target(text: str, metric: str, level: float = DEFAULT_TARGET_LEVEL, crossing: str = "window") -> Target:
     """Return the target that the option `target` names. Raises `OptionError` for other texts.
 
     Args:
@@ -99,14 +99,16 @@ def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing:
     """
     if text == BASELINE:
         return Target(level=level, crossing=crossing)
-    if text.startswith(BEST_OF) and (conditions := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
+    if text.startswith(BEST_OF_PREFIX) and (
+        conditions := [name for name in text.removeprefix(BEST_OF_PREFIX).split(",") if name]
+    ):
         return Target(best_of=conditions, crossing=crossing)
     try:
         target_value = float(text)
     except ValueError:
         target_value = math.nan
     if not math.isfinite(target_value):
-        allowed_text = f"a number, {BASELINE}, or {BEST_OF} and conditions, as {BEST_OF}random,oort"
+        allowed_text = f"a number, {BASELINE}, or {BEST_OF_PREFIX} and conditions, as {BEST_OF_PREFIX}random,oort"
         raise ranges.range_error("target", allowed_text, text)
     if is_accuracy(metric) and not 0 <= target_value <= 1:
         raise ranges.range_error("target", f"a number in [0, 1], as {metric} is a share (0.8 is 80 %)", text)
@@ -146,21 +148,21 @@ def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign:
     n_counted = int((run.costs["virtual_s"] <= run.clock_s).sum()) if run.has_clock else len(run.steps)
     crossing_index = find_crossing(run.steps[:n_counted], run.values[:n_counted], target, window, sign)
     if crossing_index is not None:
-        return {cost_name: Cost(float(costs[crossing_index]), met=True) for cost_name, costs in run.costs.items()}
+        return {cost_name: Cost(float(costs[crossing_index]), is_met=True) for cost_name, costs in run.costs.items()}
     end_costs = {cost_name: float(costs[n_counted - 1]) if n_counted else 0.0 for cost_name, costs in run.costs.items()}
     if n_counted < len(run.steps):
         end_costs["virtual_s"] = run.clock_s
-    return {cost_name: Cost(cost, met=False) for cost_name, cost in end_costs.items()}
+    return {cost_name: Cost(cost, is_met=False) for cost_name, cost in end_costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
     """Return the median over seeds of `costs`, one for each run; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
-    sorted_costs = sorted(costs, key=lambda cost: (not cost.met, cost.value))
+    sorted_costs = sorted(costs, key=lambda cost: (not cost.is_met, cost.value))
     lower_middle, upper_middle = sorted_costs[(len(costs) - 1) // 2], sorted_costs[len(costs) // 2]
-    median_value = math.sqrt(lower_middle.value * upper_middle.value) if upper_middle.met else math.inf
-    return MedianCost(median_value, lower_middle.value, sum(cost.met for cost in costs), len(costs))
+    median_value = math.sqrt(lower_middle.value * upper_middle.value) if upper_middle.is_met else math.inf
+    return MedianCost(median_value, lower_middle.value, sum(cost.is_met for cost in costs), len(costs))
 
 
 @dataclass(frozen=True)
@@ -174,8 +176,8 @@ class SpeedUp:
         p: p-value of the paired t-test on the logarithms.
         n: number of pairs.
         n_unmet: number of pairs in which neither run met the target within the cost that both spent; their ratio is 1.
-        bound: EXACT if all runs met the target. AT_LEAST if only runs of the baseline ended before it, AT_MOST if only
-            runs of the method did, RESTRICTED if runs of both did.
+        bound: EXACT_RATIO if all runs met the target. RATIO_LOWER_BOUND if only runs of the baseline ended before it,
+            RATIO_UPPER_BOUND if only runs of the method did, RESTRICTED_RATIO if runs of both did.
         median: median ratio, where a run that never met the target comes after all others; NaN if not determined.
         log_ratios: paired differences of the logarithms.
     """
@@ -208,19 +210,24 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
     n_unmet, baseline_is_later, method_is_later = 0, False, False
     for seed in common_seeds:
         b, m = baseline_costs[seed], method_costs[seed]
-        common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
-        b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
+        common_horizon = min((cost.value for cost in (b, m) if not cost.is_met), default=math.inf)
+        b_met, m_met = (cost.is_met and cost.value <= common_horizon for cost in (b, m))
         baseline_cost, method_cost = min(b.value, common_horizon), min(m.value, common_horizon)
         log_ratios[seed] = 0.0 if baseline_cost == method_cost else math.nan
         if baseline_cost > 0 and method_cost > 0:
             log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost)
         n_unmet += not b_met and not m_met
-        baseline_is_later |= not b.met and m.met and m.value < common_horizon
-        method_is_later |= not m.met and b.met and b.value < common_horizon
+        baseline_is_later |= not b.is_met and m.is_met and m.value < common_horizon
+        method_is_later |= not m.is_met and b.is_met and b.value < common_horizon
         extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else log_ratios[seed])
     mean_log_ratio = summarise_differences(log_ratios, largest_value=1.0)
     ratio, low, high = (math.exp(value) for value in (mean_log_ratio.mean, mean_log_ratio.low, mean_log_ratio.high))
-    bound_signs = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
+    bound_signs = {
+        (False, False): EXACT_RATIO,
+        (True, False): RATIO_LOWER_BOUND,
+        (False, True): RATIO_UPPER_BOUND,
+        (True, True): RESTRICTED_RATIO,
+    }
     bound_sign = bound_signs[baseline_is_later, method_is_later]
     with np.errstate(invalid="ignore"):  # NaN if the two middle values are minus infinity and infinity
         median = float(np.exp(np.median(extreme_logs))) if extreme_logs else math.nan

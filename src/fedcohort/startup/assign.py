@@ -128,8 +128,15 @@ def subsample_rows(raw: Raw, max_rows: int | None, seed: int) -> Raw:
     n_kept_rows = np.maximum(np.floor(np.bincount(stratum_by_row) * kept_share + 0.5), MIN_CLIENT_ROWS)
     random_order = new_generator(seed, "limit").permutation(len(stratum_by_row))
     kept_rows = np.flatnonzero(rank_within_group(stratum_by_row, random_order) < n_kept_rows[stratum_by_row])
-    train_arrays = {k: getattr(raw, f"train_{k}") for k in ("x", "y", "owner", "attribute")}
-    return replace(raw, **{f"train_{k}": x[kept_rows] for k, x in train_arrays.items() if x is not None})
+    train_arrays = {array_name: getattr(raw, f"train_{array_name}") for array_name in ("x", "y", "owner", "attribute")}
+    return replace(
+        raw,
+        **{
+            f"train_{array_name}": train_array[kept_rows]
+            for array_name, train_array in train_arrays.items()
+            if train_array is not None
+        },
+    )
 
 
 def find_dataset_positions(server_rows: Ids, pool_positions: Ids) -> Ids:

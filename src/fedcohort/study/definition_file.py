@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import RESULT_KINDS
-from fedcohort.results.target import DEFAULT_LEVEL, Target
+from fedcohort.results.target import DEFAULT_TARGET_LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks, definition
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
@@ -149,7 +149,9 @@ def _read_method(option_path: str, yaml_value: object, allowed_text: str) -> tup
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
-    baseline_target = Target(level=DEFAULT_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
+    baseline_target = Target(
+        level=DEFAULT_TARGET_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"]
+    )
     read_target_option = partial(checks.read_target_option, metric=node["metric"], baseline_target=baseline_target)
     target = read_target_option("target", node["target"])
     setting_values = checks.read_named_mapping("settings", node["settings"])

@@ -134,8 +134,8 @@ def read_target_cost(run: Row, cost_name: str) -> Cost:
 
     `run` is its row of results; `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
     """
-    cost_to_target = run[f"{cost_name}_to_target"]
-    return Cost(run[f"{cost_name}_spent"], met=False) if math.isnan(cost_to_target) else Cost(cost_to_target, met=True)
+    cost = run[f"{cost_name}_to_target"]
+    return Cost(run[f"{cost_name}_spent"] if math.isnan(cost) else cost, is_met=not math.isnan(cost))
 
 
 def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod, min_seeds: float) -> Headroom:

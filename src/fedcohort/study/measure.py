@@ -44,8 +44,8 @@ def make_row(curve: Evaluations, options: Options, target: Target | None = None,
     }
     target_costs = measure_costs(curve, target_value, options, target or Target())
     for cost_name in ("rounds", "virtual_s", "bytes"):
-        cost = target_costs.get(cost_name, Cost(math.nan, met=False))  # without an evaluation up to the horizon
-        row |= {f"{cost_name}_to_target": cost.value if cost.met else math.nan, f"{cost_name}_spent": cost.value}
+        cost = target_costs.get(cost_name, Cost(math.nan, is_met=False))  # without an evaluation up to the horizon
+        row |= {f"{cost_name}_to_target": cost.value if cost.is_met else math.nan, f"{cost_name}_spent": cost.value}
     return row
 
 

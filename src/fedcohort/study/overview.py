@@ -122,16 +122,20 @@ def _read_title(study_folder: Path) -> str:
         return f"its {STUDY_FILE} can't be read"
 
 
-def _adjust_p_over_studies(studies: Path, names: list[str]) -> pd.DataFrame:
+def _adjust_p_over_studies(studies: Path, study_names: list[str]) -> pd.DataFrame:
     """Return all tests of methods in settings, one row each, with p-values corrected together by Holm, column `p`.
 
     Args:
         studies: folder of all studies.
-        names: names of the studies that have a page.
+        study_names: names of the studies that have a page.
     """
     test_columns = ["study", "cell", "role", "diff_p", "sign"]
-    numbers_frames = [pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in names]
-    numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
+    numbers_frames = [
+        pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in study_names
+    ]
+    numbers_frames = [
+        frame.assign(study=name)[test_columns] for name, frame in zip(study_names, numbers_frames, strict=True)
+    ]
     significance_tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
     significance_tests = significance_tests.query("role == @METHOD and diff_p != ''")
     return significance_tests.assign(p=adjust_p_by_holm(significance_tests["diff_p"].astype(float).tolist()))

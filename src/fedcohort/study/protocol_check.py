@@ -29,10 +29,10 @@ def choose_runs_to_repeat(file: ProtocolFile) -> list[tuple[ProtocolPart, Row]]:
     smallest digests are taken, so that the author of the file cannot choose them.
     """
     rows = [row for _, results in file.runs_by_part for _, row in sorted(results.rows.items())]
-    content = json.dumps([[row["study"], *(row[name] for name in RUN_COLUMNS)] for row in rows])
+    runs_json = json.dumps([[row["study"], *(row[name] for name in RUN_COLUMNS)] for row in rows])
 
     def find_digest(setting: tuple[int, str]) -> str:
-        return hashlib.blake2b(f"{content} {setting}".encode()).hexdigest()
+        return hashlib.blake2b(f"{runs_json} {setting}".encode()).hexdigest()
 
     settings = [(i, setting) for i, (part, _) in enumerate(file.runs_by_part) for setting in part.settings]
     chosen_runs = []

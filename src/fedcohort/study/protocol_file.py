@@ -66,8 +66,8 @@ def format_protocol(level: str, runs_by_part: Sequence[tuple[ProtocolPart, Resul
             columns = {name: row[name] for name in RUN_COLUMNS}
             runs.append({"study": part.study.name, "overrides": condition.overrides, **columns})
     overrides = {part.study.name: part.study.overrides[part.selector] for part in parts}
-    content = (FILE_FORMAT, level, parts[0].selector, overrides, runs)
-    return json.dumps(dict(zip(PROTOCOL_FILE_OPTIONS, content, strict=True)), indent=1) + "\n"
+    protocol_content = (FILE_FORMAT, level, parts[0].selector, overrides, runs)
+    return json.dumps(dict(zip(PROTOCOL_FILE_OPTIONS, protocol_content, strict=True)), indent=1) + "\n"
 
 
 def read_protocol(path: Path, studies: Path) -> ProtocolFile:
@@ -77,28 +77,37 @@ def read_protocol(path: Path, studies: Path) -> ProtocolFile:
     """
     with checks.name_file_in_errors(path, PROTOCOL_FILE_OPTIONS):
         try:
-            content = checks.read_mapping("the file", json.loads(path.read_text(encoding="utf-8")))
+            protocol_content = checks.read_mapping("the file", json.loads(path.read_text(encoding="utf-8")))
         except RecursionError as error:
             raise ValueError from error
-        if content.get("format") != FILE_FORMAT:
-            raise ranges.range_error("format", f"{FILE_FORMAT}, the format of this version", content.get("format"))
-        checks.check_option_names("", content, PROTOCOL_FILE_OPTIONS, PROTOCOL_FILE_OPTIONS)
-        ranges.identifier("selector", content["selector"])
-        if not isinstance(content["runs"], list):
-            raise ranges.range_error("runs", "a list", content["runs"])
-        parts = {part.study.name: part for part in load_protocol_level(studies, content["level"], content["selector"])}
-        for study_name, overrides in checks.read_named_mapping("overrides", content["overrides"]).items():
+        if protocol_content.get("format") != FILE_FORMAT:
+            raise ranges.range_error(
+                "format", f"{FILE_FORMAT}, the format of this version", protocol_content.get("format")
+            )
+        checks.check_option_names("", protocol_content, PROTOCOL_FILE_OPTIONS, PROTOCOL_FILE_OPTIONS)
+        ranges.identifier("selector", protocol_content["selector"])
+        if not isinstance(protocol_content["runs"], list):
+            raise ranges.range_error("runs", "a list", protocol_content["runs"])
+        parts = {
+            part.study.name: part
+            for part in load_protocol_level(studies, protocol_content["level"], protocol_content["selector"])
+        }
+        for study_name, overrides in checks.read_named_mapping("overrides", protocol_content["overrides"]).items():
             checks.read_overrides(f"overrides.{study_name}", overrides)
         expected_overrides = {name: list(part.study.overrides[part.selector]) for name, part in parts.items()}
-        if content["overrides"] != expected_overrides:
-            raise ranges.range_error("overrides", f"those of this copy, {expected_overrides}", content["overrides"])
+        if protocol_content["overrides"] != expected_overrides:
+            raise ranges.range_error(
+                "overrides", f"those of this copy, {expected_overrides}", protocol_content["overrides"]
+            )
         results = {name: Results(part.study.folder) for name, part in parts.items()}
-        for i, node in enumerate(content["runs"]):
+        for i, node in enumerate(protocol_content["runs"]):
             run = _read_run(f"runs.{i}", node, parts)
             results[run["study"]].rows[run["cell"], run["selector"], run["seed"]] = run
         for name, part in parts.items():
             _check_overrides(part, results[name])
-    return ProtocolFile(path, content["level"], content["selector"], [(parts[name], results[name]) for name in parts])
+    return ProtocolFile(
+        path, protocol_content["level"], protocol_content["selector"], [(parts[name], results[name]) for name in parts]
+    )
 
 
 def _read_run(yaml_path: str, node: object, parts: dict[str, ProtocolPart]) -> dict[str, Any]:
@@ -141,9 +150,9 @@ def _check_overrides(part: ProtocolPart, results: Results) -> None:
         expected_overrides |= {condition.key(seed): condition.overrides for seed in condition.seeds or part.seeds}
     overrides = {key: row["overrides"] for key, row in results.rows.items()}
     for key in sorted({*overrides, *expected_overrides}):
-        if overrides.get(key) != (expected := expected_overrides.get(key)):
+        if overrides.get(key) != (expected_run_overrides := expected_overrides.get(key)):
             raise ranges.range_error(
                 f"runs: {part.study.name} {' '.join(map(str, key))}: the overrides",
-                f"{expected or 'none: it is no run of the level'}",
+                f"{expected_run_overrides or 'none: it is no run of the level'}",
                 overrides.get(key),
             )

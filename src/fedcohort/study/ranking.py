@@ -99,8 +99,13 @@ def _find_largest_method_group(settings: Mapping[str, frozenset[str]], baseline:
     setting_groups = {settings.get(baseline, frozenset[str]())}
     for method_settings in set(settings.values()):
         setting_groups |= {method_settings & group for group in setting_groups}
-    sizes = {group: sum(group <= method_settings for method_settings in settings.values()) for group in setting_groups}
-    largest_group = max(sizes, key=lambda group: (len(group) * sizes[group], sizes[group], sorted(group)))
+    n_methods_by_group = {
+        group: sum(group <= method_settings for method_settings in settings.values()) for group in setting_groups
+    }
+    largest_group = max(
+        n_methods_by_group,
+        key=lambda group: (len(group) * n_methods_by_group[group], n_methods_by_group[group], sorted(group)),
+    )
     return [method for method in settings if largest_group and largest_group <= settings[method]]
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare_cost import compare_axis_costs, compute_relative_cost
-from fedcohort.results.target import RESTRICTED, SpeedUp
+from fedcohort.results.target import RESTRICTED_RATIO, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
 from fedcohort.study.judge import read_target_cost
@@ -116,7 +116,7 @@ def format_speed_up(speed: SpeedVerdict) -> str:
     if speed.verdict == UNREACHED:
         return "not reached"
     bound_mark, speed_up_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{MARK_BY_SIGN[speed.sign]}"
-    return f"{speed_up_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{speed_up_text}"
+    return f"{speed_up_text} ({bound_mark})" if bound_mark == RESTRICTED_RATIO else f"{bound_mark}{speed_up_text}"
 
 
 def format_cost_ratios(speed: SpeedVerdict) -> str:

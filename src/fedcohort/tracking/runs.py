@@ -200,13 +200,13 @@ def _read_run_folder(run_folder: Path) -> Run:
     status_fields = folder.read_status(run_folder)
     run_status = str(status_fields.get("status", "running"))
     rounds_done = run_history.steps[-1] if run_history.steps else 0
-    end_tags = {ROUNDS_DONE_TAG: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
+    budget_end_tags = {ROUNDS_DONE_TAG: str(rounds_done), ENDED_BY_TAG: ", ".join(status_fields.get("ended_by", []))}
     return Run(
         id=str(run_folder),
         name=info.name,
         status=run_status,
         started_ms=metadata.read_start_times(run_folder)[0],
         params={**record.list_params(info), "rounds": str(info.rounds)},
-        tags={**record.list_tags(info, run_status), **end_tags},
+        tags={**record.list_tags(info, run_status), **budget_end_tags},
         metrics=run_history.last_metrics,
     )

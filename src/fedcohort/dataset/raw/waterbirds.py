@@ -17,7 +17,7 @@ from fedcohort.dataset.raw.source import check_file
 from fedcohort.errors import DataError
 
 SPLIT_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
-COLUMN_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
+ALLOWED_COLUMN_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
 
 
 def plan_table_pieces(raw_dir: Path, image_size: int | None) -> list[TablePiece]:
@@ -54,12 +54,14 @@ def _read_images(raw_dir: Path, file: Path, csv_rows: "csv.DictReader[str]") -> 
         DataError: a column or an image is missing; a line is invalid, which the message names.
     """
     column_names = list(csv_rows.fieldnames or [])
-    if wrong_column := next((name for name in ("img_filename", *COLUMN_VALUES) if column_names.count(name) != 1), None):
+    if wrong_column := next(
+        (name for name in ("img_filename", *ALLOWED_COLUMN_VALUES) if column_names.count(name) != 1), None
+    ):
         raise DataError(f"{file} must have one column {wrong_column!r}, but has {join_names(column_names)}: correct it")
     first_line_of_image: dict[Path, int] = {}
     for row in csv_rows:
         line_text = f"{file}, line {csv_rows.line_num}"
-        for name, allowed_values in COLUMN_VALUES.items():
+        for name, allowed_values in ALLOWED_COLUMN_VALUES.items():
             if row[name] not in allowed_values:
                 raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed_values)}")
         if None in row:

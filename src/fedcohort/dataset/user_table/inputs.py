@@ -144,11 +144,11 @@ def fill_nans(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     missing_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
     fill_note = ""
     if any(missing_counts):
-        count_texts = [
+        filled_count_texts = [
             f"{missing_count} {split_name}"
             for missing_count, split_name in zip(missing_counts, SPLIT_NAMES, strict=False)
         ]
-        count_text = ", ".join(count_texts[:-1]) + f" and {count_texts[-1]}"
+        count_text = ", ".join(filled_count_texts[:-1]) + f" and {filled_count_texts[-1]}"
         fill_note = f"{count_text} cells filled with the means of the training rows"
     return [np.where(np.isnan(part_inputs), feature_means, part_inputs) for part_inputs in input_parts], fill_note
 

@@ -238,7 +238,9 @@ def _make_cost_frame(answer: Answer, target_costs: CostComparison) -> "pd.DataFr
             key = {**_make_cell_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
             for seed, cost in result.costs.items():
                 target = target_costs.targets[cell[0]][seed]
-                rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})
+                rows.append(
+                    {**key, "seed": seed, "target": target, "met": int(cost.is_met), "n": 1, "cost": cost.value}
+                )
             row = {**key, "seed": None, "met": result.median.n_met, "n": result.median.n, "cost": result.median.value}
             if up is not None:
                 row |= {"baseline": answer.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}

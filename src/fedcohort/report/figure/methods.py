@@ -145,7 +145,7 @@ def draw_difference_map(
     method_order = np.lexsort((-mean_differences, np.array([METHOD_GROUPS.index(group) for group in groups])))
     setting_blocks = np.array_split(np.arange(n_settings), n_blocks)
     has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in setting_blocks]
-    rows = [method_order[has_values] if has_values.any() else method_order for has_values in has_result]
+    rows = [method_order[has_any_result] if has_any_result.any() else method_order for has_any_result in has_result]
     block_heights = [
         CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_inches + 0.1 for block in rows
     ]
