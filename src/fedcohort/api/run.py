@@ -192,11 +192,16 @@ def replace_passed_data(options: Mapping[str, Any]) -> dict[str, Any]:
     data_frame.to_parquet(table_bytes, index=False)
     logs_folder = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
     table_hash = hashlib.blake2b(table_bytes.getbuffer(), digest_size=6).hexdigest()
-    table_dir = Path(logs_folder).absolute() / TABLES_FOLDER / table_hash
-    if not (table_dir / "train.parquet").exists():
-        table_dir.mkdir(parents=True, exist_ok=True)
-        write_atomically(table_dir / "train.parquet", table_bytes.getbuffer())
-    new_options = {"dataset": "folder", "dataset.path": table_dir, "dataset.test_share": TEST_SHARE, **replaced_options}
+    table_folder = Path(logs_folder).absolute() / TABLES_FOLDER / table_hash
+    if not (table_folder / "train.parquet").exists():
+        table_folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(table_folder / "train.parquet", table_bytes.getbuffer())
+    new_options = {
+        "dataset": "folder",
+        "dataset.path": table_folder,
+        "dataset.test_share": TEST_SHARE,
+        **replaced_options,
+    }
     return {**new_options, **{k: v for k, v in options.items() if k != "dataset"}}
 
 

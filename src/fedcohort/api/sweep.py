@@ -57,8 +57,8 @@ class SweepResult:
 
         finished_folders, job_rows = set(self.folders), []
         for job_record in self.jobs:
-            varying_texts = list_varying_overrides([r.words for r in self.jobs], job_record.words).split()
-            job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job_record.how}
+            varying_overrides = list_varying_overrides([r.words for r in self.jobs], job_record.words).split()
+            job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_overrides) | {"status": job_record.how}
             if job_record.folder in finished_folders:
                 run_result = RunResult(job_record.folder)
                 summary = run_result.summary

@@ -52,11 +52,11 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         OptionError: two runs have equal weights, so that their rounds would count twice.
     """
     compared_rounds, exclusion_counts = list[ComparedRound](), Counter[str]()
-    folder_by_weights = dict[str, Path]()
+    folder_by_weights_digest = dict[str, Path]()
     for run_number, folder in enumerate(folders):
         run_log, logged_history = read_run_log(folder.absolute()), history.read_history(folder.absolute())
         metrics, weights_digest = logged_history.metrics, logged_history.fingerprints[-1]
-        if (equal_folder := folder_by_weights.setdefault(weights_digest, folder)) is not folder:
+        if (equal_folder := folder_by_weights_digest.setdefault(weights_digest, folder)) is not folder:
             raise OptionError(f"{folder} is the same run as {equal_folder}, with equal weights: name one of the two")
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: choose {', '.join(sorted(map(str, metrics)))}")
@@ -143,6 +143,6 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
         "difference": policy_evaluation.DOUBLY_ROBUST_DIFFERENCE,
         "with_interval": ESTIMATORS_WITH_INTERVAL,
     }
-    page_facts = {"selector": " ".join(selector), "runs": len(folders), **estimator_constants, **options}
-    print_markdown(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
+    page_values = {"selector": " ".join(selector), "runs": len(folders), **estimator_constants, **options}
+    print_markdown(render("policy_evaluation.md.j2", result=evaluation, **page_values))
     return int(bool(evaluation.reason))

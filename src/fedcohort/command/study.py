@@ -147,10 +147,12 @@ def main(arguments: Sequence[str]) -> int:
             runner.run_conditions(requested_conditions, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
-        running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store_results else []
+        sweep_status_lines = runner.collect_ended_jobs(requested_conditions, seeds) if may_store_results else []
         study_progress = runner.find_progress(requested_conditions, seeds)
     rank_lines = progress.describe_user_method_ranks(study, stored_results)
-    print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
+    print_line(
+        "\n".join([progress.describe_runs(study, study_progress, stored_results), *sweep_status_lines, *rank_lines])
+    )
     return 1 if verb == "run" and study_progress.count_runs(FAILED) else 0
 
 
@@ -187,35 +189,37 @@ def _report_study(study: Study, configs: Path) -> int:
     return 0
 
 
-def _report_leaderboard(verb: str, board_name: str, configs: Path) -> int:
+def _report_leaderboard(verb: str, leaderboard_name: str, configs: Path) -> int:
     """Write the page of a leaderboard, and return the exit code.
 
     If the user has results of own methods, a copy of the page that includes them is written to the logs.
 
     Args:
         verb: the verb that was typed; leaderboards have no runs, and can only be reported.
-        board_name: name of the leaderboard.
+        leaderboard_name: name of the leaderboard.
         configs: folder of the config groups.
 
     Raises:
         OptionError: the verb needs runs.
     """
-    board_folder = STUDIES_FOLDER / board_name
+    leaderboard_folder = STUDIES_FOLDER / leaderboard_name
     if verb != "report":
-        names = ", ".join(leaderboard.load_leaderboard(board_folder).studies)
+        names = ", ".join(leaderboard.load_leaderboard(leaderboard_folder).studies)
         raise OptionError(
-            f"{board_name} is a leaderboard without runs. Type fedcohort study {verb} with one of {names}"
+            f"{leaderboard_name} is a leaderboard without runs. Type fedcohort study {verb} with one of {names}"
         )
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    main_leaderboard = leaderboard.load_leaderboard(board_folder, lambda study: _read_results(study, None, configs))
+    main_leaderboard = leaderboard.load_leaderboard(
+        leaderboard_folder, lambda study: _read_results(study, None, configs)
+    )
     report_files = leaderboard_page.write_leaderboard_page(main_leaderboard)
     if any((LOGS_FOLDER / study / RESULTS_FILE).exists() for study in main_leaderboard.studies):
-        merged_board = leaderboard.load_leaderboard(
-            board_folder, lambda s: _read_results(s, LOGS_FOLDER / s.name, configs)
+        joint_leaderboard = leaderboard.load_leaderboard(
+            leaderboard_folder, lambda s: _read_results(s, LOGS_FOLDER / s.name, configs)
         )
-        merged_study = replace(merged_board.study, folder=LOGS_FOLDER / board_name)
-        report_files += leaderboard_page.write_leaderboard_page(replace(merged_board, study=merged_study))
+        joint_study = replace(joint_leaderboard.study, folder=LOGS_FOLDER / leaderboard_name)
+        report_files += leaderboard_page.write_leaderboard_page(replace(joint_leaderboard, study=joint_study))
     print_line("\n".join(map(str, report_files)))
     return 0
 
@@ -229,6 +233,8 @@ def _read_results(study: Study, user_folder: Path | None, configs: Path) -> resu
     stored_results = results.load_results(study, user_folder)
     with session.print_warnings_once():
         methods = (method for (_, method, _), _ in stored_results.done_runs())
-        whole_study = add_methods_of_runs(study, methods, configs)
-        runner = StudyRunner(whole_study, stored_results, configs, LOGS_FOLDER / study.name, False, print_line)
+        study_with_user_methods = add_methods_of_runs(study, methods, configs)
+        runner = StudyRunner(
+            study_with_user_methods, stored_results, configs, LOGS_FOLDER / study.name, False, print_line
+        )
         return runner.mark_changed_runs()

@@ -42,8 +42,12 @@ def count_cohort_classes(
     """
     pool_counts = class_counts[in_pool]
     drawn_size = min(cohort_size, len(pool_counts))
-    cohort_sums = [pool_counts[rng.permutation(len(pool_counts))[:drawn_size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
-    return float(effective_classes(np.stack(cohort_sums)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
+    class_counts_of_cohorts = [
+        pool_counts[rng.permutation(len(pool_counts))[:drawn_size]].sum(0) for _ in range(N_RANDOM_COHORTS)
+    ]
+    return float(effective_classes(np.stack(class_counts_of_cohorts)).mean()), float(
+        effective_classes(pool_counts.sum(0)[None])[0]
+    )
 
 
 def balance_cohort(

@@ -130,8 +130,8 @@ def _make_run_folder(runs_folder: Path, folder_stem: str) -> RunFolder:
 def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | None:
     run_paths = [p for p in _list_runs(runs_folder, request.config_digest, request.seed) if request.find_folder_use(p)]
     if request.slurm_job is not None:  # never the run of another job with the same options
-        job_paths = [p for p in run_paths if read_status(p).get("slurm_job") == request.slurm_job]
-        run_paths = job_paths or [p for p in run_paths if not is_locked(p / "run.lock")]
+        paths_of_slurm_job = [p for p in run_paths if read_status(p).get("slurm_job") == request.slurm_job]
+        run_paths = paths_of_slurm_job or [p for p in run_paths if not is_locked(p / "run.lock")]
     if not run_paths:
         return None
     for p in run_paths:

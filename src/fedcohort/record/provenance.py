@@ -51,13 +51,15 @@ def _run_git(*git_arguments: str) -> str:
     return subprocess.run(git_command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
-def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
+def describe_start(
+    config: Mapping[str, Any], options_needing_force: Mapping[str, Any], data_checksum: str
+) -> dict[str, Any]:
     """Return the versions, code, data and options that determine the results of `config` to the bit.
 
     Args:
         config: the composed config.
-        force_options: the options whose change needs `resume=force` (`RunIdentity.SAME_RUN_WITH_FORCE`), and the
-            numbers of processes, by dotted name.
+        options_needing_force: the options whose change needs `resume=force` (`RunIdentity.SAME_RUN_WITH_FORCE`), with
+            the numbers of processes, by dotted name.
         data_checksum: checksum of the loaded data.
     """
     head_commit, has_changes = current_commit()
@@ -69,7 +71,7 @@ def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], 
     }
     file_digests = digest_data(config) | digest_user_code(config)
     start |= {"processor": processor.name_processor()}
-    return start | {"options": dict(force_options), "files": file_digests, "data": data_checksum}
+    return start | {"options": dict(options_needing_force), "files": file_digests, "data": data_checksum}
 
 
 def list_start_differences(earlier_start: StartRecord, new_start: StartRecord) -> list[str]:

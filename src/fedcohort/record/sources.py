@@ -14,7 +14,7 @@ from fedcohort.roles import flatten_config
 
 PACKAGE_FOLDER = Path(__file__).parents[1]
 # packages that decide no results
-READER_PACKAGES = ("api", "command", "study", "jobs", "report", "tracking", "console", "results")
+RESULT_READER_PACKAGES = ("api", "command", "study", "jobs", "report", "tracking", "console", "results")
 TARGET_KEY = "_target_"  # Hydra's key for the class of a component
 PATH_OPTIONS = ("path", "weights")  # options that name a file, or a folder of files, that results depend on
 HASHED_END_BYTES = 2**24  # bytes that are read at each end of a large file
@@ -65,7 +65,7 @@ def list_files_of_classes(class_names: Collection[str], sources: Mapping[str, by
     class_files = {"/".join(n.split(".")[1:-1]) + ".py" for n in class_names} & set(sources)
     group_folders = {parent_by_file[n] for n in class_files} - {""}
     reached_files = {n for n in sources if parent_by_file[n] not in group_folders}
-    reached_files = {n for n in reached_files if n.split("/")[0] not in READER_PACKAGES}
+    reached_files = {n for n in reached_files if n.split("/")[0] not in RESULT_READER_PACKAGES}
     unvisited_files = class_files | {f"{g}/{n}.py" for g in group_folders for n in ("base", "__init__")} & set(sources)
     while unvisited_files:
         reached_files |= unvisited_files

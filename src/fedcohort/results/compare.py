@@ -207,9 +207,9 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
     """
     return {
         cell: {
-            seed: result_of_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()
+            seed: result_of_run(run, options.result, options.horizon, options.sign) for seed, run in run_by_seed.items()
         }
-        for cell, seed_runs in runs.items()
+        for cell, run_by_seed in runs.items()
     }
 
 

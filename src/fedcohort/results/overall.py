@@ -182,15 +182,17 @@ def _bootstrap_ranks(
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
         generator, n = new_generator(0, f"ranks/{study_name}/{study}"), len(seeds)
         seed_counts[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_BOOTSTRAP_DRAWS).T, strict=True))
-    mean_draws = {}
+    rank_draws_by_setting = {}
     for setting, results in settings.items():
         counts = np.array([seed_counts[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
-        mean_draws[setting] = rank_values(_average_draws(results.values, counts))
-    rank_draws = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
+        rank_draws_by_setting[setting] = rank_values(_average_draws(results.values, counts))
+    rank_draws_by_family = np.stack(
+        [np.mean([rank_draws_by_setting[setting] for setting in group], axis=0) for group in families.values()]
+    )
     generator, n = new_generator(0, f"ranks/{study_name}/families"), len(families)
-    family_shares = generator.multinomial(n, [1 / n] * n, N_BOOTSTRAP_DRAWS) / n
-    mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", family_shares, rank_draws)
+    family_weights = generator.multinomial(n, [1 / n] * n, N_BOOTSTRAP_DRAWS) / n
+    mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", family_weights, rank_draws_by_family)
     return np.round(mean_ranks, 9)  # equal means stay equal
 
 

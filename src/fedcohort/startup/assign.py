@@ -106,8 +106,10 @@ def assign_samples(raw: Raw, options: SplitOptions) -> SampleAssignment:
     is_val_row, val_rows, train_rows = client_rows.split_each_client(np.minimum(n_val_rows, client_rows.sizes - 1))
     train_y, val_y = (None, None) if seen_labels is None else (seen_labels[~is_val_row], seen_labels[is_val_row])
     n_unused_samples = len(raw.train_y) - len(server_rows) - len(client_rows.rows)
-    row_sets, seen_y = (server_rows, train_rows, val_rows), (train_y, val_y)
-    return SampleAssignment(*row_sets, *seen_y, class_counts, noise_rates, owner_ids, n_unused_samples, holder_hash)
+    row_sets, flipped_labels = (server_rows, train_rows, val_rows), (train_y, val_y)
+    return SampleAssignment(
+        *row_sets, *flipped_labels, class_counts, noise_rates, owner_ids, n_unused_samples, holder_hash
+    )
 
 
 def subsample_rows(raw: Raw, max_rows: int | None, seed: int) -> Raw:

@@ -75,8 +75,8 @@ def _execute_run_steps(composition: Composition, job: SweepJob | None) -> Path:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_slurm_job)
     sibling_folders = job.list_sibling_folders() if job else frozenset()
     budget, is_resuming = Budget.from_config(config), bool(config["resume"]) or restarted_slurm_job is not None
-    run_key = (folder.config_hash(config), config["seed"], budget)
-    run_request = claim.RunRequest(*run_key, run_observers.callback_configs, restarted_slurm_job, sibling_folders)
+    run_identity = (folder.config_hash(config), config["seed"], budget)
+    run_request = claim.RunRequest(*run_identity, run_observers.callback_configs, restarted_slurm_job, sibling_folders)
     run_folder_lock = _lock_run_folder(logs_folder.absolute(), _name_run_folder(composition), run_request, is_resuming)
     with program_tasks.connect(), run_folder_lock as run_folder:
         if run_folder.is_finished:

@@ -105,10 +105,10 @@ def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Id
         yield f"{n_unused_samples:,} training samples are not assigned to any client"
     if test_owner_ids is None or raw.test_owner is None or raw.train_owner is None:
         return
-    owner_lacks_training = ~np.isin(raw.test_owner, raw.train_owner)
-    if owner_lacks_training.any():
-        n_owners = len(np.unique(raw.test_owner[owner_lacks_training]))
-        n_samples = owner_lacks_training.sum()
+    has_test_rows_only = ~np.isin(raw.test_owner, raw.train_owner)
+    if has_test_rows_only.any():
+        n_owners = len(np.unique(raw.test_owner[has_test_rows_only]))
+        n_samples = has_test_rows_only.sum()
         yield f"{n_samples:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 

@@ -54,7 +54,7 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
         with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
             for run_number, (group_number, outcome) in enumerate(run_outcomes, 1):
                 condition, seed = run_groups[group_number][0]
-                run_keys = [group_condition.key(group_seed) for group_condition, group_seed in run_groups[group_number]]
+                run_keys = [run_condition.key(run_seed) for run_condition, run_seed in run_groups[group_number]]
                 result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
                 run_name = f"{condition.setting} {condition.method} seed {seed}"
                 runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")

@@ -149,11 +149,13 @@ def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Map
         studies: the studies by name, in the order of the leaderboard.
         results_by_study: their results by the same names.
     """
-    first_settings: dict[tuple[str, str], str] = {}
+    first_setting_by_federation: dict[tuple[str, str], str] = {}
     duplicate_settings = {}
     for name, study in studies.items():
         for setting, federation_text in results.list_federations(study, results_by_study[name]).items():
-            earlier_setting = first_settings.setdefault((federation_text, study.metric), f"{name}/{setting}")
+            earlier_setting = first_setting_by_federation.setdefault(
+                (federation_text, study.metric), f"{name}/{setting}"
+            )
             if earlier_setting.partition("/")[0] != name:
                 duplicate_settings[f"{name}/{setting}"] = earlier_setting
     return duplicate_settings

@@ -19,7 +19,7 @@ MEAN_TABLES = {  # by table: the column of the results, its factor and the capti
     "attackers": ("attack_share", 100, "Share of attackers among the clients that arrived, in %"),
     "privacy": ("epsilon", 1, "Largest epsilon of a client's reports over a run"),
 }
-FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
+CLIENT_FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
 def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: MetricFormat) -> dict[str, object]:
@@ -95,7 +95,9 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
         if runs := [means for means in runs if any(measure_name.startswith("reward_") for measure_name in means)]:
             means_by_condition[condition] = pd.DataFrame(runs).mean()
     row_names = {
-        f"{score}_{fact}": f"{SCORE_NAMES[score]}: {FACT_NAMES[fact]}" for score in SCORE_NAMES for fact in CLIENT_FACTS
+        f"{score}_{fact}": f"{SCORE_NAMES[score]}: {CLIENT_FACT_NAMES[fact]}"
+        for score in SCORE_NAMES
+        for fact in CLIENT_FACTS
     }
     correlation_frame = pd.DataFrame(means_by_condition).reindex([*row_names]).dropna(how="all").rename(index=row_names)
     cell_texts = correlation_frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()

@@ -71,7 +71,10 @@ def measure_speed_ups(study: Study, results: Results) -> Speeds:
             speed_up = cost_result.speed_up
             if speed_up is not None and speed_up.n_unmet < speed_up.n and math.isfinite(speed_up.ratio):
                 baseline = key[0], study.baseline
-                ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in run_costs.items()}
+                ratios = {
+                    cost: compute_relative_cost(total_by_condition[key], total_by_condition[baseline])
+                    for cost, total_by_condition in run_costs.items()
+                }
                 verdicts_by_cost[cost_name][key] = SpeedVerdict(speed_up, cost_result.p, cost_result.verdict, ratios)
     return verdicts_by_cost
 
@@ -89,8 +92,10 @@ def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) ->
             that it shows, "" for a single group; and the table.
     """
     tables = []
-    for cost_name, cost_speeds in speeds_by_cost.items():
-        settings_with_target = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]
+    for cost_name, speed_by_condition in speeds_by_cost.items():
+        settings_with_target = [
+            setting for setting in verdict.settings if setting in {name for name, _ in speed_by_condition}
+        ]
         for title, settings in split_settings(study, settings_with_target):
             baseline_verdicts = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             setting_labels = {name: study.settings[name].label for name in settings}
@@ -99,7 +104,7 @@ def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) ->
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
                 row = {}
                 for name in settings:
-                    if speed := cost_speeds.get((name, method)):
+                    if speed := speed_by_condition.get((name, method)):
                         few_seeds_text = format_few_seeds(speed.speed_up.n, baseline_verdicts[name])
                         speed_text = f"{format_speed_up(speed)} {format_cost_ratios(speed)}"
                         row[setting_labels[name]] = f"{speed_text}{few_seeds_text}"

@@ -131,8 +131,8 @@ def update_mlflow_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") 
 
     params = record.list_params(info)
     missing_params = [Param(k, v) for k, v in params.items() if k not in run.data.params]
-    change_tags = {f"changed.{k}": v for k, v in params.items() if run.data.params.get(k, v) != v}
-    tags = {**record.list_tags(info, "running"), **change_tags}
+    changed_param_tags = {f"changed.{k}": v for k, v in params.items() if run.data.params.get(k, v) != v}
+    tags = {**record.list_tags(info, "running"), **changed_param_tags}
     new_tags = [RunTag(k, v) for k, v in tags.items() if run.data.tags.get(k) != v]
     mlflow_client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:

@@ -95,7 +95,7 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
     client_arrays += [] if info.feature_noise is None else [info.feature_noise]
     data_hash = hashlib.blake2b(b"".join(a.tobytes() for a in client_arrays), digest_size=4).hexdigest()
     n_samples = int(info.class_counts.sum())
-    size_profile = {"clients": len(info.n_train), "samples": n_samples, "classes": int(info.class_counts.shape[1])}
+    dataset_profile = {"clients": len(info.n_train), "samples": n_samples, "classes": int(info.class_counts.shape[1])}
     dataset_source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
         Dataset(
@@ -103,7 +103,7 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
             data_hash,
             "fedcohort",
             dataset_source,
-            profile=json.dumps(size_profile),
+            profile=json.dumps(dataset_profile),
         ),
         tags=[InputTag("mlflow.data.context", name_heterogeneity(info))],
     )

@@ -40,9 +40,11 @@ class RunUpload:
 
     def send_rounds(self) -> int:
         """Send the steps that the journal has committed and MLflow lacks, and return their number."""
-        new_lines, self._offset = history.read_journal_lines(self._journal, self._offset, self._digest)
-        self._digest = new_lines[-1].digest if new_lines else self._digest
-        self._unsent_lines += [journal_line for journal_line in new_lines if journal_line.step not in self._sent_steps]
+        unsent_lines, self._offset = history.read_journal_lines(self._journal, self._offset, self._digest)
+        self._digest = unsent_lines[-1].digest if unsent_lines else self._digest
+        self._unsent_lines += [
+            journal_line for journal_line in unsent_lines if journal_line.step not in self._sent_steps
+        ]
         n_sent_rounds = 0
         while self._unsent_lines:
             max_metrics_per_step = max(len(journal_line.metrics) for journal_line in self._unsent_lines)

@@ -73,13 +73,13 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     baseline_name, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
     group_by_cell = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
     n_groups = len(set(group_by_cell.values()))
-    has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and n_groups > 1]
+    shows_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and n_groups > 1]
     interval_rows = []
     for cell in drawn_cells:
         cell_result = table.results[cell]
         estimate: Mean = cell_result.difference if cells and cell_result.difference is not None else cell_result.mean
         lower_end, upper_end = estimate.low * unit.factor, estimate.high * unit.factor
-        group = ", ".join(compress((cell[0], group_by_cell[cell]), has_parts))
+        group = ", ".join(compress((cell[0], group_by_cell[cell]), shows_parts))
         sign, has_other_options = sign_of_verdict(cell_result.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
         verdict_text = _format_verdict(cell_result, baseline_name, has_other_options=has_other_options)

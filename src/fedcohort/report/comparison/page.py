@@ -122,7 +122,7 @@ def _describe_method(
     interval_bounds = (
         sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
     )
-    ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
+    cost_ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
@@ -135,9 +135,11 @@ def _describe_method(
         else "",
         "p": tables.format_p(result.p),
         "costs": [
-            (f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST_TOLERANCE
+            (f"{x:.2f}", name)
+            for name, x in cost_ratios.items()
+            if math.isfinite(x) and abs(x - 1) > EQUAL_COST_TOLERANCE
         ],
-        "knows_costs": any(map(math.isfinite, ratios.values())),
+        "knows_costs": any(map(math.isfinite, cost_ratios.values())),
         "unlike": comparison.differing_options.get(cell, ()),
     }
 

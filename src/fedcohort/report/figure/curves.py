@@ -69,10 +69,10 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
         panel_grid[1, 1].set_xlabel(f"virtual time, {unit_name}")
     else:
         s_per_round = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
-        pace_text = (
+        round_length_text = (
             f"about {units.seconds(s_per_round)} of virtual time each" if s_per_round > 0 else "without virtual time"
         )
-        panel_grid[1, 0].set_xlabel(f"communication round\n({pace_text})")
+        panel_grid[1, 0].set_xlabel(f"communication round\n({round_length_text})")
     panel_grid[0, 0].set_ylabel("accuracy, %")
     panel_grid[1, 0].set_ylabel("cross-entropy, nats")
     style.add_legend(figure)

@@ -67,8 +67,8 @@ class ScoredRound:
     @property
     def ranking(self) -> Ids:
         """Ids of all clients by falling score, [n_clients]; among equals selected ones first; without score last."""
-        sort_values = np.where(np.isnan(self.score), -np.inf, self.score)
-        return np.lexsort((np.arange(len(sort_values)), ~self.is_selected, np.isnan(self.score), -sort_values))
+        finite_scores = np.where(np.isnan(self.score), -np.inf, self.score)
+        return np.lexsort((np.arange(len(finite_scores)), ~self.is_selected, np.isnan(self.score), -finite_scores))
 
 
 def list_scored_rounds(history: History) -> list[int]:
@@ -104,10 +104,10 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     is_available = round_rows["available"].to_numpy(dtype=bool) if logged_availability is None else logged_availability
     client_frame = round_rows.reindex(index=range(len(is_available))).dropna(axis="columns", how="all").astype(float)
     columns: dict[str, Values] = {str(name): round_columns.to_numpy() for name, round_columns in client_frame.items()}
-    missing_values = np.full(len(is_available), np.nan)
-    is_selected, has_arrived = (columns.get(name, missing_values) == 1 for name in ("selected", "arrived"))
+    nan_values = np.full(len(is_available), np.nan)
+    is_selected, has_arrived = (columns.get(name, nan_values) == 1 for name in ("selected", "arrived"))
     column_names = [name for name in columns if name == "probability" or name.startswith("part_")]
-    round_columns = {"score": columns.get("score", missing_values), **{name: columns[name] for name in column_names}}
+    round_columns = {"score": columns.get("score", nan_values), **{name: columns[name] for name in column_names}}
     return ScoredRound(step, encode_outcomes(is_available, is_selected, has_arrived), round_columns)
 
 

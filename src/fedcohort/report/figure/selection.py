@@ -126,8 +126,8 @@ def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     }
     style.draw_heat_map(axes, map_values, extent=axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
-        late_clients, late_rounds = np.nonzero(outcomes == TOO_LATE)
-        axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
+        late_client_rows, late_round_columns = np.nonzero(outcomes == TOO_LATE)
+        axes.plot(late_round_columns + 1, late_client_rows, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
     axes.set_ylabel(f"{axis_label}{grouping_text}")
     style.label_rounds_axis(axes)

@@ -152,10 +152,10 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     axes.set_xlim(max(float(round.jobs["start"].min()) / unit_seconds, -right_edge), right_edge)
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost_job = ~(jobs["arrived"] | jobs["goes_on"])
-    row_marks = np.where(is_lost_job, "× ", ""), np.where(jobs["goes_on"], " →", "")
+    lost_and_flight_marks = np.where(is_lost_job, "× ", ""), np.where(jobs["goes_on"], " →", "")
     names = [
         f"{lost_mark}{client}{flight_mark}"
-        for client, lost_mark, flight_mark in zip(jobs["client"], *row_marks, strict=True)
+        for client, lost_mark, flight_mark in zip(jobs["client"], *lost_and_flight_marks, strict=True)
     ]
     axes.set_yticks(np.arange(len(jobs)), names)
     n_hidden = n_jobs - len(jobs)
@@ -174,8 +174,12 @@ def describe_round(round: TimedRound) -> str:
     counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
     work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
     flight_text = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
-    extra_s = round.total_s - round.closed_s
-    wait_text = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed_s else ""
+    extra_seconds = round.total_s - round.closed_s
+    wait_text = (
+        f" ({units.seconds(extra_seconds)} more for queries and waits)"
+        if extra_seconds > 0.005 * round.closed_s
+        else ""
+    )
     close_text = f"closed after {units.seconds(round.closed_s)}{wait_text}"
     return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{flight_text}; {close_text}"
 
@@ -198,8 +202,10 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         visible_end = np.where(is_late, np.minimum(phase_end, close_time), phase_end)
         axes.barh(y, np.maximum(visible_end - job_starts, 0), left=job_starts, height=0.72, color=colour, linewidth=0)
         start_after_close = np.maximum(job_starts, close_time)
-        late_width = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
-        axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_OPACITY, linewidth=0)
+        width_after_close = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
+        axes.barh(
+            y, width_after_close, left=start_after_close, height=0.72, color=colour, alpha=PALE_OPACITY, linewidth=0
+        )
         job_starts = phase_end
     font_size = style.fit_row_font(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):

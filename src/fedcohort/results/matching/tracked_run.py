@@ -99,8 +99,8 @@ def describe_commit(run: Run) -> str:
     """Return the commit of the code of `run`; all commits if the run was resumed with other code."""
     if "," in (commit_text := run.tags.get(tags.COMMITS_TAG, "")):
         return commit_text.replace(", ", " then ")
-    dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
-    return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
+    uncommitted_mark = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
+    return (run.tags.get("commit", "")[:8] or "unknown") + uncommitted_mark
 
 
 def name_newest_sweep(runs: Sequence[Run]) -> str | None:
@@ -222,11 +222,11 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         timed_runs = [run for run in budget_runs if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
-        span_text = f", the last round of each after {time_range}" if end_times else ""
+        end_range_text = f", the last round of each after {time_range}" if end_times else ""
         round_counts = sorted({int(run.tags[tags.ROUNDS_DONE_TAG]) for run in budget_runs})
         rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
         runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
-        note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
+        note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{end_range_text}")
     return note_lines
 
 
