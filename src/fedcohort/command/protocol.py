@@ -101,13 +101,18 @@ def _print_forecast(part: protocol.ProtocolPart, runner: StudyRunner) -> None:
     with session.print_warnings_once():
         state_by_run = runner.find_progress(part.list_conditions(), part.seeds).states
     run_keys = [key for key, state in state_by_run.items() if state in progress.UNFINISHED_STATES]
-    n_method, n_reference, n_baseline = (sum(key[1] == method for key in run_keys) for method in part.methods)
+    n_method_runs, n_equal_byte_runs, n_baseline_runs = (
+        sum(key[1] == method for key in run_keys) for method in part.methods
+    )
     time_left = progress.estimate_time_left(runner.results)
     seconds = time_left.estimate_seconds([key[:2] for key in run_keys]) / runner.launch.n_jobs
     time_text = f"about {units.rough_seconds(seconds)}" if seconds else "time not known before the first run"
     baseline = part.study.baseline
-    summary = f"{n_method} of {part.selector}, {n_reference} of {baseline} at equal bytes, {n_baseline} of {baseline}"
-    print_line(f"{part.study.name}: missing runs: {summary}{f'; {time_text}' if run_keys else ''}")
+    missing_text = (
+        f"{n_method_runs} of {part.selector}, {n_equal_byte_runs} of {baseline} at equal bytes, "
+        f"{n_baseline_runs} of {baseline}"
+    )
+    print_line(f"{part.study.name}: missing runs: {missing_text}{f'; {time_text}' if run_keys else ''}")
 
 
 def _write_protocol_page(protocol_parts: Sequence[protocol.ProtocolPart], protocol_level: str, configs: Path) -> int:

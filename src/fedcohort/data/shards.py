@@ -97,10 +97,10 @@ def round_to_given_sum(unrounded_numbers: np.ndarray, required_sum: int) -> Ids:
     """
     rounded_counts: Ids = np.maximum(np.floor(unrounded_numbers), 0).astype(np.int64)
     while (missing_amount := required_sum - int(rounded_counts.sum())) != 0:
-        correction_of_one = int(np.sign(missing_amount))
-        correctable_positions = np.flatnonzero(rounded_counts + correction_of_one >= 0)
+        unit_correction = int(np.sign(missing_amount))
+        correctable_positions = np.flatnonzero(rounded_counts + unit_correction >= 0)
         correction_order = correctable_positions[
-            np.argsort(correction_of_one * (rounded_counts - unrounded_numbers)[correctable_positions], kind="stable")
+            np.argsort(unit_correction * (rounded_counts - unrounded_numbers)[correctable_positions], kind="stable")
         ]
-        rounded_counts[correction_order[: abs(missing_amount)]] += correction_of_one
+        rounded_counts[correction_order[: abs(missing_amount)]] += unit_correction
     return rounded_counts

@@ -112,8 +112,8 @@ class ClientModule(pl.LightningModule):
                 for loader_name, metric_collection in zip(LOADER_NAMES, collections_of_suffix, strict=True)
                 for metric_name, metric_value in metric_collection.compute().items()
             }
-            metric_numbers = torch.stack(list(metric_values.values())).tolist()
-            self.server_metrics = dict(zip(metric_values, metric_numbers, strict=True))
+            metric_floats = torch.stack(list(metric_values.values())).tolist()
+            self.server_metrics = dict(zip(metric_values, metric_floats, strict=True))
         for loader_name in MONITORED_METRICS if self.watched else ():
             # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
             self.log(loader_name, self.server_metrics[loader_name], batch_size=1)

@@ -160,8 +160,8 @@ def rank_methods(
         lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
         is_best_rank = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
         first_shares = (is_best_rank / is_best_rank.sum(axis=1, keepdims=True)).mean(axis=0)
-    rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
-    mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
+    rank_statistics = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
+    mean_ranks = {methods[i]: MeanRank(*rank_statistics[i]) for i in np.argsort(method_means, kind="stable")}
     return mean_ranks, {
         setting: dict(zip(methods, rank_row.tolist(), strict=True)) for setting, rank_row in ranks_by_setting.items()
     }

@@ -200,16 +200,16 @@ def count_seeds(std: float, effect_size: float, alpha: float = 0.05) -> int | No
     return bisect_left(range(sufficient_n), True, lo=max(2, sufficient_n // 2), key=is_detected)
 
 
-def _compute_power(effect_ratio: float, n: int, alpha: float) -> float:
+def _compute_power(standardised_effect: float, n: int, alpha: float) -> float:
     from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
-    test_power = float(TTestPower().power(effect_ratio, n, alpha, alternative="two-sided"))
+    test_power = float(TTestPower().power(standardised_effect, n, alpha, alternative="two-sided"))
     if math.isfinite(test_power):
         return test_power
     # scipy's noncentral t is NaN for some large noncentralities, where only the estimate of the spread is uncertain
-    relative_effect = effect_ratio * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
-    return float(chi2.cdf((n - 1) * relative_effect**2, n - 1))
+    effect_over_critical_value = standardised_effect * math.sqrt(n) / float(t.ppf(1 - alpha / 2, n - 1))
+    return float(chi2.cdf((n - 1) * effect_over_critical_value**2, n - 1))
 
 
 def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float:

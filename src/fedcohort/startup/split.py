@@ -178,8 +178,8 @@ def _take_row_sets(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.
     for first_column in range(0, flat_x.shape[1], column_block_width):
         column_block = np.ascontiguousarray(flat_x[:, first_column : first_column + column_block_width])
         reordered_block = np.empty_like(column_block)
-        for row_positions, row_set_block in zip(row_sets, np.split(reordered_block, row_set_offsets[:-1]), strict=True):
-            column_block.take(row_positions, axis=0, out=row_set_block, mode="clip")  # other modes use a buffer
+        for row_positions, rows_of_set in zip(row_sets, np.split(reordered_block, row_set_offsets[:-1]), strict=True):
+            column_block.take(row_positions, axis=0, out=rows_of_set, mode="clip")  # other modes use a buffer
         flat_x[:, first_column : first_column + column_block_width] = reordered_block
     return np.split(x, row_set_offsets[:-1])
 

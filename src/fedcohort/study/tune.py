@@ -167,10 +167,12 @@ class MethodTuning:
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.search_space.methods[method].items()}
         late_share_rule = [LATE_WINDOW_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
-        result_rule = {"result": self.study.result, "horizon": self.study.horizon}
-        result_rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
+        result_definition = {"result": self.study.result, "horizon": self.study.horizon}
+        changed_result_definitions = (
+            [result_definition] if result_definition != {"result": "late", "horizon": None} else []
+        )
         run_facts, metric = [[run.overrides, run.seed] for run in runs], self.search_space.metric
-        search_text = json.dumps([run_facts, options, metric, None, *late_share_rule, *result_rules])
+        search_text = json.dumps([run_facts, options, metric, None, *late_share_rule, *changed_result_definitions])
         return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
     def _write_tuned_file(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:

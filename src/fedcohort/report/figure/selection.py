@@ -49,8 +49,8 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     trait = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
     min_selected, max_selected = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
-    selected_text = f"{min_selected}{f' to {max_selected}' if min_selected < max_selected else ''}"
-    title = f"Selection: clients by round, {selected_text} per round"
+    selection_count_text = f"{min_selected}{f' to {max_selected}' if min_selected < max_selected else ''}"
+    title = f"Selection: clients by round, {selection_count_text} per round"
     figure = style.make_run_figure(info, title, style.PAGE_WIDTH, height)
     panel_widths = [6, 1.2, *([1.2] if trait else [])]
     panel_axes = figure.subplots(1, len(panel_widths), width_ratios=panel_widths, sharey="row", squeeze=False)[0]
@@ -128,8 +128,8 @@ def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         late_client_rows, late_round_columns = np.nonzero(outcomes == TOO_LATE)
         axes.plot(late_round_columns + 1, late_client_rows, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
-    grouping_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
-    axes.set_ylabel(f"{axis_label}{grouping_text}")
+    clients_per_row_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
+    axes.set_ylabel(f"{axis_label}{clients_per_row_text}")
     style.label_rounds_axis(axes)
 
 

@@ -119,13 +119,13 @@ class _RunMatcher:
         return tuple(o for o in options if o[0].partition(".")[0] in federation_groups and o[0] not in self.compared)
 
     def choose_runs(
-        self, cell_key: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
+        self, compared_cell: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
     ) -> dict[int, Run]:
         """Return the newest run of each seed, among the runs with the options that most runs of the cell have.
 
         Options with a federation that more runs of all cells have are preferred, so that cells can be compared. If
         every seed has one run, the runs may differ in their budgets (such as the time that another run took).
-        `cell_key` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
+        `compared_cell` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
         """
         has_one_run_per_seed = len({run.seed for run in runs}) == len(runs)
         ignored_options = EARLY_END_OPTIONS if has_one_run_per_seed else frozenset()
@@ -143,7 +143,7 @@ class _RunMatcher:
             if options[run.id] != majority_options:
                 option_differences = tracked_run.list_differences(options[run.id], majority_options)
                 differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in option_differences)
-                cell_name = tracked_run.format_cell(cell_key)
+                cell_name = tracked_run.format_cell(compared_cell)
                 self.exclude_run(run, f"it differs from the other runs of {cell_name}: {differences_text}")
                 continue
             if run.seed in chosen_runs:
