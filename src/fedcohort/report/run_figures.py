@@ -242,10 +242,7 @@ def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str,
 def _tabulate_metrics(summary: Mapping[str, Any]) -> Table:
     import pandas as pd
 
-    final_metrics, best_metrics = summary["final"], summary["best"]
-    rows = [
-        (name, final_metrics[name], *(best_metrics.get(name, {}).get(key) for key in ("value", "round")))
-        for name in sorted(final_metrics)
-    ]
+    final, best = summary["final"], summary["best"]
+    rows = [(name, final[name], *(best.get(name, {}).get(key) for key in ("value", "round"))) for name in sorted(final)]
     metric_frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
     return Table(metric_frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

@@ -21,7 +21,7 @@ from fedcohort.startup import options
 from fedcohort.startup.compose import Composition
 
 ConfiguredObject = typing.Any  # a component, an observer or a callback
-TARGET = "_target_"
+CLASS_KEY = "_target_"
 FEDCOHORT_CLASS_PATTERN = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
 BASE_CLASS_BY_GROUP = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
@@ -91,8 +91,8 @@ def build_component(
         OptionError: a class or an option can't be used.
     """
     contract = contract or _make_class_contract(find_base_class(path))
-    if TARGET not in node:
-        raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
+    if CLASS_KEY not in node:
+        raise ranges.range_error(f"{path}.{CLASS_KEY}", contract[1], None)
     _check_class_contracts(node, path, option, contract, is_from_run=is_from_run)
     return _instantiate_node(node, path, option)
 
@@ -105,11 +105,11 @@ def _instantiate_node(node: object, path: str, option: str) -> ConfiguredObject:
         path: path of the node in the config, for messages.
         option: the option as typed, for messages.
     """
-    if not isinstance(node, Mapping) or TARGET not in node:
+    if not isinstance(node, Mapping) or CLASS_KEY not in node:
         return node
-    arguments = {str(k): v for k, v in node.items() if k != TARGET}
+    arguments = {str(k): v for k, v in node.items() if k != CLASS_KEY}
     arguments = {k: _instantiate_node(v, f"{path}.{k}", f"{path}.{k}") for k, v in arguments.items()}
-    node_class = _import_class(node[TARGET], path, option)
+    node_class = _import_class(node[CLASS_KEY], path, option)
     try:
         return node_class(**arguments)
     except OptionError as error:
@@ -119,9 +119,9 @@ def _instantiate_node(node: object, path: str, option: str) -> ConfiguredObject:
     except TypeError as error:
         raise OptionError(f"{option}: {_describe_wrong_options(node_class, arguments, error)}") from error
     except Exception as error:
-        error_line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
+        error_line = find_error_line(error.__traceback__, str(node[CLASS_KEY]).rpartition(".")[0])
         reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {error_line})' if error_line else ''}"
-        raise OptionError(f"{option}: {node[TARGET]} rejects its options: {reason}") from error
+        raise OptionError(f"{option}: {node[CLASS_KEY]} rejects its options: {reason}") from error
 
 
 def _describe_wrong_options(node_class: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
@@ -161,16 +161,20 @@ def _check_class_contracts(node: object, path: str, option: str, contract: Contr
     if not isinstance(node, Mapping):
         return
     option_names = [str(k) for k in node if not str(k).startswith("_")]
-    if unknown_key := next((str(k) for k in node if str(k).startswith("_") and k != TARGET), None):
+    if unknown_key := next((str(k) for k in node if str(k).startswith("_") and k != CLASS_KEY), None):
         raise options.make_unknown_option_error(path, unknown_key, option_names)
     node_class = None
-    if TARGET in node:
-        node_class = _import_class(node[TARGET], path, option, is_from_run=is_from_run)
+    if CLASS_KEY in node:
+        node_class = _import_class(node[CLASS_KEY], path, option, is_from_run=is_from_run)
         base_class_names, allowed_text = contract
         if base_class_names.isdisjoint(f"{b.__module__}.{b.__name__}" for b in node_class.__mro__):
             is_network = any(b.__module__ == "torch.nn.modules.module" for b in node_class.__mro__)
-            advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if is_network else ""
-            raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
+            advice_text = (
+                f". For your own network, type model=module model.path={node[CLASS_KEY]}" if is_network else ""
+            )
+            raise OptionError(
+                f"{ranges.range_error(f'{path}.{CLASS_KEY}', allowed_text, node[CLASS_KEY])}{advice_text}"
+            )
     for option_name in option_names:
         inner_path = f"{path}.{option_name}"
         inner_contract = _find_inner_contract(node_class, option_name, contract)
@@ -224,7 +228,7 @@ def _import_class(class_path: object, path: str, option: str, *, is_from_run: bo
         reason = str(cause) if isinstance(cause, ImportError | AttributeError) else " ".join(str(error).split("\n")[:2])
         raise OptionError(f"{option}: _target_ {class_path!r} can't be used: {reason}") from error
     if not inspect.isclass(imported_class):
-        raise ranges.range_error(f"{path}.{TARGET}", "a class", class_path)
+        raise ranges.range_error(f"{path}.{CLASS_KEY}", "a class", class_path)
     return imported_class
 
 
@@ -234,7 +238,7 @@ def _import_own_class(class_path: object, path: str) -> object:
     `path` is the path of the class's node in the config, for messages.
     """
     allowed_text = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
-    error = ranges.range_error(f"{path}.{TARGET}", allowed_text, class_path)
+    error = ranges.range_error(f"{path}.{CLASS_KEY}", allowed_text, class_path)
     if not isinstance(class_path, str) or not FEDCOHORT_CLASS_PATTERN.fullmatch(class_path):
         raise error
     module_name, _, class_name = class_path.rpartition(".")

@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError
 from fedcohort.results.metric import is_accuracy
 from fedcohort.results.target import BASELINE, Target
 from fedcohort.results.verdict import Rules
-from fedcohort.startup.components import TARGET
+from fedcohort.startup.components import CLASS_KEY
 from fedcohort.startup.options import make_unknown_option_error
 
 RULE_RANGES = {"alpha": "(0, 1)", "min_difference": "[0, inf)", "equivalence_margin": "(0, inf)"}
@@ -188,7 +188,7 @@ def read_overrides(option_path: str, yaml_value: object) -> tuple[str, ...]:
         option_name, equals_sign, _ = override.partition("=")
         if not equals_sign or not option_name:
             raise ranges.range_error(option_path, "a list of overrides name=value, typed as for train.py", override)
-        if TARGET in override:
+        if CLASS_KEY in override:
             raise OptionError(
                 f"{option_path}: {override} names code, and a study is data: write the class into "
                 "configs/<group>/<name>.yaml, and choose it with <group>=<name>"

@@ -144,7 +144,7 @@ def _read_run(yaml_path: str, node: object, parts: dict[str, ProtocolPart]) -> d
 
 
 def _check_overrides(part: ProtocolPart, results: Results) -> None:
-    """Raise `OptionError` unless `results` has the runs of the part, with the overrides that its study gives."""
+    """Raise `OptionError` unless `results` has all runs of `part`, each with the overrides that the study defines."""
     expected_overrides = dict[RunKey, Overrides]()
     for condition in resolve_conditions(part.study, part.list_conditions(), part.seeds, results.rows):
         expected_overrides |= {condition.key(seed): condition.overrides for seed in condition.seeds or part.seeds}

@@ -83,11 +83,13 @@ def compare_protocol_runs(file: ProtocolFile, *, at_equal_bytes: bool) -> Protoc
 
 def format_page(file: ProtocolFile) -> str:
     """Return the page of the method in `file`, in Markdown."""
-    at_rounds, at_bytes = (compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
-    study, table_rows = at_rounds.study, []
+    comparison_at_rounds, comparison_at_bytes = (
+        compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True)
+    )
+    study, table_rows = comparison_at_rounds.study, []
     show = choose_metric_format(study, study.metric)
-    for label, (method, baseline) in at_rounds.pairs.items():
-        equal_bytes_verdict = at_bytes.pairs[label][0]
+    for label, (method, baseline) in comparison_at_rounds.pairs.items():
+        equal_bytes_verdict = comparison_at_bytes.pairs[label][0]
         table_row = {"setting": label, study.baseline: show.format_mean(baseline.value)}
         for column_heading, verdict in (("equal rounds or time", method), ("equal bytes", equal_bytes_verdict)):
             table_row[f"at {column_heading}"] = show.format_diff(verdict.difference)
@@ -103,7 +105,7 @@ def format_page(file: ProtocolFile) -> str:
         "show": show,
         "table": make_table(table_rows, ""),
     }
-    comparison_by_basis = {"at equal rounds or time": at_rounds, "at equal bytes": at_bytes}
+    comparison_by_basis = {"at equal rounds or time": comparison_at_rounds, "at equal bytes": comparison_at_bytes}
     return render("protocol.md.j2", comparisons=comparison_by_basis, **page_data)
 
 
@@ -123,20 +125,22 @@ def make_leaderboard(files: Sequence[ProtocolFile]) -> Table:
             raise OptionError(
                 f"{file.path}: the baseline has other options than in {files[0].path}: leave one of the two files out"
             )
-        at_rounds, at_bytes = (compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True))
+        comparison_at_rounds, comparison_at_bytes = (
+            compare_protocol_runs(file, at_equal_bytes=is_at_bytes) for is_at_bytes in (False, True)
+        )
         table_row: dict[str, object] = {"method": file.selector}
-        for name, comparison in (("rounds or time", at_rounds), ("bytes", at_bytes)):
+        for name, comparison in (("rounds or time", comparison_at_rounds), ("bytes", comparison_at_bytes)):
             table_row |= {
                 f"{title}, equal {name}": comparison.overall_cells[key] for title, key in OVERALL_HEADINGS.items()
             }
         for cost, label in COST_NAMES.items():
             ratios = [
                 method.costs[cost] / baseline.costs[cost]
-                for method, baseline in at_rounds.pairs.values()
+                for method, baseline in comparison_at_rounds.pairs.values()
                 if baseline.costs[cost] > 0
             ]
             table_row |= {f"{label} (ratio)": f"{fmean(ratios):.2f}"} if ratios else {}
-        mean_difference = at_rounds.overall_result.seeds.mean
+        mean_difference = comparison_at_rounds.overall_result.seeds.mean
         negative_mean_difference = -mean_difference if math.isfinite(mean_difference) else math.inf
         table_rows.append((negative_mean_difference, table_row | {"file": str(file.path)}))
     return make_table([table_row for _, table_row in sorted(table_rows, key=lambda key_and_row: key_and_row[0])], "")

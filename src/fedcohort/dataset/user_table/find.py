@@ -74,7 +74,7 @@ def _is_one_table_folder(folder: Path) -> bool:
 def load_tables(
     path: str,
     draws_test_set: bool,
-    reads_valid: bool,
+    reads_validation_table: bool,
     decimal_mark: str,
     id_columns: Sequence[str],
     error_list: ErrorList,
@@ -84,7 +84,7 @@ def load_tables(
     Args:
         path: value of the option `dataset.path`.
         draws_test_set: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
-        reads_valid: whether the validation table is read.
+        reads_validation_table: whether the validation table is read.
         decimal_mark: decimal mark of CSV files.
         id_columns: columns whose cells are names; in CSV files, names such as 007 remain texts.
         error_list: list to which problems are added; the tables that can be read are returned in any case.
@@ -112,22 +112,22 @@ def load_tables(
         error_list.add_data_error(DataError(f"dataset.path={path} has no test table: {remedy}{rename_hint}"))
     frames: list[Frame] = []
     for split_name in SPLIT_NAMES:
-        is_part_read = {"train": True, "test": not draws_test_set, "valid": reads_valid}[split_name]
+        is_part_read = {"train": True, "test": not draws_test_set, "valid": reads_validation_table}[split_name]
         if is_part_read and split_name in (image_frames or file_by_part):
             with error_list.collect_data_errors():
                 frames.append(
                     image_frames[split_name] if image_frames else read_table(file_by_part[split_name], decimal_mark)
                 )
     if frames and not image_frames:
-        frames[0] = replace(frames[0], notes=_note_files(frames[0], file_by_part, reads_valid))
+        frames[0] = replace(frames[0], notes=_note_files(frames[0], file_by_part, reads_validation_table))
     for column in id_columns:
         frames = keep_spellings(frames, [column] * len(frames))
     return [replace(frame, read_texts=None) for frame in frames]
 
 
-def _note_files(train_frame: Frame, file_by_part: Mapping[str, Path], reads_valid: bool) -> tuple[str, ...]:
+def _note_files(train_frame: Frame, file_by_part: Mapping[str, Path], reads_validation_table: bool) -> tuple[str, ...]:
     """Return the notes of the training table `train_frame`, and notes on unusual and unread files."""
-    train_file, is_unread = file_by_part["train"], "valid" in file_by_part and not reads_valid
+    train_file, is_unread = file_by_part["train"], "valid" in file_by_part and not reads_validation_table
     is_other_name = train_file.stem != "train" and train_file.is_file()
     name_notes = [f"{train_file.name} is the training table"] if is_other_name else []
     return (*name_notes, *train_frame.notes, *([f"{file_by_part['valid'].name} isn't read"] if is_unread else []))
