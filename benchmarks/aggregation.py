@@ -144,10 +144,10 @@ def format_row(name: str) -> str:
     storage = "matrix" if seconds["stacked"] else "stream" + (" of 2" if seconds["vectors"] == 2 else "")
     goal *= seconds["vectors"]
     direction_ratio = seconds["direction"] / seconds["sum"]
-    total_ratio = (seconds["gather"] + seconds["direction"]) / seconds["sum"]
-    mark = " (over)" if (direction_ratio if seconds["stacked"] else total_ratio) > goal else ""
+    sum_ratio = (seconds["gather"] + seconds["direction"]) / seconds["sum"]
+    mark = " (over)" if (direction_ratio if seconds["stacked"] else sum_ratio) > goal else ""
     times = [f"{1000 * seconds[step]:.0f}" for step in ("sum", "gather", "direction")]
-    ratios = f"{direction_ratio:.1f} | {total_ratio:.1f}{mark}"
+    ratios = f"{direction_ratio:.1f} | {sum_ratio:.1f}{mark}"
     return f"| `{name}` | {computation}, {storage} | {' | '.join(times)} | {ratios} |"
 
 

@@ -5,7 +5,7 @@
     python benchmarks/dataset_pace.py digits cifar10=data/cifar10 shakespeare=data/shakespeare reddit=generated
 
 Each dataset is trained for a few rounds through train.py, with its default federation and a suitable model
-(`SUITABLE`). `generated` in place of a folder uses random data with the layout and size of the original
+(`MODELS_BY_DATASET`). `generated` in place of a folder uses random data with the layout and size of the original
 (`made_data.py`). Peak memory is measured in a process that only loads and partitions the data, and is counted from
 before loading. The multiple is peak memory divided by the bytes of the resulting tensors. The rows of datasets that
 the command does not name remain unchanged.
@@ -41,7 +41,7 @@ ROOT = SCRIPT.parents[1]
 ROUNDS = 5
 NATURAL_CLIENTS = ("clients=null",)  # one client per user, writer or subject of the data
 # With 50 clients, a round of EMNIST or of Spawrious would take ten times MNIST's.
-SUITABLE: dict[str, tuple[str, ...]] = {
+MODELS_BY_DATASET: dict[str, tuple[str, ...]] = {
     "digits": (),
     "synthetic": ("client.lr=0.01", "model=logreg"),
     "mnist": ("model=cnn",),
@@ -215,9 +215,11 @@ def read_costs(file: Path) -> list[Cost]:
 
 
 def write_files(costs: list[Cost], file: Path) -> None:
-    """Write the csv file and the page in the order of `SUITABLE`; a later row replaces one with the same options."""
+    """Write table and page in the order of `MODELS_BY_DATASET`; a later row replaces one with the same options."""
     latest = {(cost.dataset, cost.overrides, cost.generated): cost for cost in costs}
-    order = sorted(latest.values(), key=lambda cost: (list(SUITABLE).index(cost.dataset), math.isnan(cost.round_s)))
+    order = sorted(
+        latest.values(), key=lambda cost: (list(MODELS_BY_DATASET).index(cost.dataset), math.isnan(cost.round_s))
+    )
     with file.open("w", newline="") as lines:
         writer = csv.DictWriter(lines, [field.name for field in fields(Cost)], lineterminator="\n")
         writer.writeheader()
@@ -228,8 +230,8 @@ def write_files(costs: list[Cost], file: Path) -> None:
 def main(arguments: list[str]) -> None:
     """Measure the named datasets, and replace their rows in both files."""
     sources = {dataset: source or None for dataset, _, source in (text.partition("=") for text in arguments)}
-    if unknown := sorted(set(sources) - set(SUITABLE)):
-        raise SystemExit(f"unknown dataset {', '.join(unknown)}: choose from {', '.join(SUITABLE)}")
+    if unknown := sorted(set(sources) - set(MODELS_BY_DATASET)):
+        raise SystemExit(f"unknown dataset {', '.join(unknown)}: choose from {', '.join(MODELS_BY_DATASET)}")
     if faulty := [name for name, source in sources.items() if source is None and name not in WITHOUT_FILES]:
         raise SystemExit(f"{', '.join(faulty)} needs the folder of its files: type {faulty[0]}=FOLDER")
     if faulty := [name for name, source in sources.items() if source == GENERATED and name not in made_data.MAKERS]:
@@ -237,7 +239,7 @@ def main(arguments: list[str]) -> None:
     file = SCRIPT.with_suffix(".csv")
     for dataset, source in sources.items():
         memory_only = (SEQUENCES if source == GENERATED else FULL_SIZE).get(dataset)
-        costs = [] if memory_only and source == GENERATED else [measure(dataset, SUITABLE[dataset], source)]
+        costs = [] if memory_only and source == GENERATED else [measure(dataset, MODELS_BY_DATASET[dataset], source)]
         if memory_only:
             costs.append(measure(dataset, memory_only, source, rounds=0))
         write_files([*read_costs(file), *costs], file)

@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).resolve()
 STUDY = SCRIPT.parents[1] / "studies" / "auto_unseen"
 SEEDS = (3000, 3001, 3002)
 PROBES = ("selector=auto", "selector.act=false", "selector.probes=2", "rounds=25", "logger=none")
-MISFIT = 0.3  # share of the spread over clients that the error of each rate has for misfit of the model
+MISFIT_SHARE = 0.3  # share of the spread over clients that the error of each rate has for misfit of the model
 WITHOUT_PROBES = "speeds"  # its runs end by the clock
 
 
@@ -41,15 +41,15 @@ def describe(diagnosis: RunDiagnosis) -> dict[str, object]:
     """Return the columns of one run."""
     truth = diagnosis.info.noise_rate
     row: dict[str, object] = {"case": diagnosis.noise_case, "advice": diagnosis.advice}
-    row |= {f"gap_{number}": look.noise.gap for number, look in enumerate(diagnosis.probe_results, 1)}
+    row |= {f"gap_{number}": probe.noise.gap for number, probe in enumerate(diagnosis.probe_results, 1)}
     row |= {"probe_bytes": diagnosis.probe_bytes}
     if not diagnosis.valid_probes:
         return row
-    look = diagnosis.valid_probes[-1]
-    fit, true_rates = look.noise.fit, truth[look.clients]
+    probe = diagnosis.valid_probes[-1]
+    fit, true_rates = probe.noise.fit, truth[probe.clients]
     excess = true_rates - np.quantile(true_rates, LOW_QUANTILE)
     row["auc"] = area_under_curve(fit.noise_rate, true_rates > np.median(true_rates))
-    error = np.sqrt(fit.variance + (MISFIT * fit.excess_deviation) ** 2) / fit.nats_per_wrong_label
+    error = np.sqrt(fit.variance + (MISFIT_SHARE * fit.excess_deviation) ** 2) / fit.nats_per_wrong_label
     row["coverage"] = float((np.abs(fit.noise_rate - excess) <= 1.96 * error).mean())
     return row
 
@@ -89,9 +89,11 @@ def write_page(table: pd.DataFrame, n_seeds: int) -> str:
         numbers = [
             rows[column].mean() if column in rows else np.nan for column in ("gap_1", "gap_2", "auc", "coverage")
         ]
-        gap_1, gap_2, auc, coverage = ("" if np.isnan(number) else f"{number:.2f}" for number in numbers)
+        first_gap, second_gap, auc, coverage = ("" if np.isnan(number) else f"{number:.2f}" for number in numbers)
         label = study.settings[str(name)].label
-        lines.append(f"| {label} | {gap_1} | {gap_2} | {persists} of {len(rows)} | {advice} | {auc} | {coverage} |")
+        lines.append(
+            f"| {label} | {first_gap} | {second_gap} | {persists} of {len(rows)} | {advice} | {auc} | {coverage} |"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 REPEATS, ROUNDS, CHUNK, LR = 3, 4, 16, 0.05
 SIZES = np.random.RandomState(0)
 SMALL = sorted(SIZES.randint(12, 37, 80).tolist(), reverse=True)
-MANY = sorted(np.clip(SIZES.lognormal(3.4, 0.85, 355).astype(int), 4, 400).tolist(), reverse=True)
+MANY_SIZES = sorted(np.clip(SIZES.lognormal(3.4, 0.85, 355).astype(int), 4, 400).tolist(), reverse=True)
 MLP, LINEAR = (64, 200, 200, 10), (64, 10)
 CASES: dict[str, tuple[list[int], tuple[int, ...], str, dict[str, Any]]] = {  # samples, layers, engine, options
     "80 clients, MLP 64-200-200-10": (SMALL, MLP, "vectorised", {"batch": 10, "epochs": 5}),
@@ -46,7 +46,7 @@ CASES: dict[str, tuple[list[int], tuple[int, ...], str, dict[str, Any]]] = {  # 
     "80 clients, linear, Adam": (SMALL, LINEAR, "vectorised", {"batch": 10, "epochs": 5, "client": "adam"}),
     "10 clients x 600, MLP 784-200-200-10": ([600] * 10, (784, 200, 200, 10), "vectorised", {"batch": 32}),
     "80 clients, MLP 64-200-200-10, one by one": (SMALL, MLP, "sequential", {"batch": 10, "epochs": 5}),
-    "355 clients, linear 784-62, dual": (MANY, (784, 62), "auto", {"batch": 10}),
+    "355 clients, linear 784-62, dual": (MANY_SIZES, (784, 62), "auto", {"batch": 10}),
     "80 clients, linear 64-10, dual": (SMALL, LINEAR, "auto", {"batch": 10, "epochs": 5}),
 }
 
@@ -70,7 +70,7 @@ def make_federation(sizes: list[int], inputs: int, classes: int) -> Federation:
 def measure(name: str) -> float:
     """Return the processor seconds of the fastest round of a case."""
     sizes, widths, kind, options = CASES[name]
-    layers = [layer for sides in pairwise(widths) for layer in (nn.Linear(*sides), nn.ReLU())]
+    layers = [layer for layer_widths in pairwise(widths) for layer in (nn.Linear(*layer_widths), nn.ReLU())]
     network = nn.Sequential(*layers[:-1])
     hooks = make("agg", options["agg"]).hooks if "agg" in options else ()
     epochs = options.get("epochs", 1)
@@ -100,8 +100,10 @@ def main(before: str | None) -> None:
     for _ in range(REPEATS):
         for folder, seconds in zip(folders, measured, strict=True):
             env = {**os.environ, "PYTHONPATH": str(folder / "src"), "OMP_NUM_THREADS": "1"}
-            out = subprocess.run([sys.executable, __file__, "measure"], env=env, capture_output=True, check=True).stdout
-            for name, value in json.loads(out).items():
+            output = subprocess.run(
+                [sys.executable, __file__, "measure"], env=env, capture_output=True, check=True
+            ).stdout
+            for name, value in json.loads(output).items():
                 seconds[name].append(value)
     lines = [
         "# Processor time of local training by engine",
@@ -121,7 +123,7 @@ def main(before: str | None) -> None:
     for name in CASES:
         columns = [f"{1e3 * statistics.median(seconds[name]):.0f}" for seconds in measured]
         if before:
-            ratios = [after / earlier for earlier, after in zip(measured[0][name], measured[1][name], strict=True)]
+            ratios = [after / before_s for before_s, after in zip(measured[0][name], measured[1][name], strict=True)]
             columns.append(f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})")
         lines.append(f"| {name} | {' | '.join(columns)} |")
     text = "\n".join(lines) + "\n"

@@ -31,7 +31,7 @@ SCRIPT = Path(__file__).resolve()
 POPULATIONS = (1_000, 10_000, 100_000, 1_000_000)
 SAMPLES, FEATURES, CLASSES, ROUNDS = 10, 20, 10, 30
 ROW_BYTES = 4 * FEATURES + 8  # float32 inputs and an int64 label
-WRITTEN_AT_ONCE = 50_000  # clients per row group
+CLIENTS_PER_ROW_GROUP = 50_000  # clients per row group
 OVERRIDES = (
     *("dataset=folder", "dataset.client=client", "dataset.test=server", "heterogeneity=natural", "clients=null"),
     *("model=logreg", "cohort=100", f"rounds={ROUNDS}", f"eval.every={ROUNDS}", "eval.clients_every=0"),
@@ -82,8 +82,10 @@ def write_population(folder: Path, clients: int) -> None:
         return pa.table({**{f"x{j}": x[:, j] for j in range(FEATURES)}, "label": y, "client": owner})
 
     pq.write_table(table(np.zeros(1000, dtype=np.int64)), folder / "test.parquet")
-    first_clients = range(0, clients, WRITTEN_AT_ONCE)
-    owners = (np.repeat(np.arange(first, min(first + WRITTEN_AT_ONCE, clients)), SAMPLES) for first in first_clients)
+    first_clients = range(0, clients, CLIENTS_PER_ROW_GROUP)
+    owners = (
+        np.repeat(np.arange(first, min(first + CLIENTS_PER_ROW_GROUP, clients)), SAMPLES) for first in first_clients
+    )
     tables = (table(owner) for owner in owners)
     first_table = next(tables)
     with pq.ParquetWriter(folder / "train.parquet", first_table.schema) as writer:
@@ -117,7 +119,7 @@ def page(costs: list[Cost], load: float) -> str:
     """Return the text of growth.md. `load` is the load average of the last minute before the first run."""
     first = costs[0]
     load_note = f", with other processes running (load average {load:.1f} before the first run)" if load > 0.5 else ""
-    about = (
+    introduction = (
         f"{datetime.date.today()}, {os.cpu_count()} cores of {name_processor()}{load_note}. Each row is one run of "
         f"`train.py {' '.join(OVERRIDES)}`. A client has {SAMPLES} samples of {FEATURES} features. Start-up lasts "
         "from the command to the first line of the journal. It includes imports, reading the data and the evaluation "
@@ -134,7 +136,7 @@ def page(costs: list[Cost], load: float) -> str:
             "# Run time and peak memory by number of clients",
             "",
             *command,
-            *textwrap.wrap(about, 120, break_on_hyphens=False),
+            *textwrap.wrap(introduction, 120, break_on_hyphens=False),
             "",
             *lines,
             *(line for note in NOTES for line in ("", *textwrap.wrap(note, 120, break_on_hyphens=False))),

@@ -28,8 +28,8 @@ Parts = dict[
 def write_tables(dataset: str, folder: Path) -> None:
     """Write random tables in the format that the dataset `word` reads."""
     parts, further_tables = MAKERS[dataset](np.random.default_rng(0))
-    for part, (n, columns_of) in parts.items():
-        _write(folder / f"{part}.parquet", (pa.table(columns_of(rows)) for rows in _row_groups(n)))
+    for part, (n, make_columns) in parts.items():
+        _write(folder / f"{part}.parquet", (pa.table(make_columns(rows)) for rows in _row_groups(n)))
     for name, columns in further_tables.items():
         pq.write_table(pa.table(columns), folder / f"{name}.parquet")
 
@@ -78,10 +78,10 @@ def _femnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 def _emnist(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     image = _noise_images(rng, (28, 28))
 
-    def columns_of(rows: np.ndarray) -> Columns:
+    def make_columns(rows: np.ndarray) -> Columns:
         return {"image": image(rows), "label": rows % 62}
 
-    return {"train": (697_932, columns_of), "test": (116_323, columns_of)}, {}
+    return {"train": (697_932, make_columns), "test": (116_323, make_columns)}, {}
 
 
 def _celeba(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
@@ -93,21 +93,21 @@ def _celeba(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 def _cifar100(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     image = _noise_images(rng, (32, 32, 3))
 
-    def columns_of(rows: np.ndarray) -> Columns:
+    def make_columns(rows: np.ndarray) -> Columns:
         return {"img": image(rows), "fine_label": rows % 100}
 
-    return {"train": (50_000, columns_of), "test": (10_000, columns_of)}, {}
+    return {"train": (50_000, make_columns), "test": (10_000, make_columns)}, {}
 
 
 def _waterbirds(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     image = _noise_images(rng, (375, 500, 3), "JPEG")
     groups = {"train": (3_498, 184, 56, 1_057), "valid": (467, 466, 133, 133), "test": (2_255, 2_255, 642, 642)}
 
-    def columns_of(sizes: tuple[int, ...]) -> Callable[[np.ndarray], Columns]:
+    def make_columns(sizes: tuple[int, ...]) -> Callable[[np.ndarray], Columns]:
         group = rng.permutation(np.repeat(np.arange(4), sizes))
         return lambda rows: {"image": image(rows), "y": group[rows] // 2, "place": group[rows] % 2}
 
-    return {part: (sum(sizes), columns_of(sizes)) for part, sizes in groups.items()}, {}
+    return {part: (sum(sizes), make_columns(sizes)) for part, sizes in groups.items()}, {}
 
 
 def _spawrious(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
@@ -115,10 +115,10 @@ def _spawrious(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     breeds = np.array(["bulldog", "corgi", "dachshund", "labrador"])
     places = np.array(["beach", "desert", "dirt", "jungle", "mountain", "snow"])
 
-    def columns_of(rows: np.ndarray) -> Columns:
+    def make_columns(rows: np.ndarray) -> Columns:
         return {"image": image(rows), "label": breeds[rows % 4], "place": places[rows // 4 % 6]}
 
-    return {"train": (4 * 6 * 6_336, columns_of)}, {}
+    return {"train": (4 * 6 * 6_336, make_columns)}, {}
 
 
 def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
@@ -126,7 +126,7 @@ def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
     vocabulary = np.array([f"w{i}" for i in range(WORDS)])
     frequencies = 1 / np.arange(1, WORDS + 1)
 
-    def columns_of(n: int) -> tuple[int, Callable[[np.ndarray], Columns]]:
+    def make_columns(n: int) -> tuple[int, Callable[[np.ndarray], Columns]]:
         owner, text = _draw_owners(rng, n, 813), rng.choice(WORDS, (n, 9), p=frequencies / frequencies.sum())
 
         def columns(rows: np.ndarray) -> Columns:
@@ -138,7 +138,9 @@ def _reddit(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
 
         return n, columns
 
-    return {"train": columns_of(29_412), "test": columns_of(3_268)}, {"vocabulary": {"word": [START, END, *vocabulary]}}
+    return {"train": make_columns(29_412), "test": make_columns(3_268)}, {
+        "vocabulary": {"word": [START, END, *vocabulary]}
+    }
 
 
 def _shakespeare(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
@@ -152,10 +154,10 @@ def _shakespeare(rng: np.random.Generator) -> tuple[Parts, dict[str, Columns]]:
         offsets, characters = np.arange(0, n * length + 1, length, dtype=np.int32), rng.choice(letters, n * length)
         return pa.StringArray.from_buffers(n, pa.py_buffer(offsets), pa.py_buffer(characters))
 
-    def columns_of(rows: np.ndarray) -> Columns:
+    def make_columns(rows: np.ndarray) -> Columns:
         return {"client": owner[rows], "x": texts(len(rows), 80), "y": texts(len(rows), 1)}
 
-    return {"train": (len(owner), columns_of)}, {}
+    return {"train": (len(owner), make_columns)}, {}
 
 
 START, END = "<BOS>", "<EOS>"

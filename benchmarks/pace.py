@@ -54,7 +54,7 @@ MODEL = 4e6  # bytes
 DEADLINES: dict[str, dict[str, object]] = {"fixed": {"partial_work": True}, "over_commit": {}, "fedbalancer": {}}
 # availability, deadline.refill, and arrivals that end an asynchronous step
 STEPS = (("always", "arrival", 10), ("diurnal", "arrival", 10), ("always", "arrival", 100), ("always", "step", 100))
-LISTS = 3550  # clients with a list of losses, as many as in LEAF's FEMNIST
+N_LOSS_LISTS = 3550  # clients with a list of losses, as many as in LEAF's FEMNIST
 
 
 def make_component(group: str, name: str, **changes: object) -> Any:  # noqa: ANN401  the class is in the yaml file
@@ -68,8 +68,12 @@ def write_tables(folder: Path, clients: int) -> None:
     rng, ids = np.random.default_rng(0), np.arange(clients)
     speeds = {name: rng.uniform(100, 1000, clients) for name in ("down", "up")}
     devices = {"client": ids, "seconds": rng.uniform(0.05, 0.5, clients), **speeds, "cv": rng.uniform(0, 0.3, clients)}
-    cuts = np.sort(rng.uniform(0, DAYS * 86400, (clients, 2 * INTERVALS)), axis=1)
-    ready = {"client": np.repeat(ids, INTERVALS), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
+    bounds_s = np.sort(rng.uniform(0, DAYS * 86400, (clients, 2 * INTERVALS)), axis=1)
+    ready = {
+        "client": np.repeat(ids, INTERVALS),
+        "start_s": bounds_s[:, ::2].ravel(),
+        "end_s": bounds_s[:, 1::2].ravel(),
+    }
     pq.write_table(pa.table(devices), folder / "devices.parquet")
     pq.write_table(pa.table(ready), folder / "ready.parquet")
 
@@ -81,10 +85,10 @@ def time_rounds(
     n = np.random.default_rng(1).integers(20, 200, clients)
 
     def workload(ids: Ids) -> Workload:
-        sent = np.full(len(ids), MODEL)
-        return Workload(n[ids].astype(np.float64), n[ids] / 15, UNITS, sent, sent, UNITS)
+        model_bytes = np.full(len(ids), MODEL)
+        return Workload(n[ids].astype(np.float64), n[ids] / 15, UNITS, model_bytes, model_bytes, UNITS)
 
-    expected_of_all = device.expect(np.arange(clients), workload(np.arange(clients)), Draws(0, clients))
+    expected_all = device.expect(np.arange(clients), workload(np.arange(clients)), Draws(0, clients))
     clock, state = (
         VirtualClock(availability, Draws(0, clients), 0.0),
         deadline.init(Population(clients, 10, cohort, {"n_train": n})),
@@ -99,10 +103,10 @@ def time_rounds(
         selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))
         seconds -= time.process_time()
         expected = device.expect(selected, workload(selected), draws.draws_of_run())
-        announced = deadline.announce(state, PaceContext(t, selected, UNITS, expected_of_all, expected))
+        deadline_s = deadline.announce(state, PaceContext(t, selected, UNITS, expected_all, expected))
         timing = device.sample(selected, workload(selected), draws)
         wall_time = partial(clock.wall_time(now_s + wait), selected)
-        close = deadline.close(state, wall_time(timing.finish_s(UNITS)), announced)
+        close = deadline.close(state, wall_time(timing.finish_s(UNITS)), deadline_s)
         outcome = compute_outcome(timing, UNITS, close, deadline.partial_work, wall_time=wall_time)
         seconds += time.process_time()
         now_s, t = now_s + wait + outcome.train_s, t + 1
@@ -120,8 +124,8 @@ def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str
         for availability, options in (("trace", {"path": str(folder / "ready.parquet")}), ("diurnal", {})):
             for deadline, changes in DEADLINES.items():
                 available = make_component("availability", availability, **options)
-                closing = make_component("deadline", deadline, **changes)
-                round_times = time_rounds(available, device, closing, clients, cohort)
+                deadline_part = make_component("deadline", deadline, **changes)
+                round_times = time_rounds(available, device, deadline_part, clients, cohort)
                 measured = [next(round_times) for _ in range(ROUNDS)][WARM_UP:]
                 milliseconds[availability, deadline] = statistics.median(measured), max(measured)
     return milliseconds
@@ -180,12 +184,12 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
 
 
 def bytes_per_loss() -> float:
-    """Return the bytes per sample that the lists of losses of `LISTS` clients take in memory."""
+    """Return the bytes per sample that the lists of losses of `N_LOSS_LISTS` clients take in memory."""
     rng, store = np.random.default_rng(0), MemoryClientStore(None)
-    n = rng.integers(20, 400, LISTS)
-    for k in range(LISTS):
+    n = rng.integers(20, 400, N_LOSS_LISTS)
+    for k in range(N_LOSS_LISTS):
         store.write_client_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
-    return sum(store.read_vectors(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
+    return sum(store.read_vectors(k)[LOSS_LIST_NAME].nbytes for k in range(N_LOSS_LISTS)) / float(n.sum())
 
 
 def page(
@@ -214,7 +218,7 @@ def page(
         "",
         f"Selecting samples by FedBalancer's threshold takes {median:.0f} ms (at most {largest:.0f} ms) for {COHORT:,} "
         "clients with 20 to 199",
-        f"samples each. The lists of losses of {LISTS:,} clients take {bytes_per_loss():.1f} bytes per sample.",
+        f"samples each. The lists of losses of {N_LOSS_LISTS:,} clients take {bytes_per_loss():.1f} bytes per sample.",
         "",
         "## Asynchronous steps",
         "",

@@ -125,8 +125,8 @@ def make_federation(
 ) -> Federation:
     """Return a federation of the workload's samples, with empty validation and test parts for the clients."""
     clients = len(offsets) - 1
-    nothing = np.zeros(clients + 1, dtype=np.int64)
-    empty = Shard(x[:0], y[:0], y[:0], nothing)
+    zero_offsets = np.zeros(clients + 1, dtype=np.int64)
+    empty = Shard(x[:0], y[:0], y[:0], zero_offsets)
     train = Shard(x, y, y, np.asarray(offsets, dtype=np.int64))
     counts, rates = np.zeros((clients, n_classes), dtype=np.int64), np.zeros(clients)
     server_val = ServerSamples(x_eval[:100], y_eval[:100])

@@ -106,12 +106,12 @@ class SteppedRun:
         """Return the run's checkpoint: weights, state of the server, stored vectors of clients."""
         return self.setup.server.w.clone(), self.runner.state.to_plain_data(), self.setup.store.state_dict()
 
-    def restore(self, saved: tuple[torch.Tensor, Any, Any]) -> None:
+    def restore(self, snapshot: tuple[torch.Tensor, Any, Any]) -> None:
         """Go back to a checkpoint."""
         with torch.no_grad():
-            self.setup.server.w.copy_(saved[0])
-        self.runner.state = type(self.runner.state).from_plain_data(saved[1], self.setup.initial_server_state())
-        self.setup.store.load_state_dict(saved[2])
+            self.setup.server.w.copy_(snapshot[0])
+        self.runner.state = type(self.runner.state).from_plain_data(snapshot[1], self.setup.initial_server_state())
+        self.setup.store.load_state_dict(snapshot[2])
 
     def train(self, t: int, cohort: Ids | None = None) -> tuple[Any, list[Any]]:
         """Train the clients of round t, those of the selector or others; return the collector and the updates."""
@@ -154,17 +154,17 @@ def measure_gains(folder: Path, overrides: Sequence[str]) -> np.ndarray:
 
     Raises `ValueError` where the engine's step or the logged loss differs by more than `TOLERANCE`.
     """
-    run, logged = SteppedRun(overrides), history.read_history(folder).metrics[METRIC].to_numpy()
+    run, logged_losses = SteppedRun(overrides), history.read_history(folder).metrics[METRIC].to_numpy()
     gains, rng = np.empty((N_ROUNDS, len(COHORTS))), np.random.default_rng(0)
     for t in range(N_ROUNDS):
-        saved, before = run.save(), run.loss()
+        snapshot, before = run.save(), run.loss()
         losses = run.loss_of_each(t)
-        run.restore(saved)
+        run.restore(snapshot)
         for i in rng.choice(len(COHORTS), N_CHECKED, replace=False):
             if abs(run.step(t, COHORTS[i]) - losses[i]) > TOLERANCE:
                 raise ValueError(f"{folder}: the step of round {t + 1} with {COHORTS[i]} differs from the mean update")
-            run.restore(saved)
-        if not np.allclose([before, run.step(t)], logged[t : t + 2], rtol=0, atol=TOLERANCE):
+            run.restore(snapshot)
+        if not np.allclose([before, run.step(t)], logged_losses[t : t + 2], rtol=0, atol=TOLERANCE):
             raise ValueError(f"{folder}: round {t + 1} was not repeated")
         gains[t] = before - losses
     return gains
@@ -269,8 +269,8 @@ def summarise(rows: pd.DataFrame) -> pd.DataFrame:
         line |= {"rounds": int(group["rounds"].iloc[0]), "size": group["size"].mean()}
         line |= {"refused": group["refused"].mean(), "own": group["own"].iloc[0], "target": target}
         line |= {"bias": errors.mean(), "rmse": np.sqrt((errors**2).mean()), "coverage": covers.mean()}
-        logged = covers[used["replicate"] == 0]
-        lines.append({**line, "covers_logged": float(logged.iloc[0]) if len(logged) else np.nan})
+        logged_cover = covers[used["replicate"] == 0]
+        lines.append({**line, "covers_logged": float(logged_cover.iloc[0]) if len(logged_cover) else np.nan})
     return pd.DataFrame(lines)
 
 

@@ -98,15 +98,15 @@ def run_peer(peer: Peer, workload: str, with_memory: bool) -> dict[str, Any]:
     """
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     command = [sys.executable, str(FOLDER / peer.script), workload, str(ROUNDS[workload]), *peer.arguments]
-    with tempfile.TemporaryFile("w+") as out:
-        process = subprocess.Popen(command, env=env, cwd=FOLDER, stdout=out, stderr=subprocess.DEVNULL, text=True)
+    with tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen(command, env=env, cwd=FOLDER, stdout=output, stderr=subprocess.DEVNULL, text=True)
         peak = 0.0
         while with_memory and process.poll() is None:
             peak = max(peak, memory(process.pid))
             time.sleep(MEMORY_INTERVAL_S)
         process.wait()
-        out.seek(0)
-        report: dict[str, Any] = json.loads(out.read().split("RESULT ")[-1])
+        output.seek(0)
+        report: dict[str, Any] = json.loads(output.read().split("RESULT ")[-1])
     return {**report, "peak_mb": peak}
 
 

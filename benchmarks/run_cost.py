@@ -26,18 +26,18 @@ from fedcohort.host.processor import name_processor
 
 PR_SET_CHILD_SUBREAPER = 36  # prctl.h
 ROOT = Path(__file__).resolve().parents[1]
-ALWAYS = "callback.figures.always=true"  # no terminal here
+DRAW_FIGURES = "callback.figures.always=true"  # no terminal here
 TRAIN = ("train.py", "selector=flash", "agg=scaffold")
-BARE = (*TRAIN, "logger=none", "callback.figures=null")
+BARE_RUN = (*TRAIN, "logger=none", "callback.figures=null")
 CLI = ("-m", "fedcohort")
 COMMANDS = {
     "import torch": ("-c", "import torch"),
     "imports": ("-c", "import fedcohort.startup.build, fedcohort.startup.fit"),
-    "bare, 1 round": (*BARE, "rounds=1"),
-    "bare": BARE,
-    "figures": (*TRAIN, "logger=none", ALWAYS),
-    "default": (*TRAIN, ALWAYS),
-    "adam, 1 round": (*BARE, "rounds=1", "client=adam"),
+    "bare, 1 round": (*BARE_RUN, "rounds=1"),
+    "bare": BARE_RUN,
+    "figures": (*TRAIN, "logger=none", DRAW_FIGURES),
+    "default": (*TRAIN, DRAW_FIGURES),
+    "adam, 1 round": (*BARE_RUN, "rounds=1", "client=adam"),
     "fedcohort --help": (*CLI, "--help"),
     "fedcohort study --help": (*CLI, "study", "--help"),
     "fedcohort study status": (*CLI, "study", "status", "paper_regret"),
@@ -69,8 +69,10 @@ class Cost:
 def measure(name: str, code: Path) -> Cost:
     """Return the cost of a command with the code of the checkout in `code`."""
     overrides = COMMANDS[name]
-    if ALWAYS in overrides and "always:" not in (code / "configs" / "callback" / "default.yaml").read_text():
-        overrides = tuple(word for word in overrides if word != ALWAYS)  # older code draws the figures of every run
+    if DRAW_FIGURES in overrides and "always:" not in (code / "configs" / "callback" / "default.yaml").read_text():
+        overrides = tuple(
+            word for word in overrides if word != DRAW_FIGURES
+        )  # older code draws the figures of every run
     with tempfile.TemporaryDirectory() as folder:
         logs = (f"paths.logs={folder}",) if overrides[0] == "train.py" and "--help" not in overrides else ()
         environment = {**os.environ, "PYTHONPATH": str(code / "src"), "OMP_NUM_THREADS": "1"}
@@ -103,27 +105,29 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
         costs: cost of each repeat, by checkout (`before`, `after`) and command.
         load: processes that wanted to run on the machine before the first command, on average over a minute.
     """
-    middle = {
-        when: {name: statistics.median(cost.cpu_s for cost in repeats) for name, repeats in by_command.items()}
-        for when, by_command in costs.items()
+    medians = {
+        code_name: {name: statistics.median(cost.cpu_s for cost in repeats) for name, repeats in by_command.items()}
+        for code_name, by_command in costs.items()
     }
     stages = []
-    for earlier, name in pairwise([None, *STAGES]):
-        parts = [values[name or ""] - (values[earlier] if earlier else 0.0) for values in middle.values()]
+    for previous_stage, name in pairwise([None, *STAGES]):
+        parts = [
+            values[name or ""] - (values[previous_stage] if previous_stage else 0.0) for values in medians.values()
+        ]
         stages.append([STAGES[name or ""], *(f"{part:.1f}" for part in parts)])
     commands = [
         [
             f"`{' '.join(overrides).removeprefix('-m ')}`",
-            *(f"{values[name]:.1f}" for values in middle.values()),
+            *(f"{values[name]:.1f}" for values in medians.values()),
             *(f"{max(cost.peak_mb for cost in repeats[name]):.0f}" for repeats in costs.values()),
         ]
         for name, overrides in COMMANDS.items()
     ]
     counts = sorted({len(repeats) for by_command in costs.values() for repeats in by_command.values()})
     n_repeats = " to ".join(map(str, counts))
-    ask = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
-    kernels = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True).stdout.strip()
-    about = (
+    code = "import torch; print(torch.backends.cpu.get_cpu_capability())"  # a child has its parent's memory at first
+    kernels = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    introduction = (
         f"{datetime.date.today()}, {os.cpu_count()} cores of {name_processor()}, kernels "
         f"of torch for {kernels}, load {load:.1f} before the first command: a busy machine needs more seconds for "
         f"equal work. Median of {n_repeats} repeats, which alternate between the versions. Seconds are user and system "
@@ -137,15 +141,22 @@ def page(costs: dict[str, dict[str, list[Cost]]], load: float) -> str:
             "",
             "    python benchmarks/run_cost.py before=<another checkout>",
             "",
-            *textwrap.wrap(about, 120, break_on_hyphens=False, break_long_words=False),
+            *textwrap.wrap(introduction, 120, break_on_hyphens=False, break_long_words=False),
             "",
             "## Processor seconds by stage of `train.py selector=flash agg=scaffold`",
             "",
-            *table(["stage", *(f"s {when}" for when in middle)], stages),
+            *table(["stage", *(f"s {code_name}" for code_name in medians)], stages),
             "",
             "## Commands",
             "",
-            *table(["command", *(f"s {when}" for when in middle), *(f"MB {when}" for when in middle)], commands),
+            *table(
+                [
+                    "command",
+                    *(f"s {code_name}" for code_name in medians),
+                    *(f"MB {code_name}" for code_name in medians),
+                ],
+                commands,
+            ),
             "",
             *NOTES,
             "",
@@ -186,16 +197,16 @@ def main(overrides: list[str]) -> None:
     codes["after"], repeats = ROOT, int(options.get("repeats", 3))
     load = os.getloadavg()[0]
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    costs: dict[str, dict[str, list[Cost]]] = {when: {name: [] for name in names} for when in codes}
+    costs: dict[str, dict[str, list[Cost]]] = {code_name: {name: [] for name in names} for code_name in codes}
     for name in names:
         for _ in range(repeats):
-            for when, code in codes.items():
-                costs[when][name].append(measure(name, code))
-        for when, costs_by_command in costs.items():
+            for code_name, code in codes.items():
+                costs[code_name][name].append(measure(name, code))
+        for code_name, costs_by_command in costs.items():
             command_costs = costs_by_command[name]
             seconds, peak_mb = [cost.cpu_s for cost in command_costs], max(cost.peak_mb for cost in command_costs)
             texts = ", ".join(f"{value:.2f}" for value in seconds)
-            sys.stdout.write(f"{name} {when}: {texts} s, {peak_mb:.0f} MB\n")
+            sys.stdout.write(f"{name} {code_name}: {texts} s, {peak_mb:.0f} MB\n")
             sys.stdout.flush()
     if len(names) == len(COMMANDS):
         Path(__file__).with_suffix(".md").write_text(page(costs, load))

@@ -62,22 +62,22 @@ def collect_updates(
     updates: Sequence[ClientUpdate],
     layout: Layout | None = None,
     moments: bool = False,
-    stacked: bool = False,
+    keep_matrix: bool = False,
 ) -> Arrivals:
-    """Collect updates in the given order; `stacked` keeps the matrix of updates even if the aggregator needs none."""
+    """Collect updates in the given order; `keep_matrix` keeps their matrix even if the aggregator does not need it."""
     layout = layout or make_layout(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
-    by_id = {update.client: update for update in updates}
-    used = np.array([by_id[k].n_used for k in cohort], dtype=np.int64)
-    owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
+    updates_by_client = {update.client: update for update in updates}
+    used_samples = np.array([updates_by_client[k].n_used for k in cohort], dtype=np.int64)
+    train_sizes = np.array([updates_by_client[k].n_train for k in cohort], dtype=np.int64)
     options = CollectorOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(agg.hooks),
-        vector_lengths=count_stored_floats(agg.hooks, layout.n_params, max(owned)),
-        keeps_updates=agg.stacked or stacked,
+        vector_lengths=count_stored_floats(agg.hooks, layout.n_params, max(train_sizes)),
+        keeps_updates=agg.stacked or keep_matrix,
         uses_second_moments=moments,
     )
-    collector = Collector(layout, cohort, agg.weights(used, owned), options)
+    collector = Collector(layout, cohort, agg.weights(used_samples, train_sizes), options)
     for update in updates:
         collector.add_client_update(update)
     return collector.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
@@ -97,9 +97,9 @@ class Score(nn.Module):
 
 def server_only(proxy: Tensor, val: ServerSamples) -> Federation:
     """Return a federation without clients, with the server's proxy and validation data."""
-    nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
+    empty_shard = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
     counts = np.zeros((0, 2), dtype=np.int64)
-    return Federation("toy", 2, nothing, nothing, nothing, val, val, counts, np.zeros(0), proxy=proxy)
+    return Federation("toy", 2, empty_shard, empty_shard, empty_shard, val, val, counts, np.zeros(0), proxy=proxy)
 
 
 def make_round_models(n_params: int, proxy: Tensor | None = None, network: nn.Module | None = None) -> RoundModels:
@@ -150,7 +150,7 @@ def aggregate_once(agg: Any, updates: Sequence[ClientUpdate], n_clients: int = 1
 
 def make_late(agg: Any, updates: Sequence[ClientUpdate], staleness: Sequence[int], discounts: Values) -> Arrived:
     """Return updates of which each started `staleness` server steps ago, weighed by the deadline's discounts."""
-    collected = collect_updates(agg, updates, stacked=True)
+    collected = collect_updates(agg, updates, keep_matrix=True)
     weights = collected.weights * discounts
     arrived = make_arrived(replace_update_weights(collected, weights))
     outcome = replace(arrived.outcome, round=9, sent_round=9 - np.array(staleness))

@@ -13,7 +13,7 @@ from fedcohort.round.guard import add_result_checks
 from fedcohort.startup import components
 from fedcohort.training.local import LocalTrainer
 
-MUST_CHANGE = {("correct", 0)}  # a hook changes the gradient in place
+IN_PLACE_ARGUMENTS = {("correct", 0)}  # a hook changes the gradient in place
 
 
 @functools.cache
@@ -30,8 +30,8 @@ def tensors(value: object) -> Iterator[torch.Tensor]:
     """Yield the tensors in a value: in records, mappings and sequences as well."""
     if isinstance(value, torch.Tensor):
         yield value
-    elif read := _find_reader(type(value)):  # type: ignore[arg-type]
-        for item in read(value):
+    elif read_items := _find_reader(type(value)):  # type: ignore[arg-type]
+        for item in read_items(value):
             yield from tensors(item)
 
 
@@ -51,15 +51,15 @@ def check_unchanged(method: Callable[..., Any], name: str) -> Callable[..., Any]
     """Return a method that fails if it changes a tensor among its arguments."""
 
     @functools.wraps(method)
-    def call(*args: Any, **named: Any) -> Any:
-        handed = [t for i, arg in enumerate(args) if (name, i) not in MUST_CHANGE for t in tensors(arg)]
-        before = [tensor.detach().clone() for tensor in handed]
-        result = method(*args, **named)
-        are_equal = [_same_values(a.detach(), b) for a, b in zip(handed, before, strict=True)]
+    def call_and_compare(*args: Any, **kwargs: Any) -> Any:
+        given_tensors = [t for i, arg in enumerate(args) if (name, i) not in IN_PLACE_ARGUMENTS for t in tensors(arg)]
+        before = [tensor.detach().clone() for tensor in given_tensors]
+        result = method(*args, **kwargs)
+        are_equal = [_same_values(a.detach(), b) for a, b in zip(given_tensors, before, strict=True)]
         assert all(are_equal), f"{method.__qualname__} changes a tensor that it was handed"
         return result
 
-    return call
+    return call_and_compare
 
 
 class GuardedCorrection:
@@ -83,9 +83,9 @@ def guard_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
         return part
 
     def begin(self: LocalTrainer, task: Any, broadcast: Mapping[str, torch.Tensor]) -> list[Any]:
-        corrections = started(self, task, broadcast)
+        corrections = begin_client_hooks(self, task, broadcast)
         return [GuardedCorrection(correction) for correction in corrections]
 
-    started = LocalTrainer.begin_client_hooks
+    begin_client_hooks = LocalTrainer.begin_client_hooks
     monkeypatch.setattr(LocalTrainer, "begin_client_hooks", begin)
     monkeypatch.setattr(components, "add_result_checks", guard_and_watch)

@@ -22,8 +22,8 @@ class ThreeSpeeds(Device):
     """A device model in which the clients' jobs take 1, 3 and 2 seconds."""
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        nothing = np.zeros(len(clients))
-        return Timing(nothing, nothing, SECONDS[clients], nothing)
+        zeros = np.zeros(len(clients))
+        return Timing(zeros, zeros, SECONDS[clients], zeros)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         return self.expect(clients, work, draws)

@@ -25,8 +25,8 @@ _interpolation_map = defaults_list._create_interpolation_map
 _load_single_config = ConfigLoaderImpl._load_single_config
 _merge_defaults = ConfigLoaderImpl._compose_config_from_defaults_list
 PREFIXES = (20, 13, 9)  # numbers of entries; the first nine are Hydra's own
-_merged: dict[tuple[Any, ...], bytes] = {}
-_loaded: dict[tuple[Any, ...], Any] = {}
+_default_lists: dict[tuple[Any, ...], bytes] = {}
+_loaded_configs: dict[tuple[Any, ...], Any] = {}
 
 
 def load_config(self: ConfigRepository, config_path: str) -> Any:
@@ -38,9 +38,9 @@ def load_config(self: ConfigRepository, config_path: str) -> Any:
     if source.scheme() == "file":
         state = os.stat(os.path.join(source.path, f"{config_path.removesuffix('.yaml')}.yaml"))
         key = (*key, state.st_ino, state.st_size, state.st_mtime_ns)
-    if key not in _loaded:
-        _loaded[key] = _load_config(self, config_path)
-    return _loaded[key]
+    if key not in _loaded_configs:
+        _loaded_configs[key] = _load_config(self, config_path)
+    return _loaded_configs[key]
 
 
 def embed_config(loaded: Any, package: str | None) -> Any:
@@ -51,10 +51,10 @@ def embed_config(loaded: Any, package: str | None) -> Any:
     return _embed_config(loaded, package)
 
 
-def interpolation_map(overrides: Any, defaults: Sequence[Any], self_added: bool) -> DictConfig | None:
+def interpolation_map(overrides: Any, defaults: Sequence[Any], adds_self: bool) -> DictConfig | None:
     """Return the choices that interpolations in a defaults list may name; None for a list without interpolations."""
     if any(default.is_interpolation() for default in defaults if not default.is_self()):
-        return _interpolation_map(overrides, list(defaults), self_added)
+        return _interpolation_map(overrides, list(defaults), adds_self)
     return None
 
 
@@ -85,9 +85,9 @@ def merge_defaults(self: ConfigLoaderImpl, defaults: Sequence[ResultDefault], re
     prefix = defaults[:n_prefix]
     contents = [repo.load_config(entry.config_path) for entry in prefix]  # the cache keeps them
     key = tuple((entry.package, entry.primary, id(content)) for entry, content in zip(prefix, contents, strict=True))
-    if key not in _merged:
-        _merged[key] = pickle.dumps(merge_defaults(self, prefix, repo))
-    return _merge_defaults(self, [Prefix(_merged[key]), *defaults[n_prefix:]], repo)
+    if key not in _default_lists:
+        _default_lists[key] = pickle.dumps(merge_defaults(self, prefix, repo))
+    return _merge_defaults(self, [Prefix(_default_lists[key]), *defaults[n_prefix:]], repo)
 
 
 ORIGINALS: tuple[tuple[Any, str, Any], ...] = (

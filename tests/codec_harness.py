@@ -50,8 +50,8 @@ class Uplink(Device):
     """Device whose only phase is the upload, at `BYTES_PER_S`."""
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        none = np.zeros(len(clients))
-        return Timing(none, none, none, work.bytes_up / BYTES_PER_S)
+        zeros = np.zeros(len(clients))
+        return Timing(zeros, zeros, zeros, work.bytes_up / BYTES_PER_S)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         return self.expect(clients, work, draws)

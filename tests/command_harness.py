@@ -35,14 +35,14 @@ class FinishedCommand:
 class Command:
     """A running command, whose `stdout` and `stderr` can be read while it runs."""
 
-    def __init__(self, *overrides: str, home: Path = ROOT) -> None:
+    def __init__(self, *overrides: str, checkout: Path = ROOT) -> None:
         self._folder = tempfile.TemporaryDirectory()
         names = [os.path.join(self._folder.name, name) for name in ("stdout", "stderr")]
         for name in names:
             os.mkfifo(name)
         path = os.pathsep.join([str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])  # for its children
         self._process = SERVER.Process(
-            target=_command, args=(overrides, home, names, {**os.environ, "PYTHONPATH": path})
+            target=_command, args=(overrides, checkout, names, {**os.environ, "PYTHONPATH": path})
         )
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("PYTHONPATH", path)  # the fork server, which the first command starts, has no other path
@@ -71,12 +71,12 @@ class Command:
         return FinishedCommand(self._process.exitcode or 0, stdout, stderr[0])
 
 
-def run_command(*overrides: str, home: Path = ROOT) -> FinishedCommand:
-    """Run `python train.py <overrides>` of the checkout in `home` to its end."""
-    return Command(*overrides, home=home).finish()
+def run_command(*overrides: str, checkout: Path = ROOT) -> FinishedCommand:
+    """Run `python train.py <overrides>` of the folder `checkout` to its end."""
+    return Command(*overrides, checkout=checkout).finish()
 
 
-def _command(overrides: tuple[str, ...], home: Path, names: list[str], environment: Mapping[str, str]) -> None:
+def _command(overrides: tuple[str, ...], checkout: Path, names: list[str], environment: Mapping[str, str]) -> None:
     """Run the command in the child process and exit with its code."""
     assert "lightning.pytorch" in sys.modules, "the fork server could not import preloaded_libraries.py"
     for name, descriptor in zip(names, (1, 2), strict=True):
@@ -85,8 +85,8 @@ def _command(overrides: tuple[str, ...], home: Path, names: list[str], environme
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(environment)
-    os.chdir(home)
-    sys.path.insert(0, str(home / "src"))
+    os.chdir(checkout)
+    sys.path.insert(0, str(checkout / "src"))
     sys.argv = ["train.py", *overrides]
     code: object = 0
     try:

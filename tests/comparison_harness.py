@@ -27,11 +27,11 @@ def make_run(
     return Run(number, number, "finished", started, facts, {"sweep_id": "one"}, {ACC: acc, "test/loss": 1.0})
 
 
-def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
+def make_runs(random_accuracies: Sequence[float], ucb_accuracies: Sequence[float]) -> list[Run]:
     """Return one run of random and one of ucb per seed, with these accuracies."""
     return [
         make_run(selector, s, v)
-        for selector, accuracies in (("random", first), ("ucb", second))
+        for selector, accuracies in (("random", random_accuracies), ("ucb", ucb_accuracies))
         for s, v in enumerate(accuracies)
     ]
 
@@ -39,16 +39,16 @@ def make_runs(first: Sequence[float], second: Sequence[float]) -> list[Run]:
 def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
     """Compare runs whose metrics are constant over the rounds; the default baseline is random."""
     comparison = Question(**{"baseline": "random", **question})
-    matched = match(runs, comparison.rows, comparison.cols, *comparison.metrics, baseline=comparison.baseline)
+    matching = match(runs, comparison.rows, comparison.cols, *comparison.metrics, baseline=comparison.baseline)
     rows = [
         {"run": run.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
         | {name: run.metrics.get(name) for name in comparison.metrics}
         for run in runs
         for step in steps
     ]
-    return answer_question(comparison, matched, pd.DataFrame(rows))
+    return answer_question(comparison, matching, pd.DataFrame(rows))
 
 
-def notes_with(matched: Matching, text: str) -> list[str]:
+def find_notes(matching: Matching, text: str) -> list[str]:
     """Return the notes that contain `text`."""
-    return [line for line in matched.notes if text in line]
+    return [line for line in matching.notes if text in line]

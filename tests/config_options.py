@@ -61,8 +61,8 @@ def load_options(group: str, choice: str) -> dict[str, Any]:
 
 @cache
 def _load_options(group: str, choice: str) -> dict[str, Any]:
-    loaded = load_yaml(CONFIGS / group / f"{choice}.yaml")
-    component_node = loaded if "_target_" in loaded else loaded.get(group)
+    config = load_yaml(CONFIGS / group / f"{choice}.yaml")
+    component_node = config if "_target_" in config else config.get(group)
     if (
         component_node is None
         or "_target_" not in component_node
@@ -73,13 +73,13 @@ def _load_options(group: str, choice: str) -> dict[str, Any]:
     values = to_dict(root[group])
     values.pop("defaults", None)
     values |= REQUIRED_OPTIONS.get((group, choice), {})
-    return values | {name: load_options(*second) for name, second in nested_components(group, choice).items()}
+    return values | {name: load_options(*component) for name, component in nested_components(group, choice).items()}
 
 
 def nested_components(group: str, choice: str) -> dict[str, tuple[str, str]]:
     """Return the nested components as (group, option) by parameter, such as `- /objective@base: ce`."""
-    loaded = load_yaml(CONFIGS / group / f"{choice}.yaml")
-    entries = [entry for entry in loaded.get("defaults", []) if not isinstance(entry, str)]
+    config = load_yaml(CONFIGS / group / f"{choice}.yaml")
+    entries = [entry for entry in config.get("defaults", []) if not isinstance(entry, str)]
     entries_by_group = {
         str(key): str(value) for entry in entries for key, value in entry.items() if str(key).startswith("/")
     }
@@ -97,17 +97,17 @@ def list_aliases(group: str) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return the aliases of a group: option and changed parameters by alias."""
     aliases_of_group = {}
     for path in sorted((CONFIGS / group).glob("*.yaml")):
-        loaded = load_yaml(path)
-        first, *_ = loaded.get("defaults", [""])
-        if isinstance(first, str) and first.endswith(f"@{group}") and group in loaded:
-            aliases_of_group[path.stem] = first.partition("@")[0], to_dict(loaded, resolve=False)[group]
+        config = load_yaml(path)
+        first, *_ = config.get("defaults", [""])
+        if isinstance(first, str) and first.endswith(f"@{group}") and group in config:
+            aliases_of_group[path.stem] = first.partition("@")[0], to_dict(config, resolve=False)[group]
     return aliases_of_group
 
 
 def make_component(group: str, choice: str, /, **changes: Any) -> Any:
     """Return a component with the defaults of its yaml file, replaced by `changes`."""
-    base, changed = list_aliases(group).get(choice, (choice, {}))
-    return construct({**load_options(group, base), **copy.deepcopy(changed), **changes})
+    base, alias_options = list_aliases(group).get(choice, (choice, {}))
+    return construct({**load_options(group, base), **copy.deepcopy(alias_options), **changes})
 
 
 find_class = cache(get_object)

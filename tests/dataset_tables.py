@@ -76,8 +76,8 @@ def _characters() -> dict[str, list[Any]]:
 
 def _comments(seed: int) -> dict[str, list[Any]]:
     rng = np.random.default_rng(seed)
-    cut = [(i % 3, cut_comment(rng.choice(VOCABULARY, 15).tolist())) for i in range(12)]
-    rows = [(f"u{client_ids}", x, y) for client_ids, (xs, ys) in cut for x, y in zip(xs, ys, strict=True)]
+    token_rows = [(i % 3, cut_comment(rng.choice(VOCABULARY, 15).tolist())) for i in range(12)]
+    rows = [(f"u{client_ids}", x, y) for client_ids, (xs, ys) in token_rows for x, y in zip(xs, ys, strict=True)]
     return dict(zip(("client", "x", "y"), map(list, zip(*rows, strict=True)), strict=True))
 
 
@@ -100,5 +100,9 @@ def make_tables(layout: str) -> tuple[Tables, Mapping[str, Any]]:
     """Return the columns of each part, and options for such small tables."""
     if layout in OTHER_LAYOUTS:
         return OTHER_LAYOUTS[layout]
-    small = {"size": 16} if "size" in load_options("dataset", layout) else {}
-    return {"train": image_columns(layout), "valid": image_columns(layout), "test": image_columns(layout)}, small
+    small_options = {"size": 16} if "size" in load_options("dataset", layout) else {}
+    return {
+        "train": image_columns(layout),
+        "valid": image_columns(layout),
+        "test": image_columns(layout),
+    }, small_options

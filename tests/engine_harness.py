@@ -34,9 +34,9 @@ def make_federation(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.fl
     return federation
 
 
-def make_network(dtype: torch.dtype = torch.float32, *extra: nn.Module) -> nn.Sequential:
+def make_network(dtype: torch.dtype = torch.float32, *layers: nn.Module) -> nn.Sequential:
     with seeded_torch(SEED, "weights"):
-        return nn.Sequential(nn.Linear(5, 8), *extra, nn.ReLU(), nn.Linear(8, 3)).to(dtype)
+        return nn.Sequential(nn.Linear(5, 8), *layers, nn.ReLU(), nn.Linear(8, 3)).to(dtype)
 
 
 def make_trainer(

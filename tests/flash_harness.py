@@ -31,7 +31,7 @@ def play_losses(
     losses: Sequence[tuple[Sequence[float], Sequence[float]]],
     trained: Sequence[Mapping[int, float]],
     n_train: Sequence[int] = (1, 1),
-    failed: Sequence[Sequence[int]] = (),
+    failed_by_round: Sequence[Sequence[int]] = (),
     server: Sequence[float] = (),
 ) -> list[State]:
     """Play rounds and return the state after each.
@@ -43,24 +43,24 @@ def play_losses(
         losses: (robust loss, validation loss) of all clients for each w_t.
         trained: seconds by client for the cohort of each round.
         n_train: samples of each client.
-        failed: clients that fail in each round.
+        failed_by_round: clients that fail in each round.
         server: the server's validation loss of each w_t.
     """
     K = len(n_train)
     state = selector.init(Population(K, 2, 1, {"n_train": np.array(n_train)}))
-    fresh = selector.context == "fresh"
+    has_fresh_context = selector.context == "fresh"
     states = []
     empty_rounds: Sequence[Mapping[int, float]] = [{}] * (len(losses) - len(trained))
     for t, (measured, seconds) in enumerate(zip(losses, [*trained, *empty_rounds], strict=True)):
         probes = make_probe_results(*measured)
-        chosen = sorted({*seconds, *(failed[t] if t < len(failed) else ())}) or [0]
+        chosen = sorted({*seconds, *(failed_by_round[t] if t < len(failed_by_round) else ())}) or [0]
         server_signal = {"server_val_loss": server[t]} if server else {}
         ctx = make_context(t, len(chosen), K, available=chosen, signals=server_signal)
-        state = selector.select(state, ctx, probes if fresh else {})[1]
+        state = selector.select(state, ctx, probes if has_fresh_context else {})[1]
         failed_clients = [k for k in chosen if k not in seconds]
         durations = {"duration": list(seconds.values())}
         state = selector.observe(
-            state, make_outcome(t, list(seconds), {} if fresh else probes, failed_clients, **durations)
+            state, make_outcome(t, list(seconds), {} if has_fresh_context else probes, failed_clients, **durations)
         )[1]
         states.append(state)
     return states

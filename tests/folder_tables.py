@@ -30,7 +30,7 @@ def write_both_parts(path: Path, n: int = 40, **columns: object) -> None:
         write_part(path, part, **{"x": np.arange(n) / n, "label": np.arange(n) % 3, **columns})
 
 
-def with_value(values: Any, row: int, value: object) -> list[Any]:
+def set_value(values: Any, row: int, value: object) -> list[Any]:
     """Return `values` with `value` in one row."""
     changed = list(values)
     changed[row] = value

@@ -27,9 +27,9 @@ class ForkedProcess:
 
     def wait(self) -> int | None:
         while self.returncode is None:
-            ended = os.waitpid(self.pid, os.WNOHANG)
-            if ended != (0, 0):
-                self.returncode = os.waitstatus_to_exitcode(ended[1])
+            pid_and_status = os.waitpid(self.pid, os.WNOHANG)
+            if pid_and_status != (0, 0):
+                self.returncode = os.waitstatus_to_exitcode(pid_and_status[1])
             time.sleep(0.01)
         return self.returncode
 

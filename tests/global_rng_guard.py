@@ -10,14 +10,14 @@ import torch
 
 def global_states() -> tuple[object, bytes, list[int]]:
     """Return the states of the global generators of Python, numpy and torch."""
-    numpys = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
-    return random.getstate(), numpys, torch.get_rng_state().tolist()
+    numpy_key = np.random.get_state(legacy=False)["state"]["key"].tobytes()  # noqa: NPY002
+    return random.getstate(), numpy_key, torch.get_rng_state().tolist()
 
 
 @contextmanager
 def forbid_global_rng() -> Iterator[None]:
     """Seed global generators differently at each entry, and fail if code inside changes their state."""
-    saved = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
+    saved_states = random.getstate(), np.random.get_state(), torch.get_rng_state()  # noqa: NPY002
     for set_seed in (random.seed, np.random.seed, torch.manual_seed):
         set_seed(int.from_bytes(random.randbytes(3)))
     before = global_states()
@@ -25,6 +25,6 @@ def forbid_global_rng() -> Iterator[None]:
         yield
         assert before == global_states(), "a global generator was used"
     finally:
-        random.setstate(saved[0])
-        np.random.set_state(saved[1])  # noqa: NPY002
-        torch.set_rng_state(saved[2])
+        random.setstate(saved_states[0])
+        np.random.set_state(saved_states[1])  # noqa: NPY002
+        torch.set_rng_state(saved_states[2])

@@ -24,11 +24,13 @@ def aggregate_losses(
 ) -> tuple[Direction, Any]:
     """Aggregate updates of clients (0, 1, ... by default) with these reported losses; return direction and state."""
     ids = list(range(len(reported)) if clients is None else clients)
-    moved = [[float(i)] for i in range(len(ids))] if deltas is None else deltas
-    owned = [1] * len(ids) if samples is None else samples
-    collected = collect_updates(agg, [make_update(k, d, n=n) for k, d, n in zip(ids, moved, owned, strict=True)])
+    displacements = [[float(i)] for i in range(len(ids))] if deltas is None else deltas
+    sizes = [1] * len(ids) if samples is None else samples
+    collected = collect_updates(
+        agg, [make_update(k, d, n=n) for k, d, n in zip(ids, displacements, sizes, strict=True)]
+    )
     if state is None:
-        state = agg.init(make_population(n_clients or max(ids) + 1), len(moved[0]))
+        state = agg.init(make_population(n_clients or max(ids) + 1), len(displacements[0]))
     losses = np.array(reported, dtype=np.float64)
     signals = {signal: np.full(len(ids), LR) if signal == "lr" else losses for signal in agg.needs}
     direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))

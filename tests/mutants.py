@@ -37,7 +37,9 @@ from source_faults import ROOT, Mutant, draw_mutants
 SRC, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests", ROOT / "docs" / "mutants.toml"
 OUTCOMES = ("killed", "survived", "timeout", "equivalent")
 PROCESSES = {"signal", "subprocess"}
-ANYWHERE = ("tests.whole.test_cited_tables",)  # fast tests outside the folder of the module that they test
+TESTS_IN_OTHER_FOLDERS = (
+    "tests.whole.test_cited_tables",
+)  # fast tests outside the folder of the module that they test
 MEMORY = 16 * 2**30  # bytes that a mutant may use
 
 
@@ -45,7 +47,7 @@ MEMORY = 16 * 2**30  # bytes that a mutant may use
 def list_imports() -> dict[str, set[str]]:
     """Return the imports of each module of package and tests; those of a test include its helpers' imports."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
-    results = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
+    results = {get_module_name(path): _list_imported(ast.parse(path.read_text())) for path in paths}
     helpers = {name.removeprefix("tests."): names for name, names in results.items() if "test_" not in name}
     for name in results:
         if name.startswith("tests."):
@@ -63,9 +65,9 @@ def _list_imported(tree: ast.AST) -> set[str]:
     return names
 
 
-def module_of(path: Path) -> str:
-    inside = path.relative_to(SRC) if path.is_relative_to(SRC) else path.relative_to(ROOT)
-    return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
+def get_module_name(path: Path) -> str:
+    relative_path = path.relative_to(SRC) if path.is_relative_to(SRC) else path.relative_to(ROOT)
+    return ".".join(relative_path.with_suffix("").parts).removesuffix(".__init__")
 
 
 def list_mirror_tests(module: str) -> list[str]:
@@ -87,7 +89,7 @@ def list_stages(module: str) -> list[list[str]]:
     """Return lists of tests, the fastest first, without those that start processes, where few mutants exist."""
     users = sorted(name for name, used in list_imports().items() if module in used)
     mirror = module.replace("fedcohort", "tests", 1).rpartition(".")[0]
-    neighbours = [name for name in users if name.startswith(f"{mirror}.test_") or name in ANYWHERE]
+    neighbours = [name for name in users if name.startswith(f"{mirror}.test_") or name in TESTS_IN_OTHER_FOLDERS]
     neighbours = [name for name in neighbours if not PROCESSES & list_imports()[name]]
     tests = [
         list_mirror_tests(module),
@@ -119,9 +121,9 @@ class ChosenOptions:
             self.options[file] |= {option} if option else set()
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = [item for item in items if self._keep(item)]
+        items[:] = [item for item in items if self._keeps_test(item)]
 
-    def _keep(self, item: Any) -> bool:
+    def _keeps_test(self, item: Any) -> bool:
         is_wanted = self._is_tested(item.path, re.split(r"[\[\]-]", item.name))
         for cases in () if is_wanted else getattr(item.function, "cases", ()):
             if chosen := [case for case in cases if self._is_tested(item.path, re.findall(r"\w+", case[0]))]:
@@ -143,8 +145,8 @@ def unload_modules(module: str) -> None:
     """Unload the modules to import again: tests, the module's package, and all modules that import these."""
     package, graph = module.rpartition(".")[0], list_imports()
     stale = {name for name in graph if name == module or (name.startswith(f"{package}.") and package != "fedcohort")}
-    while stale_users := {name for name, used in graph.items() if used & stale} - stale:
-        stale |= stale_users
+    while new_stale := {name for name, used in graph.items() if used & stale} - stale:
+        stale |= new_stale
     stale.discard("fedcohort")  # it imports its packages on first use, and keeps them as attributes
     for name, loaded in list(sys.modules.items()):
         file = str(getattr(loaded, "__file__", None) or "")
@@ -170,8 +172,8 @@ def run_forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s
         os._exit(run_tests(tests))
     end = time.monotonic() + 20 * limit_s  # the child may sleep, or wait for a processor
     while True:
-        done, status, used = os.wait4(child, os.WNOHANG)
-        if done:
+        ended_pid, status, used = os.wait4(child, os.WNOHANG)
+        if ended_pid:
             return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime
         if time.monotonic() > end:
             os.kill(child, signal.SIGKILL)
@@ -192,10 +194,10 @@ def judge_mutant(mutant: Mutant, module: str) -> str:
 @cache
 def measure_limit_s(module: str, tests: tuple[str, ...]) -> int:
     """Return the CPU seconds allowed for a mutant; exit if a test fails without one."""
-    code, used_s = run_forked(module, tests, None, 1800)
+    code, cpu_s = run_forked(module, tests, None, 1800)
     if code not in (0, 5):
         raise SystemExit(f"these tests fail without a mutant: {' '.join(tests)}")
-    return int(5 * used_s) + 10
+    return int(5 * cpu_s) + 10
 
 
 def read_equivalent() -> dict[tuple[str, str, str], str]:
@@ -215,9 +217,9 @@ def list_changed_files() -> list[Path]:
     return [ROOT / line for line in git("diff", "--name-only", since).splitlines()]
 
 
-def list_modules(named: Iterable[str]) -> list[Path]:
-    """Return the modules in the named files and folders, or the changed modules."""
-    paths = [Path(name).resolve() for name in named] or list_changed_files()
+def list_modules(names: Iterable[str]) -> list[Path]:
+    """Return the modules in the files and folders, or the changed modules."""
+    paths = [Path(name).resolve() for name in names] or list_changed_files()
     file_paths = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     return [path for path in file_paths if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
 
@@ -247,7 +249,7 @@ def main(command_line: Sequence[str]) -> int:
         by_path.setdefault(mutant.path, []).append(mutant)
     counts: dict[Path, Counter[str]] = {path: Counter() for path in by_path}
     for path, file_mutants in by_path.items():
-        module = module_of(path)
+        module = get_module_name(path)
         with redirect_stdout(io.StringIO()):  # what they import is there before the forks
             run_tests([test for stage in list_stages(module) for test in stage], "--collect-only")
         for mutant in file_mutants:

@@ -23,7 +23,7 @@ class ExitingObserver(Observer):
 
 
 def kill_at_call(
-    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str, work: Callable[[], object]
+    monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, moment: str, work: Callable[[], object]
 ) -> None:
     """Run `work` in a child that dies before, after, or (for writers) in the middle of the `call`-th owner.name."""
     original = getattr(owner, name)
@@ -33,7 +33,7 @@ def kill_at_call(
         count["n"] += 1
         if count["n"] != call:
             return original(*args, **kwargs)
-        if when == "before":
+        if moment == "before":
             kill_self()
         result = original(*args, **kwargs)
         kill_self()

@@ -18,7 +18,7 @@ def save_image(path: Path, seed: int = 0, shape: tuple[int, int, int] = (3, 12, 
 
 
 def prepare_tables(pieces: list[TablePiece], destination: Path, unique: str = "") -> dict[str, int]:
-    return write_tables(pieces, destination, lambda part, done, count: None, unique)
+    return write_tables(pieces, destination, lambda part, n_done, count: None, unique)
 
 
 def write_celeba(folder: Path) -> Path:

@@ -17,8 +17,8 @@ def cut_comment(words: Sequence[str], length: int = 10) -> tuple[list[list[str]]
     """Return a comment's tokens in sequences of `length`, and their targets, like LEAF."""
     inputs, targets = ["<BOS>", *words, "<EOS>"], [*words, "<EOS>", "<PAD>"]
     padding = ["<PAD>"] * (-len(inputs) % length)
-    cut = range(0, len(inputs) + len(padding), length)
-    x, y = ([(row + padding)[i : i + length] for i in cut] for row in (inputs, targets))
+    starts = range(0, len(inputs) + len(padding), length)
+    x, y = ([(row + padding)[i : i + length] for i in starts] for row in (inputs, targets))
     return x, y
 
 
@@ -28,12 +28,14 @@ def write_leaf_comments(
     """Write one file with the comments of each user. As in LEAF, `num_samples` counts all parts."""
     data: dict[str, Any] = {}
     for user, comments in users.items():
-        cut = [cut_comment(words, length) for words in comments]
-        targets = [{"subreddit": "s", "created_utc": i, "score": 1, "target_tokens": y} for i, (_, y) in enumerate(cut)]
-        data[user] = {"x": [x for x, _ in cut], "y": targets}
+        token_rows = [cut_comment(words, length) for words in comments]
+        targets = [
+            {"subreddit": "s", "created_utc": i, "score": 1, "target_tokens": y} for i, (_, y) in enumerate(token_rows)
+        ]
+        data[user] = {"x": [x for x, _ in token_rows], "y": targets}
     (folder / part).mkdir(parents=True, exist_ok=True)
-    read = {"users": list(users), "num_samples": [99] * len(users), "user_data": data}
-    (folder / part / f"reddit_0_{part}.json").write_text(json.dumps(read))
+    content = {"users": list(users), "num_samples": [99] * len(users), "user_data": data}
+    (folder / part / f"reddit_0_{part}.json").write_text(json.dumps(content))
 
 
 def write_comments(folder: Path, users: int = 4, comments: int = 6, seed: int = 0) -> Path:
@@ -42,8 +44,10 @@ def write_comments(folder: Path, users: int = 4, comments: int = 6, seed: int = 
     for part, n in (("train", comments), ("test", 2)):
         drawn = {}
         for user in range(users):
-            likes = rng.dirichlet(np.full(len(VOCABULARY), 0.5))
-            drawn[f"u{user}"] = [rng.choice(VOCABULARY, int(rng.integers(3, 26)), p=likes).tolist() for _ in range(n)]
+            word_probabilities = rng.dirichlet(np.full(len(VOCABULARY), 0.5))
+            drawn[f"u{user}"] = [
+                rng.choice(VOCABULARY, int(rng.integers(3, 26)), p=word_probabilities).tolist() for _ in range(n)
+            ]
         write_leaf_comments(folder / "raw", part, drawn)
     prepare_tables(leaf.plan_table_pieces(folder / "raw", None), folder / "made")
     leaf.write_vocabulary(folder / "made")

@@ -74,10 +74,10 @@ class RecordingSignals(Signals):
 
     def __init__(self, values: Mapping[str, Any], declared: frozenset[str], read: set[str]) -> None:
         super().__init__(values, declared, "it")
-        self.read = read
+        self.read_signals = read
 
     def __getitem__(self, signal: str) -> Any:
-        self.read.add(signal)
+        self.read_signals.add(signal)
         return super().__getitem__(signal)
 
 
@@ -87,34 +87,34 @@ class World:
 
     Attributes:
         available: returns the available clients of a round; None means all.
-        lost: returns the clients of a cohort that fail.
+        find_failing: returns the clients of a cohort that fail.
         corrupt: changes reported and measured signals.
-        facts: changes static signals.
-        read: signals that were read or queried.
+        change_static: changes static signals.
+        read_signals: signals that were read or queried.
     """
 
     n_clients: int = 12
     cohort: int = 3
     seed: int = 0
     available: Callable[[int], Sequence[int]] | None = None
-    lost: Callable[[int, Ids], Sequence[int] | Ids] = field(default=lambda round, cohort: ())
+    find_failing: Callable[[int, Ids], Sequence[int] | Ids] = field(default=lambda round, cohort: ())
     corrupt: ChangeSignal = field(default=lambda signal, values: values)
-    facts: ChangeSignal = field(default=lambda signal, values: values)
-    read: set[str] = field(default_factory=set)
+    change_static: ChangeSignal = field(default=lambda signal, values: values)
+    read_signals: set[str] = field(default_factory=set)
 
     def values(self, signal: str, round: int = rng.NO_ROUND) -> np.ndarray:
         """Return the value of a signal for each client."""
-        made_up = _make_up(self.seed, signal, round, self.n_clients).copy()
+        made_values = _make_up(self.seed, signal, round, self.n_clients).copy()
         if isinstance(find_signal(signal), Static):
-            return self.facts(signal, made_up)
-        if made_up.ndim == 1:
-            return self.corrupt(signal, made_up)
-        return np.stack([self.corrupt(signal, column) for column in made_up.T], axis=1)
+            return self.change_static(signal, made_values)
+        if made_values.ndim == 1:
+            return self.corrupt(signal, made_values)
+        return np.stack([self.corrupt(signal, column) for column in made_values.T], axis=1)
 
     def static(self, needs: frozenset[str], **server_signals: float) -> Signals:
         """Return the static signals in `needs` and the server's own; reading any other raises an error."""
         facts = {signal: self.values(signal) for signal in list_declared(needs, Static)}
-        return RecordingSignals({**facts, **server_signals}, needs, self.read)
+        return RecordingSignals({**facts, **server_signals}, needs, self.read_signals)
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))
@@ -128,17 +128,19 @@ class World:
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
         assert isinstance(find_signal(probe.signal), QueriedSignal)
-        self.read.add(probe.signal)
+        self.read_signals.add(probe.signal)
         return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
 
     def outcome(
         self, round: int, selection: Selection, probes: Mapping[str, ProbeResult], needs: frozenset[str]
     ) -> RoundOutcome:
-        failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
+        failed = np.intersect1d(selection.clients, np.array(self.find_failing(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
         values = {w: self.values(w, round)[arrived] for w in list_declared(needs, Reported | RawUpdate)}
         values |= {w: derive(w, self.values("update", round)[arrived]) for w in list_declared(needs, Derived)}
-        return RoundOutcome(round, selection, arrived, failed, RecordingSignals(values, needs, self.read), probes, 1.0)
+        return RoundOutcome(
+            round, selection, arrived, failed, RecordingSignals(values, needs, self.read_signals), probes, 1.0
+        )
 
 
 @cache
@@ -167,7 +169,7 @@ class Step:
     before: Any
     ctx: RoundContext
     probes: Sequence[Probe]
-    blocking: Mapping[str, ProbeResult]
+    blocking_answers: Mapping[str, ProbeResult]
     selection: Selection
     chosen: Any
     outcome: RoundOutcome
@@ -212,8 +214,8 @@ def reorder(signal: str, values: Any, order: Ids) -> Any:
             return result[order] if isinstance(result, np.ndarray) else result
 
         return reorder_result
-    turned: np.ndarray = values[np.ix_(order, order)] if has_pairs(signal) else values[order]
-    return turned
+    reordered: np.ndarray = values[np.ix_(order, order)] if has_pairs(signal) else values[order]
+    return reordered
 
 
 def play_round(selector: Any, state: Any, world: World, round: int, failures: Backoff = NO_CLIENT_FAILURES) -> Step:

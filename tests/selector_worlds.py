@@ -17,14 +17,14 @@ ROUNDS = 8
 every_selector = pytest.mark.parametrize("choice", SELECTORS)
 WORLDS = {
     "all clients available": World(),
-    "half lost": World(lost=lose_half),
-    "coming and going": World(available=changing_clients, lost=lose_half),
+    "half lost": World(find_failing=lose_half),
+    "coming and going": World(available=changing_clients, find_failing=lose_half),
     "one available": World(available=lambda t: [t % 12]),
     "no client available at times": World(available=lambda t: [] if t % 3 == 0 else changing_clients(t)),
     "cohort of all clients": World(cohort=12),
     "cohort above the population": World(cohort=40, available=changing_clients),
     "one client": World(n_clients=1, cohort=1),
-    "all clients fail": World(lost=lambda t, cohort: cohort),
+    "all clients fail": World(find_failing=lambda t, cohort: cohort),
 }
 
 

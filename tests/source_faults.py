@@ -118,10 +118,12 @@ def list_operators() -> list[tuple[str, Any]]:
     """Return the pairs (family, operator)."""
     named_operators: list[tuple[str, Any]] = [("Swap", SwapName()), ("Drop", DropStatement())]
     for name in sorted(operator_names()):
-        short = name.removeprefix("core/")
-        family, *pair = short.split("_")
-        chosen = ">".join(pair) in OPERATOR_SWAPS.split() if len(pair) == 2 else not re.match(EXCLUDED_OPERATORS, short)
-        if chosen or short in UNARY:
+        short_name = name.removeprefix("core/")
+        family, *pair = short_name.split("_")
+        is_included = (
+            ">".join(pair) in OPERATOR_SWAPS.split() if len(pair) == 2 else not re.match(EXCLUDED_OPERATORS, short_name)
+        )
+        if is_included or short_name in UNARY:
             named_operators.append((family, get_operator(name)()))
     return named_operators
 
@@ -144,7 +146,7 @@ class Place:
         code = self.path.read_text()
         draw = random.Random(f"{seed} {self.path.relative_to(ROOT)} {self.position} {self.family}")
         faulty = _mutate(code, *draw.choice(self.variants))
-        return None if _meaning(faulty) in (None, _meaning(code)) else _mutant(self.path, code, faulty)
+        return None if _normalise_code(faulty) in (None, _normalise_code(code)) else _mutant(self.path, code, faulty)
 
 
 def find_places(path: Path) -> list[Place]:
@@ -158,13 +160,13 @@ def find_places(path: Path) -> list[Place]:
 
 def draw_mutants(paths: Iterable[Path], number: int, seed: int) -> list[Mutant]:
     """Return `number` faults of different meaning from random places; 0 returns one at every place."""
-    everywhere = [place for path in paths for place in find_places(path)]
-    order = random.Random(seed).sample(everywhere, len(everywhere))
+    all_places = [place for path in paths for place in find_places(path)]
+    shuffled_places = random.Random(seed).sample(all_places, len(all_places))
     mutant_by_place: dict[tuple[Path, str | None], Mutant] = {}
-    for place in order if number else sorted(order, key=lambda place: place.family == "AddNot"):
+    for place in shuffled_places if number else sorted(shuffled_places, key=lambda place: place.family == "AddNot"):
         mutant = place.mutant(seed)
         if mutant is not None:
-            mutant_by_place.setdefault((place.path, _meaning(mutant.code)), mutant)
+            mutant_by_place.setdefault((place.path, _normalise_code(mutant.code)), mutant)
         if 0 < number <= len(mutant_by_place):
             break
     return list(mutant_by_place.values())
@@ -189,15 +191,15 @@ def _mutate(code: str, operator: Any, occurrence: int) -> str:
     return str(tree.get_code())
 
 
-def _mutant(path: Path, code: str, changed: str) -> Mutant:
-    a, b = code.splitlines(), changed.splitlines()
+def _mutant(path: Path, code: str, faulty_code: str) -> Mutant:
+    a, b = code.splitlines(), faulty_code.splitlines()
     blocks = [block for block in difflib.SequenceMatcher(None, a, b, False).get_opcodes() if block[0] != "equal"]
     before = " ".join(line.strip() for _, i, j, _, _ in blocks for line in a[i:j])
-    return Mutant(path, changed, before, " ".join(line.strip() for _, _, _, i, j in blocks for line in b[i:j]))
+    return Mutant(path, faulty_code, before, " ".join(line.strip() for _, _, _, i, j in blocks for line in b[i:j]))
 
 
 @lru_cache(maxsize=8)
-def _meaning(code: str) -> str | None:
+def _normalise_code(code: str) -> str | None:
     """Return the syntax tree without annotations, decorators, docstrings and code for type checkers.
 
     Return None if the code is not valid Python, because `**` before keywords was replaced like a power.
@@ -218,13 +220,22 @@ def _meaning(code: str) -> str | None:
 class _Negated(ast.NodeTransformer):
     """Transform `not a == b` into `a != b`."""
 
-    opposites: ClassVar = {ast.Eq: ast.NotEq, ast.Is: ast.IsNot, ast.In: ast.NotIn, ast.Lt: ast.GtE, ast.LtE: ast.Gt}
+    opposite_operators: ClassVar = {
+        ast.Eq: ast.NotEq,
+        ast.Is: ast.IsNot,
+        ast.In: ast.NotIn,
+        ast.Lt: ast.GtE,
+        ast.LtE: ast.Gt,
+    }
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
         self.generic_visit(node)
-        inner, opposites = node.operand, {**self.opposites, **{b: a for a, b in self.opposites.items()}}
-        if isinstance(node.op, ast.Not) and isinstance(inner, ast.Compare) and len(inner.ops) == 1:
-            return ast.Compare(inner.left, [opposites[type(inner.ops[0])]()], inner.comparators)
+        comparison, opposite_operators = (
+            node.operand,
+            {**self.opposite_operators, **{b: a for a, b in self.opposite_operators.items()}},
+        )
+        if isinstance(node.op, ast.Not) and isinstance(comparison, ast.Compare) and len(comparison.ops) == 1:
+            return ast.Compare(comparison.left, [opposite_operators[type(comparison.ops[0])]()], comparison.comparators)
         return node
 
 

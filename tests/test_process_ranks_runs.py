@@ -23,7 +23,7 @@ from fedcohort.startup import build, load
 from run_harness import run_training
 
 CALLBACKS = "lightning.pytorch.callbacks"
-LEFT_BEHIND = (
+CALLBACK_OVERRIDES = (
     *("+callback.journal._target_=fedcohort.record.journal.Journal",),
     *("+callback.summary._target_=fedcohort.console.summary.Summary", "+callback.summary.full=false"),
     *("+callback.seen._target_=run_harness.MetricsRecorder",),
@@ -37,7 +37,7 @@ CASES = {
         *("agg=scaffold", "client=adam", "availability=bernoulli", "availability.p=0.15"),
         *("samples=fedbalancer", "samples.w=1", "deadline=fedbalancer", "deadline.w=1"),
     ),
-    "fedss": ("samples=fedss_loss", "partition=quantity", "agg=scaffold"),  # only those who have much keep a list
+    "fedss": ("samples=fedss_loss", "partition=quantity", "agg=scaffold"),  # only clients with many samples keep a list
     "oracle": ("selector=oracle_greedy", "agg=feddf", "agg.steps=5", "proxy=client_heldout", "codec=quant"),
     "alie": ("attack=alie", "attack.fraction=0.3", "agg=trimmed_mean", "cohort=6"),  # ranks share what attackers know
     "late": ("deadline=buffered", "deadline.buffer=3", "agg=scaffold", "selector=oort", "device=shifted_exponential"),
@@ -54,7 +54,7 @@ class MetricsRecorder(pl.Callback):
             file.write(json.dumps(results) + "\n")
 
 
-def by_label(rows: ServerSamples) -> ServerSamples:
+def sort_by_label(rows: ServerSamples) -> ServerSamples:
     order = torch.argsort(rows.y, stable=True)
     return ServerSamples(rows.x[order].double(), rows.y[order])
 
@@ -75,7 +75,9 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
         clients: dict[str, Any] = {
             name: convert_to_double(getattr(held_data, name)) for name in ("train", "val", "test")
         }
-        server: dict[str, Any] = {name: by_label(getattr(held_data, name)) for name in ("server_val", "server_test")}
+        server: dict[str, Any] = {
+            name: sort_by_label(getattr(held_data, name)) for name in ("server_val", "server_test")
+        }
         attribute = np.arange(len(held_data.server_test.y)) % 2
         proxy = None if held_data.proxy is None else held_data.proxy.double()
         held_data = replace(held_data, **clients, **server, server_test_attribute=attribute, proxy=proxy)
@@ -90,7 +92,7 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def run(logs: Path, ranks: int, *overrides: str) -> Path:
-    return run_training(logs / str(ranks), *overrides, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
+    return run_training(logs / str(ranks), *overrides, *CALLBACK_OVERRIDES, f"trainer.devices={ranks}").folder
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

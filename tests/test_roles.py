@@ -25,7 +25,7 @@ from fedcohort.startup import options
 from run_harness import compose_overrides
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
-BENEATH = {"experiment", "heterogeneity"}  # they stand for choices of other groups
+PRESET_GROUPS = {"experiment", "heterogeneity"}  # they stand for choices of other groups
 
 
 def names(path: Path) -> list[str]:
@@ -33,34 +33,34 @@ def names(path: Path) -> list[str]:
     return [name for name, _ in flatten_config(to_dict(load_yaml(path), resolve=False))]
 
 
-def list_own_options() -> list[str]:
+def list_train_options() -> list[str]:
     """The options of configs/train.yaml."""
     return [name for name in names(CONFIGS / "train.yaml") if not name.startswith(("defaults", "hydra."))]
 
 
-def of_groups() -> list[str]:
+def list_group_options() -> list[str]:
     """Return the dotted names of the options of every choice of every group."""
     results: dict[str, None] = {}
     for path in (path for group in GROUPS for path in (CONFIGS / group).glob("*.yaml")):
         group = path.parent.name
-        if group not in BENEATH and "# @package _global_" not in path.read_text():
+        if group not in PRESET_GROUPS and "# @package _global_" not in path.read_text():
             results |= dict.fromkeys(f"{group}.{name}" for name in names(path) if not name.startswith("defaults"))
     return list(results)
 
 
-@for_all("option", list_own_options())
+@for_all("option", list_train_options())
 def test_an_option_without_a_group_has_one_row(option: str) -> None:
     assert len(role_keys_of_option(option)) == 1
 
 
 def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
-    rows = {option: role_keys_of_option(option) for option in [*GROUPS, *of_groups()]}
+    rows = {option: role_keys_of_option(option) for option in [*GROUPS, *list_group_options()]}
     assert {option: result for option, result in rows.items() if len(result) > 1} == {}
     assert all(find_role(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_every_row_describes_an_existing_option() -> None:
-    known_names = [*list_own_options(), *of_groups(), *GROUPS]
+    known_names = [*list_train_options(), *list_group_options(), *GROUPS]
     assert [
         row for row in ROLE_BY_OPTION if not any(row in role_keys_of_option(option) for option in known_names)
     ] == []

@@ -37,15 +37,15 @@ def state(pending: Inner | None) -> State:
 @pytest.mark.parametrize("pending", [None, Inner(np.array([2.5]), 1)])
 def test_a_state_survives_a_round_trip(tmp_path: Path, pending: Inner | None) -> None:
     torch.save(pack_state(state(pending)), tmp_path / "x")
-    back = unpack_state(torch.load(tmp_path / "x", weights_only=True), State)
-    assert torch.equal(back.v, torch.arange(3, dtype=torch.float64))
-    assert back.mask.dtype == bool
-    assert back.mask.tolist() == [True, False]
-    assert isinstance(back.pair[0], Inner)
-    assert np.isnan(back.pair[1])
-    assert back.table[4].ids.tolist() == [3, 1]
-    assert back.names == ["a"]
-    assert (back.pending is None) if pending is None else back.pending.ids.tolist() == [2.5]
+    restored = unpack_state(torch.load(tmp_path / "x", weights_only=True), State)
+    assert torch.equal(restored.v, torch.arange(3, dtype=torch.float64))
+    assert restored.mask.dtype == bool
+    assert restored.mask.tolist() == [True, False]
+    assert isinstance(restored.pair[0], Inner)
+    assert np.isnan(restored.pair[1])
+    assert restored.table[4].ids.tolist() == [3, 1]
+    assert restored.names == ["a"]
+    assert (restored.pending is None) if pending is None else restored.pending.ids.tolist() == [2.5]
 
 
 @dataclass(frozen=True)
@@ -58,13 +58,19 @@ class Numbers:
 
 def test_numpy_scalars_come_back_as_python_numbers() -> None:
     """np.float64 is a float and np.str_ a str, but a checkpoint that holds one as it is can't be loaded."""
-    back = save_and_restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
-    assert back == Numbers(0.1, "a", True, [3, 2])
-    assert [type(value) for value in (back.mean, back.name, back.flag, *back.rounds)] == [float, str, bool, int, float]
+    restored = save_and_restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
+    assert restored == Numbers(0.1, "a", True, [3, 2])
+    assert [type(value) for value in (restored.mean, restored.name, restored.flag, *restored.rounds)] == [
+        float,
+        str,
+        bool,
+        int,
+        float,
+    ]
 
 
 @dataclass(frozen=True)
-class Several:
+class Collections:
     past: tuple[Inner, ...]
     late_records: tuple[Inner, ...] | None = None
     by_name: dict[str, Inner] | None = None
@@ -73,10 +79,10 @@ class Several:
 @pytest.mark.parametrize("length", range(4))
 def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
     subset = tuple(Inner(np.array([n]), n) for n in range(length))
-    back = save_and_restore(Several(subset, subset, {str(inner.when): inner for inner in subset}))
-    for result in (back.past, back.late_records, back.by_name.values()):
+    restored = save_and_restore(Collections(subset, subset, {str(inner.when): inner for inner in subset}))
+    for result in (restored.past, restored.late_records, restored.by_name.values()):
         assert [(type(inner), inner.when) for inner in result] == [(Inner, n) for n in range(length)]
-    assert save_and_restore(Several(subset)).late_records is None
+    assert save_and_restore(Collections(subset)).late_records is None
 
 
 def test_unsupported_types_are_rejected() -> None:

@@ -37,10 +37,10 @@ class Toy(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         loss = outcome.signals["train_loss"]
-        good = np.abs(loss) < 1e12
-        k, mean, count = outcome.clients[good], state.mean.copy(), state.count.copy()
+        is_finite = np.abs(loss) < 1e12
+        k, mean, count = outcome.clients[is_finite], state.mean.copy(), state.count.copy()
         count[k] += 1
-        mean[k] += (loss[good] - mean[k]) / count[k]
+        mean[k] += (loss[is_finite] - mean[k]) / count[k]
         return None, replace(state, mean=mean, count=count)
 
 

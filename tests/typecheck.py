@@ -28,11 +28,11 @@ class Shapes:
 
     Args:
         name: of the function or class, for the message.
-        hints: annotation by name of the value.
+        annotations: annotation by name of the value.
     """
 
-    def __init__(self, name: str, hints: Mapping[str, Any]) -> None:
-        self.name, self.hints = name, hints
+    def __init__(self, name: str, annotations: Mapping[str, Any]) -> None:
+        self.name, self.annotations = name, annotations
         self.accepted: set[tuple[Any, ...]] = set()
 
     def check(self, values: Mapping[str, Any]) -> None:
@@ -45,28 +45,28 @@ class Shapes:
             return
         with JAXTYPED("context"):
             for name, value in values.items():
-                if not isinstance(value, self.hints[name]):
-                    raise TypeError(f"{self.name}: {name} is {value!r:.200}, not {self.hints[name]}")
+                if not isinstance(value, self.annotations[name]):
+                    raise TypeError(f"{self.name}: {name} is {value!r:.200}, not {self.annotations[name]}")
         self.accepted.add(key)
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function that also checks the shapes of its arguments and of its result."""
-    hints = _list_shapes(function.__annotations__)
-    if not hints:
+    annotations = _list_shapes(function.__annotations__)
+    if not annotations:
         return function
-    shapes = Shapes(function.__qualname__, hints)
+    shapes = Shapes(function.__qualname__, annotations)
     parameters = list(inspect.signature(function).parameters)  # no function of fedcohort takes *args
-    places = [(parameters.index(name), name) for name in hints if name != "return"]
+    places = [(parameters.index(name), name) for name in annotations if name != "return"]
 
     @functools.wraps(function)
     def check_shapes(*args: Any, **kwargs: Any) -> Any:
         values = {name: args[place] for place, name in places if place < len(args)}
         if kwargs:
-            values |= {name: kwargs[name] for name in hints if name in kwargs}
+            values |= {name: kwargs[name] for name in annotations if name in kwargs}
         shapes.check(values)
         result = function(*args, **kwargs)
-        if "return" in hints:
+        if "return" in annotations:
             shapes.check({**values, "return": result})
         return result
 

@@ -103,8 +103,8 @@ def test_the_gain_of_a_false_loss_is_bounded_as_documented(unbiased: bool, scale
         before = 0.1 if state is None else state.mixture[4]
         _, state = aggregate_losses(agg, reported, state=state, n_clients=10)
         assert state.mixture[4] <= before + 0.15 * scale + 1e-12
-    _, free = aggregate_losses(make_component("agg", "afl", unbiased=unbiased), reported, n_clients=10)
-    assert free.mixture[4] == pytest.approx(1.0)
+    _, unbounded = aggregate_losses(make_component("agg", "afl", unbiased=unbiased), reported, n_clients=10)
+    assert unbounded.mixture[4] == pytest.approx(1.0)
 
 
 def test_the_initial_weights_are_equal_and_sum_to_one() -> None:

@@ -72,8 +72,8 @@ def test_second_order_by_hand() -> None:
     # (0, 0, 0) -> u = -.5 -> x = .25, u = -.75 -> x = .25 + .375, y = .125, u = -.875 -> x = .625 + .4375,
     # y = .125 + .25, u = -.875 + (.125 - 1 + .875) / 2.
     expected = [(0, 0, -0.5), (0.25, 0, -0.75), (0.625, 0.125, -0.875), (1.0625, 0.375, -0.875)]
-    for got, want in zip(toy(4, 0.5, 0.5, 0.5), expected, strict=True):
-        assert got == pytest.approx(want, abs=1e-12)
+    for result, expected_row in zip(toy(4, 0.5, 0.5, 0.5), expected, strict=True):
+        assert result == pytest.approx(expected_row, abs=1e-12)
 
 
 def test_second_order_converges() -> None:
@@ -153,17 +153,17 @@ def test_the_first_order_variant_uploads_nothing_more() -> None:
 def test_the_second_order_variant_uploads_the_change_of_u() -> None:
     client = begin(u=0.25, tau=0.5)
     client.weigh(Step(torch.tensor([0]), number(1.0), lambda u: u))
-    sent = client.finish(number(0.0), 1, 0.1)
-    assert float(sent.uploads["delta_u"]) == pytest.approx(0.5 * (1 - 0.25))
+    upload = client.finish(number(0.0), 1, 0.1)
+    assert float(upload.uploads["delta_u"]) == pytest.approx(0.5 * (1 - 0.25))
 
 
 SHORT = ("rounds=2", "split.limit=240")
-ONE_BY_ONE = ("engine=sequential", "engine.closed_form=false")
+SEQUENTIAL_ENGINE = ("engine=sequential", "engine.closed_form=false")
 
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
 def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> None:
-    fedavg = run_training(tmp_path / "a", "agg=fedavg", *SHORT, *ONE_BY_ONE)
+    fedavg = run_training(tmp_path / "a", "agg=fedavg", *SHORT, *SEQUENTIAL_ENGINE)
     fedbio = run_training(tmp_path / "b", "agg=fedbio", *SHORT, f"agg.variant={variant}", "agg.eta_x=0")
     assert same_bits(fedavg, fedbio)
 
@@ -178,14 +178,14 @@ def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
         "objective=ce",
         "server=momentum",
     )
-    fedavg = run_training(tmp_path / "a", "agg=fedavg", *overrides, *ONE_BY_ONE)
+    fedavg = run_training(tmp_path / "a", "agg=fedavg", *overrides, *SEQUENTIAL_ENGINE)
     assert same_bits(fedavg, run_training(tmp_path / "b", "agg=fedbio", *overrides, "agg.eta_x=0"))
 
 
 def stored_weights(run: FinishedRun) -> dict[int, torch.Tensor]:
     """x of every client that was ever seen."""
-    saved = torch.load(run.folder / "last.ckpt", weights_only=True)["callbacks"]
-    clients = next(state["clients"] for state in saved.values() if "clients" in state)
+    callback_states = torch.load(run.folder / "last.ckpt", weights_only=True)["callbacks"]
+    clients = next(state["clients"] for state in callback_states.values() if "clients" in state)
     return {int(k): row["x"] for k, row in clients.items()}
 
 

@@ -114,9 +114,9 @@ def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
 
 def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
     agg = make_component("agg", "feddf")
-    those = arrivals(agg, [[9.0], [1.0]])
-    object.__setattr__(those, "weights", np.array([0.0, 1.0]))
-    assert agg._predict_with_teachers(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
+    arrived = arrivals(agg, [[9.0], [1.0]])
+    object.__setattr__(arrived, "weights", np.array([0.0, 1.0]))
+    assert agg._predict_with_teachers(arrived, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
 
 
 class Scripted(RoundModels):
@@ -133,7 +133,7 @@ class Scripted(RoundModels):
 
 
 @pytest.mark.parametrize(
-    ("eval_every", "patience", "script", "looks", "best_step"),
+    ("eval_every", "patience", "script", "n_evaluations", "best_step"),
     [
         (1, 99, (0.5, 0.9, 0.9, 0.1, 0.2, 0.3), 6, 1),  # the first of the best
         (1, 2, (0.5, 0.9, 0.1, 0.1), 4, 1),  # two steps without a better one
@@ -142,14 +142,14 @@ class Scripted(RoundModels):
     ],
 )
 def test_the_best_student_is_kept(
-    eval_every: int, patience: int, script: tuple[float, ...], looks: int, best_step: int
+    eval_every: int, patience: int, script: tuple[float, ...], n_evaluations: int, best_step: int
 ) -> None:
     agg = make_component("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
     data = server_only(ONE_INPUT, ServerSamples(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
     round_models = Scripted(server, data, 0, 0, server.buffers).says(*script)
     direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], round_models, n=[1, 3]))
-    assert len(round_models.seen) == looks
+    assert len(round_models.seen) == n_evaluations
     assert float(direction.displacement) == round_models.seen[best_step]
 
 
@@ -164,14 +164,14 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
         buffers = torch.ones(2, dtype=torch.float64)
         buffers[buffer_index] = mean
         rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
-    those = make_arrived(collect_updates(agg, rows, layout), round_models=round_models)
-    before, server_buffers = not_none(those.buffers).clone(), round_models.server.buffers.clone()
+    arrived = make_arrived(collect_updates(agg, rows, layout), round_models=round_models)
+    before, server_buffers = not_none(arrived.buffers).clone(), round_models.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
-    logits = [float(predict_logits(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
+    logits = [float(predict_logits(arrived.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
-    agg.direction(None, those)
-    assert torch.equal(not_none(those.buffers), before)
+    agg.direction(None, arrived)
+    assert torch.equal(not_none(arrived.buffers), before)
     assert torch.equal(round_models.server.buffers, server_buffers)
 
 
@@ -227,7 +227,7 @@ def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> N
     assert same_bits(first_run, run_training(tmp_path / "b", *overrides))
     plain = run_training(tmp_path / "c", "agg=fedavg")
     assert not torch.equal(first_run.weights(), plain.weights())
-    still = run_training(tmp_path / "d", *overrides, "agg.steps=0")
-    torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
+    without_steps = run_training(tmp_path / "d", *overrides, "agg.steps=0")
+    torch.testing.assert_close(without_steps.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):
         run_training(tmp_path, "agg=feddf")

@@ -16,7 +16,7 @@ from fedcohort.round.arrivals import replace_update_weights
 from run_harness import run_training, startup_notices
 from tolerances import ApproxTolerance
 
-LOOSE: ApproxTolerance = {"abs": 1e-9}
+TOLERANCE: ApproxTolerance = {"abs": 1e-9}
 
 
 def mgda(
@@ -33,72 +33,74 @@ def mgda(
 
 def test_orthogonal_updates_share_the_weight() -> None:
     # |lambda|^2 is least at (1/2, 1/2)
-    moved, shares = mgda([[1, 0], [0, 1]], epsilon=1.0)
-    assert shares == pytest.approx([0.5, 0.5], **LOOSE)
-    assert moved == pytest.approx([0.5, 0.5], **LOOSE)
+    displacement, shares = mgda([[1, 0], [0, 1]], epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0.5], **TOLERANCE)
+    assert displacement == pytest.approx([0.5, 0.5], **TOLERANCE)
 
 
 def test_weights_stay_near_the_shares_of_samples() -> None:
     # lambda_0 = (.9, .1), epsilon = .1: from (.9, .1) towards (.5, .5), as far as (.8, .2)
-    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1)[1] == pytest.approx([0.8, 0.2], **LOOSE)
-    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1, weighting="uniform")[1] == pytest.approx([0.5, 0.5], **LOOSE)
+    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1)[1] == pytest.approx([0.8, 0.2], **TOLERANCE)
+    assert mgda([[1, 0], [0, 1]], n=[9, 1], epsilon=0.1, weighting="uniform")[1] == pytest.approx(
+        [0.5, 0.5], **TOLERANCE
+    )
 
 
 def test_updates_at_an_obtuse_angle_by_hand() -> None:
     # by symmetry (1/2, 1/2): d = (.2, .4)
-    moved, shares = mgda([[1, 0], [-0.6, 0.8]], epsilon=1.0)
-    assert shares == pytest.approx([0.5, 0.5], **LOOSE)
-    assert moved == pytest.approx([0.2, 0.4], **LOOSE)
+    displacement, shares = mgda([[1, 0], [-0.6, 0.8]], epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0.5], **TOLERANCE)
+    assert displacement == pytest.approx([0.2, 0.4], **TOLERANCE)
 
 
 def test_the_client_between_two_others_gets_no_weight() -> None:
     # (.5, .5) is the point of the segment from e1 to e2 nearest to 0; (.6, .8) lies beyond it.
-    three = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
-    moved, shares = mgda(three, epsilon=1.0)
-    assert shares == pytest.approx([0.5, 0, 0.5], **LOOSE)
-    assert moved == pytest.approx([0.5, 0.5], **LOOSE)
+    updates = [[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]]
+    displacement, shares = mgda(updates, epsilon=1.0)
+    assert shares == pytest.approx([0.5, 0, 0.5], **TOLERANCE)
+    assert displacement == pytest.approx([0.5, 0.5], **TOLERANCE)
     # epsilon .1: the second as small as it may be, 1/3 - .1 = .2333333; what is left, .7666667, is split so that
     # a + .6 (.2333333) = c + .8 (.2333333): a - c = .0466667
-    moved, shares = mgda(three, epsilon=0.1)
+    displacement, shares = mgda(updates, epsilon=0.1)
     assert shares == pytest.approx([0.4066667, 0.2333333, 0.36], abs=1e-7)
-    assert moved == pytest.approx([0.5466667, 0.5466667], abs=1e-7)
+    assert displacement == pytest.approx([0.5466667, 0.5466667], abs=1e-7)
 
 
 def test_opposite_updates_cancel() -> None:
     assert mgda([[1, 0], [-1, 0]], epsilon=1.0) == ([0.0, 0.0], [0.0, 0.0])
     assert mgda([[3, 0], [-1e-3, 0]], epsilon=1.0, rescale="mean_norm") == ([0.0, 0.0], [0.0, 0.0])
     # of unlike shares, within epsilon: |.8 - .2| is left
-    assert mgda([[1, 0], [-1, 0]], n=[9, 1], epsilon=0.1)[0] == pytest.approx([0.6, 0], **LOOSE)
+    assert mgda([[1, 0], [-1, 0]], n=[9, 1], epsilon=0.1)[0] == pytest.approx([0.6, 0], **TOLERANCE)
 
 
 def test_the_lengths_of_updates_do_not_matter() -> None:
     # of (10, 0) and (0, 1) themselves the shortest mixture is (1/101, 100/101): (.00990, .99010)
-    assert mgda([[10, 0], [0, 1]], epsilon=1.0)[1] == pytest.approx([0.5, 0.5], **LOOSE)
+    assert mgda([[10, 0], [0, 1]], epsilon=1.0)[1] == pytest.approx([0.5, 0.5], **TOLERANCE)
 
 
 def test_with_epsilon_0_weights_are_shares_of_samples() -> None:
-    moved, shares = mgda([[2, 0], [0.6, 0.8], [0, 9]], n=[5, 3, 2], epsilon=0.0)
-    assert shares == pytest.approx([0.5, 0.3, 0.2], **LOOSE)
-    assert moved == pytest.approx([0.5 + 0.18, 0.24 + 0.2], **LOOSE)
+    displacement, shares = mgda([[2, 0], [0.6, 0.8], [0, 9]], n=[5, 3, 2], epsilon=0.0)
+    assert shares == pytest.approx([0.5, 0.3, 0.2], **TOLERANCE)
+    assert displacement == pytest.approx([0.5 + 0.18, 0.24 + 0.2], **TOLERANCE)
 
 
 def test_the_length_of_the_step_by_hand() -> None:
     # d = (.5, .5); eta_g, decayed by round; the mean length of (10, 0), (0, 2) is 6
     rows = [[10.0, 0.0], [0.0, 2.0]]
-    assert mgda(rows, eta_g=0.2)[0] == pytest.approx([0.1, 0.1], **LOOSE)
-    assert mgda(rows, decay=0.9, round=2)[0] == pytest.approx([0.405, 0.405], **LOOSE)
-    assert mgda(rows, rescale="mean_norm", eta_g=0.5)[0] == pytest.approx([1.5, 1.5], **LOOSE)
+    assert mgda(rows, eta_g=0.2)[0] == pytest.approx([0.1, 0.1], **TOLERANCE)
+    assert mgda(rows, decay=0.9, round=2)[0] == pytest.approx([0.405, 0.405], **TOLERANCE)
+    assert mgda(rows, rescale="mean_norm", eta_g=0.5)[0] == pytest.approx([1.5, 1.5], **TOLERANCE)
 
 
 def test_equal_updates_rescaled_are_fedavg() -> None:
-    moved, _ = mgda([[3.0, -4.0]] * 3, n=[1, 2, 3], rescale="mean_norm")
-    assert moved == pytest.approx([3, -4], **LOOSE)
-    assert mgda([[3.0, -4.0]] * 3, n=[1, 2, 3])[0] == pytest.approx([0.6, -0.8], **LOOSE)
+    displacement, _ = mgda([[3.0, -4.0]] * 3, n=[1, 2, 3], rescale="mean_norm")
+    assert displacement == pytest.approx([3, -4], **TOLERANCE)
+    assert mgda([[3.0, -4.0]] * 3, n=[1, 2, 3])[0] == pytest.approx([0.6, -0.8], **TOLERANCE)
 
 
 def test_an_update_without_a_direction_is_left_out() -> None:
-    moved, _ = mgda([[0.0, 0.0], [1.0, 0.0], [0.0, 1e-13]], n=[100, 1, 1])
-    assert moved == pytest.approx([1, 0], **LOOSE)
+    displacement, _ = mgda([[0.0, 0.0], [1.0, 0.0], [0.0, 1e-13]], n=[100, 1, 1])
+    assert displacement == pytest.approx([1, 0], **TOLERANCE)
     assert mgda([[0.0, 0.0]])[0] == [0.0, 0.0]
 
 

@@ -40,8 +40,8 @@ def nova(
 
 def test_unequal_work_has_equal_influence() -> None:
     # D / a = -1, -2; tau_eff = (2 + 6) / 2 = 4: 4 (-1/2 - 2/2) = -6, and FedAvg -7
-    moved, weights = nova([client(0, -2, 2), client(1, -12, 6)])
-    assert moved == pytest.approx(-6, **EXACT)
+    displacement, weights = nova([client(0, -2, 2), client(1, -12, 6)])
+    assert displacement == pytest.approx(-6, **EXACT)
     assert weights == pytest.approx([4 / 2 / 2, 4 / 2 / 6], **EXACT)  # tau_eff p / a
 
 
@@ -49,8 +49,8 @@ def test_clients_are_weighted_by_samples() -> None:
     # p = 1/4, 3/4; tau_eff = .25 + 3 = 3.25; D / a = -4, -1.5: 3.25 (-1 - 1.125) = -6.90625, and FedAvg -5.5
     assert nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)])[0] == pytest.approx(-6.90625, **EXACT)
     # uniform: tau_eff 2.5, 2.5 (-2 - .75)
-    moved, _ = nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)], weighting="uniform")
-    assert moved == pytest.approx(-6.875, **EXACT)
+    displacement, _ = nova([client(0, -4, 1, n=1), client(1, -6, 4, n=3)], weighting="uniform")
+    assert displacement == pytest.approx(-6.875, **EXACT)
 
 
 def test_momentum_counts_as_more_than_its_steps() -> None:
@@ -71,8 +71,8 @@ def test_equal_work_equals_fedavg(a: float) -> None:
 def test_a_client_without_steps_is_left_out(a: float, steps: int) -> None:
     # the other two as above, whatever the third says
     other_clients = [client(0, -2, 2), client(1, -12, 6)]
-    moved, weights = nova([*other_clients, client(2, 100, a, n=50, steps=steps)])
-    assert moved == pytest.approx(-6, **EXACT)
+    displacement, weights = nova([*other_clients, client(2, 100, a, n=50, steps=steps)])
+    assert displacement == pytest.approx(-6, **EXACT)
     assert weights[2] == 0
     assert nova([*other_clients, client(2, 100, a, n=50, steps=steps)], tau_eff="steps")[0] == pytest.approx(
         -6, **EXACT
@@ -102,12 +102,12 @@ def test_the_fixed_point_is_near_the_optimum_unlike_fedavgs() -> None:
     # f = w^2 / 2 with 1 step, (w - 1)^2 / 2 with 9, lr .01: one goes -.01 w, the other f (1 - w), f = 1 - .99^9.
     # FedAvg: .01 w = f (1 - w), w = .89635. FedNova: .01 w = f / 9 (1 - w), w = .49004: the optimum 1/2, for lr -> 0.
     step_of_nine = 1 - 0.99**9
-    updates_at = [[client(0, -0.01 * w, 1), client(1, step_of_nine * (1 - w), 9)] for w in (0.0, 1.0)]
-    for (low, high), settled in (
-        (map(_average, updates_at), 0.89635),
-        ((nova(pair)[0] for pair in updates_at), 0.49004),
+    updates_by_start = [[client(0, -0.01 * w, 1), client(1, step_of_nine * (1 - w), 9)] for w in (0.0, 1.0)]
+    for (low, high), fixed_point in (
+        (map(_average, updates_by_start), 0.89635),
+        ((nova(pair)[0] for pair in updates_by_start), 0.49004),
     ):
-        assert low / (low - high) == pytest.approx(settled, abs=1e-5)
+        assert low / (low - high) == pytest.approx(fixed_point, abs=1e-5)
 
 
 def _average(updates: Sequence[ClientUpdate]) -> float:

@@ -42,8 +42,8 @@ def test_clients_train_one_epoch_of_one_batch(tmp_path: Path) -> None:
 def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
     # its gradient at w_t is 0
     overrides = ("agg=fedavg", "client.steps=1", "client.batch=null")
-    with_it = run_training(tmp_path, *overrides, "regulariser=prox", "regulariser.mu=100")
-    torch.testing.assert_close(with_it.weights(), run_training(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
+    with_term = run_training(tmp_path, *overrides, "regulariser=prox", "regulariser.mu=100")
+    torch.testing.assert_close(with_term.weights(), run_training(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize(

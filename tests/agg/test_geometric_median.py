@@ -13,8 +13,8 @@ CLOSE: ApproxTolerance = {"abs": 1e-8}
 
 def rfa(rows: Sequence[Sequence[float]], n: Sequence[int] = (1, 1, 1, 1, 1), **options: float | str) -> list[float]:
     updates = [make_update(k, row, n=n[k]) for k, row in enumerate(rows)]
-    moved: list[float] = aggregate_once(make_component("agg", "geometric_median", **options), updates).tolist()
-    return moved
+    displacement: list[float] = aggregate_once(make_component("agg", "geometric_median", **options), updates).tolist()
+    return displacement
 
 
 def test_iterates() -> None:

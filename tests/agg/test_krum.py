@@ -11,8 +11,8 @@ from fedcohort.errors import OptionError
 
 def krum(rows: Sequence[Sequence[float]], choice: str = "krum", **options: int | None) -> list[float]:
     updates = [make_update(k, row, n=1 + k) for k, row in enumerate(rows)]
-    moved: list[float] = aggregate_once(make_component("agg", choice, **options), updates).tolist()
-    return moved
+    displacement: list[float] = aggregate_once(make_component("agg", choice, **options), updates).tolist()
+    return displacement
 
 
 def test_scores_of_two_neighbours() -> None:

@@ -32,7 +32,7 @@ STEEP: dict[str, dict[str, float]] = {
 }
 
 
-def arrived_with(values: list[float], advice: list[float] | None = None) -> Arrived:
+def make_arrived_losses(values: list[float], advice: list[float] | None = None) -> Arrived:
     agg = make_component("agg", "term")
     collected = collect_updates(agg, [make_update(k, [1.0]) for k in range(len(values))])
     arrived = make_arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
@@ -43,20 +43,22 @@ def arrived_with(values: list[float], advice: list[float] | None = None) -> Arri
 @for_all("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """Reading an undeclared signal would raise an error; weights do not depend on the name of the loss signal."""
-    configured, usual = make_component("agg", agg, loss=loss, **STEEP[agg]), make_component("agg", agg, **STEEP[agg])
+    configured, default = make_component("agg", agg, loss=loss, **STEEP[agg]), make_component("agg", agg, **STEEP[agg])
     assert configured.needs == {loss}
-    (_, state), (_, usual_state) = (aggregate_losses(aggregator, [1.0, 3.0, 2.0]) for aggregator in (configured, usual))
+    (_, state), (_, default_state) = (
+        aggregate_losses(aggregator, [1.0, 3.0, 2.0]) for aggregator in (configured, default)
+    )
     weights, usual_weights = (
-        loss_weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((configured, state), (usual, usual_state))
+        loss_weights(m, [2.0, 5.0, 1.0], state=s) for m, s in ((configured, state), (default, default_state))
     )
     np.testing.assert_array_equal(weights, usual_weights)
 
 
 def test_the_cap_is_relative_to_the_median() -> None:
-    rows, F = losses.read_valid_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
+    rows, F = losses.read_valid_losses(make_arrived_losses([1.0, 2.0, 3.0, 1e9]), "loss", 2.0)
     assert rows.tolist() == [0, 1, 2, 3]
     assert F.tolist() == [1.0, 2.0, 3.0, 5.0]  # the median is 2.5
-    assert losses.read_valid_losses(arrived_with([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [
+    assert losses.read_valid_losses(make_arrived_losses([1.0, 2.0, 3.0, 1e9]), "loss", None)[1].tolist() == [
         1.0,
         2.0,
         3.0,
@@ -66,18 +68,21 @@ def test_the_cap_is_relative_to_the_median() -> None:
 
 def test_non_finite_losses_are_excluded_from_the_median() -> None:
     rows, F = losses.read_valid_losses(
-        arrived_with([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0
+        make_arrived_losses([float("nan"), 2.0, float("inf"), 100.0, 4.0, -float("inf")]), "loss", 1.0
     )
     assert rows.tolist() == [1, 3, 4]
     assert F.tolist() == [2.0, 4.0, 4.0]
 
 
 def test_reported_losses_are_clipped_to_the_valid_range() -> None:
-    assert losses.read_valid_losses(arrived_with([-3.0, 1e300]), "loss", None)[1].tolist() == [0.0, losses.MAX_LOSS]
+    assert losses.read_valid_losses(make_arrived_losses([-3.0, 1e300]), "loss", None)[1].tolist() == [
+        0.0,
+        losses.MAX_LOSS,
+    ]
 
 
 def test_clients_that_the_selector_excludes_get_no_weight() -> None:
-    rows, F = losses.read_valid_losses(arrived_with([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
+    rows, F = losses.read_valid_losses(make_arrived_losses([1.0, 50.0, 3.0], advice=[0.5, 0.0, 0.5]), "loss", 1.0)
     assert rows.tolist() == [0, 2]
     assert F.tolist() == [1.0, 2.0]
 
@@ -109,14 +114,14 @@ class TestAll:
         w = loss_weights(make_component("agg", choice, **STEEP[choice]), [2.0, 2.0, 2.0], n_clients=5)
         np.testing.assert_allclose(w, np.full(3, w[0]), rtol=1e-12)
 
-    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
-    def test_a_loss_that_is_not_finite_drops_its_client(self, choice: str, bad: float) -> None:
+    @pytest.mark.parametrize("non_finite", [float("nan"), float("inf"), -float("inf")])
+    def test_a_loss_that_is_not_finite_drops_its_client(self, choice: str, non_finite: float) -> None:
         agg = make_component("agg", choice, **STEEP[choice])
-        with_it, after = aggregate_losses(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
-        without, state_without = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
-        assert with_it.weights is not None
-        assert with_it.weights[1] == 0
-        torch.testing.assert_close(with_it.displacement, without.displacement, atol=1e-14, rtol=0)
+        with_client, after = aggregate_losses(agg, [1.0, non_finite, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
+        without_client, state_without = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
+        assert with_client.weights is not None
+        assert with_client.weights[1] == 0
+        torch.testing.assert_close(with_client.displacement, without_client.displacement, atol=1e-14, rtol=0)
         for name, value in vars(after).items() if after is not None else ():
             np.testing.assert_array_equal(value, getattr(state_without, name))
 
@@ -129,10 +134,10 @@ class TestAll:
 
     def test_a_single_client_gets_all_the_weight(self, choice: str) -> None:
         direction, _ = aggregate_losses(make_component("agg", choice), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
-        along = direction.displacement.numpy() / np.array([4.0, -3.0])
+        scale = direction.displacement.numpy() / np.array([4.0, -3.0])
         # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
         expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if choice == "qffl" else 1.0
-        np.testing.assert_allclose(along, expected, rtol=1e-9)
+        np.testing.assert_allclose(scale, expected, rtol=1e-9)
 
     @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
     def test_huge_reported_losses_give_a_finite_direction(self, choice: str, claim: float) -> None:

@@ -40,6 +40,6 @@ def test_a_large_norm_is_fedavg() -> None:
 
 def test_false_updates_move_it_by_at_most_their_share_of_the_norm() -> None:
     honest = [make_update(k, [0.0, 0.0]) for k in range(8)]
-    liars = [make_update(8 + k, [1e6, -1e6]) for k in range(2)]
-    moved = aggregate_once(make_component("agg", "norm_clipping", norm=3.0), [*honest, *liars])
-    assert float(moved.norm()) == pytest.approx(2 * 3.0 / 10)
+    false_updates = [make_update(8 + k, [1e6, -1e6]) for k in range(2)]
+    displacement = aggregate_once(make_component("agg", "norm_clipping", norm=3.0), [*honest, *false_updates])
+    assert float(displacement.norm()) == pytest.approx(2 * 3.0 / 10)

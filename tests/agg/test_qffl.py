@@ -62,8 +62,8 @@ def test_losses_of_zero_give_a_vanishing_step() -> None:
     # F = 1e-10 each: h = g^2 + L F, with q = 1; the step all but vanishes, as printed
     direction, _ = aggregate_losses(make_component("agg", "qffl", q=1.0), [0.0, 0.0], [[1.0], [1.0]])
     assert float(direction.displacement) == pytest.approx(2 * 1e-10 * 10 / (2 * (100 + 1e-9)), rel=1e-9)
-    still, _ = aggregate_losses(make_component("agg", "qffl", q=0.005), [0.0, 0.0], [[0.0], [0.0]])
-    assert float(still.displacement) == 0
+    result, _ = aggregate_losses(make_component("agg", "qffl", q=0.005), [0.0, 0.0], [[0.0], [0.0]])
+    assert float(result.displacement) == 0
 
 
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
@@ -72,8 +72,8 @@ def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None
     reported = [2.0] * 4 + [claim]
     capped = loss_weights(make_component("agg", "qffl", q=2.0, loss_cap=3.0), reported)
     assert (capped[-1] / capped[:-1] <= 9 + 1e-8).all()
-    free = loss_weights(make_component("agg", "qffl", q=2.0), reported)
-    assert free[-1] / free[0] > 9
+    uncapped_weights = loss_weights(make_component("agg", "qffl", q=2.0), reported)
+    assert uncapped_weights[-1] / uncapped_weights[0] > 9
 
 
 def test_the_constant_must_be_set_with_adam(tmp_path: Path) -> None:

@@ -20,11 +20,11 @@ from fedcohort.round.server_models import RoundModels
 from optional_values import not_none
 from run_harness import run_training, startup_notices
 
-NEVER = math.nan
+NO_MEASUREMENT = math.nan
 
 
 @for_all(
-    "before, now, omega",
+    "losses_before, losses_after, omega",
     [
         # F = (1, 1/3, 1/19), shares of their sum 1.38596; W = 1/2 + shares / 2 = (.8607595, .6202532, .5189873)
         ([2, 2, 2], [1, 1.5, 1.9], [0.4005223, 0.3149025, 0.2845751]),
@@ -33,16 +33,16 @@ NEVER = math.nan
         # Everybody got worse: without the guard (.5312, .4688), more for the worse one.
         ([2, 2], [3, 2.5], [0.5, 0.5]),
         # Seen for the first time: F = 0. The other one has the whole sum: W = (1, 1.5).
-        ([NEVER, 2], [1, 1], [1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5))]),
-        ([NEVER, NEVER, NEVER], [1, 2, 3], [1 / 3, 1 / 3, 1 / 3]),
+        ([NO_MEASUREMENT, 2], [1, 1], [1 / (1 + math.exp(0.5)), 1 / (1 + math.exp(-0.5))]),
+        ([NO_MEASUREMENT, NO_MEASUREMENT, NO_MEASUREMENT], [1, 2, 3], [1 / 3, 1 / 3, 1 / 3]),
         ([2, 2, 2], [1.5, 1.5, 1.5], [1 / 3, 1 / 3, 1 / 3]),
         ([2], [1], [1.0]),
         ([1, 1], [0, 1], [1 / (1 + math.exp(-0.5)), 1 / (1 + math.exp(0.5))]),
     ],
 )
-def test_client_confidence_by_hand(before: list[float], now: list[float], omega: list[float]) -> None:
+def test_client_confidence_by_hand(losses_before: list[float], losses_after: list[float], omega: list[float]) -> None:
     confidence = confidence_weights(
-        np.array(before, dtype=float), np.array(now, dtype=float), 0.5, np.full(len(now), 0.3)
+        np.array(losses_before, dtype=float), np.array(losses_after, dtype=float), 0.5, np.full(len(losses_after), 0.3)
     )
     assert confidence.tolist() == pytest.approx(omega, abs=1e-7)
     assert confidence.sum() == pytest.approx(1, abs=1e-12)
@@ -62,10 +62,10 @@ def test_confidence_multiplies_the_advised_weights() -> None:
 
 
 def test_equal_advised_weights_change_no_bit() -> None:
-    before, now = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
-    gain = np.maximum(before - now, 0) / now
+    losses_before, losses_after = np.linspace(2, 3, 7), np.array([1.0, 1.3, 2.9, 1.7, 2.2, 0.3, 4.0])
+    gain = np.maximum(losses_before - losses_after, 0) / losses_after
     e = np.exp(0.5 * gain / gain.sum() - (0.5 * gain / gain.sum()).max())
-    assert confidence_weights(before, now, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
+    assert confidence_weights(losses_before, losses_after, 0.5, np.full(7, 1 / 7)).tolist() == (e / e.sum()).tolist()
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
@@ -194,11 +194,11 @@ def test_models_step_towards_each_other() -> None:
     assert align_model([1.0]) == pytest.approx(2.99, abs=1e-6)
 
 
-@pytest.mark.parametrize("fresh", [True, False])
-def test_a_new_adam_forgets_the_last_batch(fresh: bool) -> None:
+@pytest.mark.parametrize("is_fresh", [True, False])
+def test_a_new_adam_forgets_the_last_batch(is_fresh: bool) -> None:
     # Gradients of two sizes: forgotten, each step is lr long. Remembered, the second one is about 0.7 lr.
-    end = align_model([1.0, 0.05], batch=1, fresh_adam=fresh)
-    assert (abs(end - 2.98) < 1e-4) is fresh
+    end = align_model([1.0, 0.05], batch=1, fresh_adam=is_fresh)
+    assert (abs(end - 2.98) < 1e-4) is is_fresh
 
 
 @pytest.mark.parametrize(("batches", "steps"), [(None, 2), (1, 1), (5, 5)])
@@ -258,11 +258,11 @@ def test_rhfl_runs_complete(tmp_path: Path) -> None:
     assert (
         aligned_run.last.metrics["comm/probe_bytes"] == 3 * 4 * 4
     )  # a number from each of four clients in three rounds
-    only = run_training(tmp_path / "b", "agg=ccr")
-    assert not torch.equal(aligned_run.weights(), only.weights())
+    without_alignment = run_training(tmp_path / "b", "agg=ccr")
+    assert not torch.equal(aligned_run.weights(), without_alignment.weights())
     plain = run_training(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
-    equal = run_training(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
-    torch.testing.assert_close(equal.weights(), plain.weights(), atol=1e-6, rtol=0)
+    equal_weights = run_training(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
+    torch.testing.assert_close(equal_weights.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"with proxy=none the server has no inputs"):
         run_training(tmp_path, "agg=rhfl")
     with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):

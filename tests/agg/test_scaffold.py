@@ -25,11 +25,13 @@ def train(agg: Any, state: Any, w: float, client: int, steps: int, c_i: float, l
         g = y - A[client]
         correction.correct(g, y)
         y = y - lr * g
-    sent = correction.finish(y, steps, lr)
-    return make_update(client, (y - start).tolist(), uploads=sent.uploads, stored=sent.stored)
+    upload = correction.finish(y, steps, lr)
+    return make_update(client, (y - start).tolist(), uploads=upload.uploads, stored=upload.stored)
 
 
-def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0) -> list[tuple[float, ...]]:
+def run_rounds(
+    agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: float = 1.0
+) -> list[tuple[float, ...]]:
     """(w, c, c_0, c_1) after each round."""
     state = agg.init(make_population(2), 1)
     c_i = {0: 0.0, 1: 0.0}
@@ -37,8 +39,8 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
     for cohort in rounds:
         updates = [train(agg, state, w, k, steps[k], c_i[k]) for k in cohort]
         collected = collect_updates(agg, updates, make_layout(1))
-        moved, state = agg.direction(state, make_arrived(collected))
-        w += float(moved.displacement)
+        direction, state = agg.direction(state, make_arrived(collected))
+        w += float(direction.displacement)
         c_i.update({k: float(collected.stored[k]["c"]) for k in cohort})
         history.append((w, float(state.c), c_i[0], c_i[1]))
     return history
@@ -46,30 +48,30 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
 
 @pytest.mark.parametrize("control", ["mean_gradient", "displacement"])
 def test_three_rounds_by_hand(control: str) -> None:
-    history = play(make_component("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
+    history = run_rounds(make_component("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
     expected = [
         (1.0, 0.0, 0.95, -0.95),
         (0.9905, 0.02375, 0.9975, -0.95),
         (0.9972925, -0.00510625, 0.9975, -1.0077125),
     ]
-    for got, want in zip(history, expected, strict=True):
-        assert got == pytest.approx(want, abs=1e-12)
+    for result, expected_row in zip(history, expected, strict=True):
+        assert result == pytest.approx(expected_row, abs=1e-12)
 
 
 def test_the_invariant_holds_under_partial_participation() -> None:
     # c = (1/N) sum c_i with N = all clients; dividing by the cohort breaks it in round 2.
-    for _, c, c_0, c_1 in play(make_component("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
+    for _, c, c_0, c_1 in run_rounds(make_component("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
         assert c == pytest.approx((c_0 + c_1) / 2, rel=1e-6, abs=1e-12)
 
 
 def test_unequal_work_converges_to_the_optimum() -> None:
     # K = (1, 5): FedAvg with equal weights settles at 1.6075, SCAFFOLD at the mean of the optima.
-    assert play(make_component("agg", "scaffold"), [[0, 1]] * 100, [1, 5])[-1][0] == pytest.approx(1.0, abs=1e-6)
+    assert run_rounds(make_component("agg", "scaffold"), [[0, 1]] * 100, [1, 5])[-1][0] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_first_round_is_uniform_fedavg() -> None:
     agg = make_component("agg", "scaffold")
-    ((w, *_),) = play(agg, [[0, 1]], [1, 5], w=0.5)
+    ((w, *_),) = run_rounds(agg, [[0, 1]], [1, 5], w=0.5)
     # 1 step from 0.5 towards 0: 0.45; 5 steps towards 2: 2 - 1.5 * 0.9^5.
     assert w == pytest.approx((0.45 + 2 - 1.5 * 0.9**5) / 2, abs=1e-12)
 
@@ -102,13 +104,13 @@ def test_a_client_without_steps_changes_nothing() -> None:
     agg = make_component("agg", "scaffold")
     state = agg.init(make_population(2), 1)
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
-    sent = (
+    upload = (
         agg.hooks[0]
         .begin(torch.zeros(1, dtype=torch.float64), agg.broadcast(state), c_i, CLIENT_CONTEXT)
         .finish(torch.zeros(1, dtype=torch.float64), 0, 0.1)
     )
-    assert float(sent.uploads["delta_c"]) == 0.0
-    assert float(sent.stored["c"]) == 0.25
+    assert float(upload.uploads["delta_c"]) == 0.0
+    assert float(upload.stored["c"]) == 0.25
 
 
 def test_a_stored_control_variate_gets_the_models_device_and_precision() -> None:

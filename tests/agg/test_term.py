@@ -44,8 +44,8 @@ def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None
     reported = [1.0, 2.0, 3.0, 2.0, claim]
     capped = loss_weights(make_component("agg", "term", tilt=0.5, loss_cap=2.0), reported)
     assert (capped[-1] / capped[:-1] <= np.exp(2.0)).all()
-    free = loss_weights(make_component("agg", "term", tilt=0.5), reported)
-    assert free[-1] > np.exp(2.0) * free[0]
+    uncapped_weights = loss_weights(make_component("agg", "term", tilt=0.5), reported)
+    assert uncapped_weights[-1] > np.exp(2.0) * uncapped_weights[0]
 
 
 def test_with_a_negative_tilt_negative_losses_count_as_zero() -> None:
@@ -104,8 +104,8 @@ def test_rising_losses_lengthen_a_step_by_at_most_the_bound() -> None:
 
 
 def test_smoothing_has_no_effect_with_constant_losses_or_no_tilt() -> None:
-    still = make_component("agg", "term", tilt=1.0, smoothing=0.9)
-    assert rounds(still, [1.0, 2.0], [1.0, 2.0], [2.0, 1.0])[0].sum() == pytest.approx(1.0, abs=1e-12)
+    smoothed = make_component("agg", "term", tilt=1.0, smoothing=0.9)
+    assert rounds(smoothed, [1.0, 2.0], [1.0, 2.0], [2.0, 1.0])[0].sum() == pytest.approx(1.0, abs=1e-12)
     mean = make_component("agg", "term", tilt=0.0, smoothing=0.9)
     np.testing.assert_allclose(rounds(mean, [1.0, 2.0], [9.0, 0.0])[0], [0.5, 0.5], atol=1e-12)
 

@@ -59,17 +59,17 @@ def test_the_import_is_cheap() -> None:
         "import sys, fedcohort; dir(fedcohort); print(*{'torch', 'hydra', 'pandas', 'numpy'} & set(sys.modules));"
         "fedcohort.runs"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.stdout == "\n"
-    assert "module 'fedcohort' has no attribute 'runs'; it has run, RunResult, sweep" in done.stderr
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert process.stdout == "\n"
+    assert "module 'fedcohort' has no attribute 'runs'; it has run, RunResult, sweep" in process.stderr
 
 
 def test_a_run_has_the_bits_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = run(tmp_path / "python", selector="oort", **{"selector.penalty": 1.5})
     output = capsys.readouterr().out
     overrides = [*SMALL[:-2], "rounds=4", "client.epochs=1", "logger=none", "callback.figures=null"]
-    done = run_command(*overrides, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
-    assert done.returncode == 0
+    process = run_command(*overrides, "selector=oort", "selector.penalty=1.5", f"paths.logs={tmp_path / 'typed'}")
+    assert process.returncode == 0
     (folder,) = (tmp_path / "typed" / "runs").iterdir()
     assert result.folder.name == folder.name
     assert result.fingerprint == read_summary(folder)["fingerprint"]
@@ -84,8 +84,8 @@ def test_a_result_has_frames_a_summary_and_a_page(tmp_path: Path) -> None:
     assert {"step", "client", "selected", "train_loss"} <= set(result.clients)
     assert result.clients["selected"].sum() == 4 * 4
     assert {**result.summary, "wall_s": 0} == {**read_summary(result.folder), "wall_s": 0}
-    ended, accuracy, *_ = repr(result).splitlines()
-    assert ended == f"{result.folder.name}: finished after 4 of 4 rounds"
+    status_line, accuracy, *_ = repr(result).splitlines()
+    assert status_line == f"{result.folder.name}: finished after 4 of 4 rounds"
     assert accuracy.split() == ["test", "accuracy", f"{100 * result.accuracy:.1f}", "%"]
     html = result._repr_html_()
     assert "finished after 4 of 4 rounds" in html

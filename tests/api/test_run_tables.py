@@ -18,14 +18,14 @@ X, Y = load_digits(return_X_y=True)
 
 def test_a_data_frame_is_trained_on(tmp_path: Path) -> None:
     frame = pd.DataFrame(X[:600]).add_prefix("pixel").assign(digit=Y[:600], site=np.arange(600) % 12)
-    named = {"dataset.label": "digit", "dataset.client": "site", "clients": None}
-    result = run(tmp_path, dataset=frame, **named)
+    roles = {"dataset.label": "digit", "dataset.client": "site", "clients": None}
+    result = run(tmp_path, dataset=frame, **roles)
     assert result.info.choices["dataset"] == "folder"
     assert len(result.info.n_train) == 12
     assert result.status == "finished"
     (table,) = (tmp_path / "tables").glob("*/train.parquet")
     assert pd.read_parquet(table).equals(frame)
-    assert run(tmp_path, dataset=frame.copy(), resume=True, **named).folder == result.folder
+    assert run(tmp_path, dataset=frame.copy(), resume=True, **roles).folder == result.folder
 
 
 @pytest.mark.parametrize("shape", [(-1, 64), (-1, 1, 8, 8)])

@@ -35,14 +35,16 @@ def test_numbers_of_samples_stay_integers(mode: str, value: float, false: list[i
 
 def test_every_signal_that_clients_send_can_be_false() -> None:
     kinds = Static | QueriedSignal | Reported
-    sent = {name for name in list_signals() if isinstance(signal := find_signal(name), kinds) and signal.bytes_up > 0}
-    assert set(FALSIFIABLE_SIGNALS) == sent
-    assert make_component("attack", "false_signal").falsified_signals == sent
+    sent_signals = {
+        name for name in list_signals() if isinstance(signal := find_signal(name), kinds) and signal.bytes_up > 0
+    }
+    assert set(FALSIFIABLE_SIGNALS) == sent_signals
+    assert make_component("attack", "false_signal").falsified_signals == sent_signals
 
 
 def test_reports_at_registration_are_false(tmp_path: Path) -> None:
-    lies = ("attack=false_signal", "attack.fraction=0.25", "attack.mode=constant", "attack.value=1")
-    run = run_training(tmp_path, *lies, "attack.signals=[n_train]", "selector=clustered", "rounds=1")
+    attack_overrides = ("attack=false_signal", "attack.fraction=0.25", "attack.mode=constant", "attack.value=1")
+    run = run_training(tmp_path, *attack_overrides, "attack.signals=[n_train]", "selector=clustered", "rounds=1")
     first = run.reports[0].clients
     assert first["attacker"].sum() == 3
     np.testing.assert_array_equal(first["signal_n_train"] == 1, first["attacker"] == 1)
@@ -52,8 +54,8 @@ def test_reports_at_registration_are_false(tmp_path: Path) -> None:
 
 def test_false_losses_win_places(tmp_path: Path) -> None:
     """Three of twelve clients with a tenfold loss fill three of the four places of pow-d in every round."""
-    lies = ("attack=false_signal", "attack.fraction=0.25", "attack.value=1000", "attack.signals=[loss]")
-    run = run_training(tmp_path, *lies, "selector=powd", "selector.candidates=12")
+    attack_overrides = ("attack=false_signal", "attack.fraction=0.25", "attack.value=1000", "attack.signals=[loss]")
+    run = run_training(tmp_path, *attack_overrides, "selector=powd", "selector.candidates=12")
     for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75
         column = report.clients["attacker"]

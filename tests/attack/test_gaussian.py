@@ -8,23 +8,25 @@ from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
 
 MEAN, STD = torch.tensor([2.0, 1.0]).double(), torch.tensor([1.0, 1.0]).double()  # of (1, 0), (2, 2) and (3, 1)
-CROWD, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
-TRAINED = torch.tensor([2.0, 2.0]).double()
+STATS, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
+TRAINED_UPDATE = torch.tensor([2.0, 2.0]).double()
 
 
 def test_noise_replaces_or_is_added() -> None:
     draws = new_generator(0, "attack_update").standard_normal(2)
-    sent = make_component("attack", "gaussian", sigma=3.0).send(TRAINED, CROWD, new_generator(0, "attack_update"))
-    added = make_component("attack", "gaussian", sigma=3.0, mode="add").send(
-        TRAINED, EMPTY, new_generator(0, "attack_update")
+    sent_update = make_component("attack", "gaussian", sigma=3.0).send(
+        TRAINED_UPDATE, STATS, new_generator(0, "attack_update")
     )
-    np.testing.assert_allclose(sent, 3 * draws)
+    added = make_component("attack", "gaussian", sigma=3.0, mode="add").send(
+        TRAINED_UPDATE, EMPTY, new_generator(0, "attack_update")
+    )
+    np.testing.assert_allclose(sent_update, 3 * draws)
     np.testing.assert_allclose(added, 2 + 3 * draws)
 
 
 def test_the_size_is_that_of_an_honest_step() -> None:
     """The root mean square of (2, 1) is (5 / 2)^.5; attackers that know nothing send their own trained updates."""
     attack, rng = make_component("attack", "gaussian"), new_generator(0, "attack_update")
-    sent = attack.send(TRAINED, CROWD, rng)
-    np.testing.assert_allclose(sent, 2.5**0.5 * new_generator(0, "attack_update").standard_normal(2))
-    assert attack.send(TRAINED, EMPTY, rng) is TRAINED
+    sent_update = attack.send(TRAINED_UPDATE, STATS, rng)
+    np.testing.assert_allclose(sent_update, 2.5**0.5 * new_generator(0, "attack_update").standard_normal(2))
+    assert attack.send(TRAINED_UPDATE, EMPTY, rng) is TRAINED_UPDATE

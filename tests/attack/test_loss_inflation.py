@@ -15,11 +15,11 @@ from fedcohort.signal.base import Computed, Measured, Reported, find_signal, lis
 from run_harness import FinishedRun, make_components, run_training, same_bits
 from signal_kinds import find_reported
 
-LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
+ATTACK = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
 FULL = ("selector=full", "rounds=3")
 
 
-def liars(run: FinishedRun) -> set[int]:
+def list_attackers(run: FinishedRun) -> set[int]:
     """Of those who arrived in any round: whose reported training loss no network ever has."""
     return {int(k) for report in run.reports[1:] for k in np.flatnonzero(report.clients["train_loss"] > 1e4)}
 
@@ -80,22 +80,22 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "about"),
+    ("options", "false_signals"),
     [
         ({"factor": 2, "shift": 0}, {"loss", "loss_sum"}),
         ({"factor": 1, "shift": 3}, {"loss"}),
         ({"factor": 1, "shift": 0}, set()),
     ],
 )
-def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
+def test_an_attack_without_effect_is_reported(options: dict[str, float], false_signals: set[str]) -> None:
     attack = make_component("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
-    assert attack.falsified_signals == about
+    assert attack.falsified_signals == false_signals
     notice = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
-    assert list(attack.notices("lie")) == ([] if about else notice)
+    assert list(attack.notices("lie")) == ([] if false_signals else notice)
 
 
 def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
+    run = run_training(tmp_path, *ATTACK, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
     assert (run.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
@@ -118,83 +118,85 @@ def test_only_attackers_reports_are_inflated() -> None:
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make_component("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.make_signal_reader("train_loss", find_reported("train_loss").read, 0)
+    read_signal = claims.make_signal_reader("train_loss", find_reported("train_loss").read, 0)
     after = claims.make_signal_reader("loss_post", find_reported("loss_post").read, 0)
     steps = claims.make_signal_reader("steps", find_reported("steps").read, 0)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
-        assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)
+        assert read_signal(update) == (20.0 if claims.is_attacker[k] else 2.0)
         assert after(update) == (15.0 if claims.is_attacker[k] else 1.5)
         assert steps(update) == 1.0
 
 
 def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
-    lies = (*LIES, "attack.factor=100", "agg=fedmaba", *FULL)
-    free = run_training(tmp_path, *lies)
-    capped = run_training(tmp_path, *lies, "agg.loss_cap=1.5")
-    n, lying, eta, alpha = 12, 3, 0.5, 0.5
+    overrides = (*ATTACK, "attack.factor=100", "agg=fedmaba", *FULL)
+    uncapped = run_training(tmp_path, *overrides)
+    capped = run_training(tmp_path, *overrides, "agg.loss_cap=1.5")
+    n, n_attackers, eta, alpha = 12, 3, 0.5, 0.5
     growth = 0.0
     for t in (1, 2, 3):
-        loose, tight = free.reports[t].metrics, capped.reports[t].metrics
-        assert loose["attack/share"] == tight["attack/share"] == lying / n
-        assert loose["attack/weight"] > tight["attack/weight"] > lying / n
+        uncapped_metrics, capped_metrics = uncapped.reports[t].metrics, capped.reports[t].metrics
+        assert uncapped_metrics["attack/share"] == capped_metrics["attack/share"] == n_attackers / n
+        assert uncapped_metrics["attack/weight"] > capped_metrics["attack/weight"] > n_attackers / n
         # the bound of the docstring, round upon round: the median of what is told is no more than an honest loss
         growth += eta * 1.5 * capped.reports[t - 1].clients["loss"].max()
-        odds = lying * np.exp(growth)
-        assert tight["attack/weight"] <= alpha * odds / (odds + n - lying) + (1 - alpha) * lying / n
+        odds = n_attackers * np.exp(growth)
+        assert (
+            capped_metrics["attack/weight"] <= alpha * odds / (odds + n - n_attackers) + (1 - alpha) * n_attackers / n
+        )
     # without a cap three of twelve have the bandit's share to themselves as far as rho = 1 lets them: KL = log 4 > 1
-    assert free.last.metrics["attack/weight"] > alpha * 0.85 + (1 - alpha) * lying / n
+    assert uncapped.last.metrics["attack/weight"] > alpha * 0.85 + (1 - alpha) * n_attackers / n
 
 
 def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
     # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
-    run = run_training(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
+    run = run_training(tmp_path, *ATTACK, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
     assert run.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
     assert np.nansum(run.last.clients["weight"]) < 0.999
 
 
 def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
-    lies = (*LIES, "attack.factor=1e6", "agg=fedavg", "rounds=3")
-    all_clients = liars(run_training(tmp_path, *lies, "selector=full"))
+    overrides = (*ATTACK, "attack.factor=1e6", "agg=fedavg", "rounds=3")
+    all_clients = list_attackers(run_training(tmp_path, *overrides, "selector=full"))
     assert len(all_clients) == 3
     for selector in ("random", "ucb_cs"):
-        run = run_training(tmp_path, *lies, f"selector={selector}", "seed=0")
-        assert liars(run) == all_clients & arrivals(run)
-    assert liars(run_training(tmp_path, *lies, "selector=full", "seed=1")) != all_clients
+        run = run_training(tmp_path, *overrides, f"selector={selector}", "seed=0")
+        assert list_attackers(run) == all_clients & arrivals(run)
+    assert list_attackers(run_training(tmp_path, *overrides, "selector=full", "seed=1")) != all_clients
 
 
 def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
+    run = run_training(tmp_path, *ATTACK, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
     for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
 
 
 def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="fedcohort"):
-        lying = run_training(tmp_path / "lies", *LIES)
+        attacked = run_training(tmp_path / "lies", *ATTACK)
     message = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
     assert message in caplog.text
     caplog.clear()
     honest = run_training(tmp_path / "truth")
     assert "has no effect" not in caplog.text
-    assert same_bits(lying, honest)
-    for inflated, true in zip(lying.reports, honest.reports, strict=True):
+    assert same_bits(attacked, honest)
+    for inflated, true in zip(attacked.reports, honest.reports, strict=True):
         assert {k: v for k, v in inflated.metrics.items() if not k.startswith("attack/")} == true.metrics
-    assert lying.last.metrics["attack/weight"] >= 0
+    assert attacked.last.metrics["attack/weight"] >= 0
 
 
 def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
+    run = run_training(tmp_path, *ATTACK, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
     assert not [name for name in run.last.metrics if name.startswith("attack/")]
 
 
 def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
-    lies = (*LIES, "agg=fedmaba", "attack.factor=1e6")
-    uninterrupted = run_training(tmp_path / "whole", *lies, "rounds=3")
-    run_training(tmp_path / "parts", *lies, "rounds=2")
-    resumed = run_training(tmp_path / "parts", *lies, "rounds=3", "resume=true")
+    overrides = (*ATTACK, "agg=fedmaba", "attack.factor=1e6")
+    uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=3")
+    run_training(tmp_path / "parts", *overrides, "rounds=2")
+    resumed = run_training(tmp_path / "parts", *overrides, "rounds=3", "resume=true")
     assert same_bits(uninterrupted, resumed)
-    assert liars(resumed) <= liars(uninterrupted)
+    assert list_attackers(resumed) <= list_attackers(uninterrupted)
 
 
 def test_class_losses_are_those_of_inflated_samples() -> None:

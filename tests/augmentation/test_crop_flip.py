@@ -59,9 +59,9 @@ def test_moves_are_uniform_and_every_other_image_is_mirrored() -> None:
     augmented = CropFlip(4, 0.5).change(x, np.random.default_rng(0))
     counts = augmented.sum((0, 1)).double()
     assert float(((counts - 200) ** 2 / 200).sum()) < 80 + 4 * 12.6
-    sides = torch.zeros(4000, 1, 1, 2)
-    sides[..., 0] = 1
-    flipped = CropFlip(0, 0.25).change(sides, np.random.default_rng(0))[:, 0, 0, 1].mean()
+    images = torch.zeros(4000, 1, 1, 2)
+    images[..., 0] = 1
+    flipped = CropFlip(0, 0.25).change(images, np.random.default_rng(0))[:, 0, 0, 1].mean()
     assert float(flipped) == pytest.approx(0.25, abs=0.03)
 
 
@@ -105,8 +105,8 @@ def test_local_training_sees_each_pass_changed() -> None:
     def watch(step: Any) -> Any:
         def note_step(x: torch.Tensor, y: torch.Tensor, z: None) -> torch.Tensor:
             inputs_of_passes.append(x.clone())
-            out: torch.Tensor = step(x, y, z)
-            return out
+            output: torch.Tensor = step(x, y, z)
+            return output
 
         return note_step
 

@@ -18,7 +18,7 @@ def test_p_of_one_is_always() -> None:
 
 
 def test_clients_ready_at_a_smaller_p_are_ready_at_a_larger_one() -> None:
-    rare, often = (Bernoulli(p).ready(Draws(0, 300, 4)) for p in (0.3, 0.6))
-    assert (often | ~rare).all()
-    assert not np.array_equal(rare, Bernoulli(0.3).ready(Draws(0, 300, 5)))
-    np.testing.assert_array_equal(rare, Bernoulli(0.3).ready(Draws(0, 300, 4)))
+    ready_at_30, ready_at_60 = (Bernoulli(p).ready(Draws(0, 300, 4)) for p in (0.3, 0.6))
+    assert (ready_at_60 | ~ready_at_30).all()
+    assert not np.array_equal(ready_at_30, Bernoulli(0.3).ready(Draws(0, 300, 5)))
+    np.testing.assert_array_equal(ready_at_30, Bernoulli(0.3).ready(Draws(0, 300, 4)))

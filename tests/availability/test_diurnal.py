@@ -21,35 +21,35 @@ def test_a_share_of_the_clients_is_ready_at_every_hour(share: float) -> None:
 def test_a_client_is_ready_at_the_same_hours_every_day() -> None:
     schedule = Diurnal(0.25, 100.0, 0.0).schedule(Draws(0, 50))
     phase = 100 * Draws(0, 50).uniform("diurnal")
-    waits = schedule.seconds_until_ready(700.0)
-    away = phase - np.where(phase > 75, 100, 0)  # who comes after 75 stays over midnight
-    np.testing.assert_allclose(waits, np.where(away <= 0, 0, away))
+    waits_s = schedule.seconds_until_ready(700.0)
+    expected = phase - np.where(phase > 75, 100, 0)  # who comes after 75 stays over midnight
+    np.testing.assert_allclose(waits_s, np.where(expected <= 0, 0, expected))
     for k in range(50):
-        now = 700 + phase[k] + 1e-6
-        took = schedule.completion_time(np.array([k]), now, np.array([24.0]))
-        assert took == pytest.approx([24.0])
-        assert schedule.completion_time(np.array([k]), now, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
+        now_s = 700 + phase[k] + 1e-6
+        wall_s = schedule.completion_time(np.array([k]), now_s, np.array([24.0]))
+        assert wall_s == pytest.approx([24.0])
+        assert schedule.completion_time(np.array([k]), now_s, np.array([30.0])) == pytest.approx([105.0], abs=1e-4)
 
 
 def test_clients_ready_at_a_smaller_share_are_ready_at_a_larger_one() -> None:
-    rare, often = (
+    ready_at_smaller, ready_at_larger = (
         Diurnal(share, 100.0, 0.0).schedule(Draws(0, 300)).seconds_until_ready(33.0) == 0 for share in (0.3, 0.6)
     )
-    assert (often | ~rare).all()
-    assert 0 < rare.sum() < often.sum() < 300
+    assert (ready_at_larger | ~ready_at_smaller).all()
+    assert 0 < ready_at_smaller.sum() < ready_at_larger.sum() < 300
 
 
 def test_clients_of_a_class_are_ready_in_the_same_part_of_the_day() -> None:
     """Of four classes and a day of 100 s, class c becomes ready in [25 c, 25 c + 25), and is ready for 10 s."""
     main_classes = np.arange(400) % 4
     draws = Draws(0, 400, main_classes=main_classes, n_classes=4)
-    waits = Diurnal(0.1, 100.0, class_share=1.0).schedule(draws).seconds_until_ready(35.0 - 1e-9)
+    waits_s = Diurnal(0.1, 100.0, class_share=1.0).schedule(draws).seconds_until_ready(35.0 - 1e-9)
     starts = 25 * (main_classes + draws.uniform("diurnal"))
-    np.testing.assert_allclose(waits, np.where(starts <= 25, starts + 65, np.maximum(starts - 35, 0)), atol=1e-6)
+    np.testing.assert_allclose(waits_s, np.where(starts <= 25, starts + 65, np.maximum(starts - 35, 0)), atol=1e-6)
 
 
 def test_a_share_of_one_is_always() -> None:
     schedule = Diurnal(1.0, 100.0, 0.0).schedule(Draws(0, 200))
-    for now in (0.0, 33.3, 1e6 + 7.0):
-        assert (schedule.seconds_until_ready(now) == 0).all()
-        assert schedule.completion_time(np.arange(200), now, np.full(200, 777.7)) == pytest.approx(777.7)
+    for now_s in (0.0, 33.3, 1e6 + 7.0):
+        assert (schedule.seconds_until_ready(now_s) == 0).all()
+        assert schedule.completion_time(np.arange(200), now_s, np.full(200, 777.7)) == pytest.approx(777.7)

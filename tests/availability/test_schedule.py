@@ -12,7 +12,7 @@ TWO = make_schedule([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
 
 
 @for_all(
-    "now, seconds, end",
+    "time_s, seconds, end",
     [
         (15, 8, 43),  # 5 seconds until 20, and 3 after 40
         (45, 8, 73),  # 5 until 50, and 3 after 60 + 10
@@ -26,9 +26,9 @@ TWO = make_schedule([[(10, 20), (40, 50)], [], [(0, 60)]], 60)
         (15 + 6000, 8, 43 + 6000),
     ],
 )
-def test_work_proceeds_only_inside_the_intervals(now: float, seconds: float, end: float) -> None:
-    stretched = TWO.completion_time(np.array([0]), now, np.array([float(seconds)]))
-    assert now + stretched == pytest.approx([end])
+def test_work_proceeds_only_inside_the_intervals(time_s: float, seconds: float, end: float) -> None:
+    wall_s = TWO.completion_time(np.array([0]), time_s, np.array([float(seconds)]))
+    assert time_s + wall_s == pytest.approx([end])
 
 
 def test_always_available_clients_need_the_works_time_and_unavailable_ones_never_finish() -> None:
@@ -37,9 +37,9 @@ def test_always_available_clients_need_the_works_time_and_unavailable_ones_never
     assert TWO.completion_time(clients[:0], 30, seconds[:0]).tolist() == []
 
 
-@for_all("now, waits", [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)])
-def test_seconds_until_a_client_is_ready(now: float, waits: float) -> None:
-    assert TWO.seconds_until_ready(now).tolist() == [waits, np.inf, 0]
+@for_all("time_s, wait_s", [(0, 10), (10, 0), (19.5, 0), (20, 20), (40, 0), (50, 20), (59, 11), (609, 1), (610, 0)])
+def test_seconds_until_a_client_is_ready(time_s: float, wait_s: float) -> None:
+    assert TWO.seconds_until_ready(time_s).tolist() == [wait_s, np.inf, 0]
 
 
 def test_uninterrupted_work_takes_exactly_its_seconds() -> None:
@@ -63,13 +63,13 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
     ready[:, 0] |= ~ready.any(1)
     runs = [[(float(t), t + 1.0) for t in np.flatnonzero(row)] for row in ready]  # intervals that touch, too
     schedule = make_schedule(runs, 40)
-    for now in range(0, 120, 7):
-        available = np.roll(np.tile(ready, (1, 30)), -(now % 40), axis=1)
-        np.testing.assert_array_equal(schedule.seconds_until_ready(now), available.argmax(1))
+    for time_s in range(0, 120, 7):
+        available = np.roll(np.tile(ready, (1, 30)), -(time_s % 40), axis=1)
+        np.testing.assert_array_equal(schedule.seconds_until_ready(time_s), available.argmax(1))
         for seconds in (1, 3, 17, 41):
-            walked = (available.cumsum(1) == seconds).argmax(1) + 1
-            completion = schedule.completion_time(np.arange(30), now, np.full(30, float(seconds)))
-            np.testing.assert_allclose(completion, walked)
+            simulated = (available.cumsum(1) == seconds).argmax(1) + 1
+            completion = schedule.completion_time(np.arange(30), time_s, np.full(30, float(seconds)))
+            np.testing.assert_allclose(completion, simulated)
 
 
 @for_all(

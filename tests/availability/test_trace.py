@@ -73,17 +73,17 @@ def test_clients_are_drawn_with_assign_drawn(tmp_path: Path) -> None:
     """A third of the clients draws each of the three, once a run, by the seed; or half each of those that come."""
     path = write(tmp_path, TABLE)
     draws = Draws(0, 3000)
-    waits = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
-    kinds, counts = np.unique(waits, return_counts=True)
+    waits_s = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
+    kinds, counts = np.unique(waits_s, return_counts=True)
     assert kinds.tolist() == [0, 10, np.inf]
     assert (np.abs(counts - 1000) < 5 * np.sqrt(3000 * 2 / 9)).all()
     repeat = trace(path, state="state", assign="drawn").schedule(draws).seconds_until_ready(0)
-    np.testing.assert_array_equal(waits, repeat)
+    np.testing.assert_array_equal(waits_s, repeat)
     other_seed = trace(path, state="state", assign="drawn").schedule(Draws(1, 3000)).seconds_until_ready(0)
-    assert not np.array_equal(waits, other_seed)
-    awake = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
-    assert np.isfinite(awake).all()
-    assert abs((awake == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
+    assert not np.array_equal(waits_s, other_seed)
+    without_idle = trace(path, state="state", assign="drawn", idle=False).schedule(draws).seconds_until_ready(0)
+    assert np.isfinite(without_idle).all()
+    assert abs((without_idle == 0).sum() - 1500) < 5 * np.sqrt(3000 / 4)
 
 
 def test_an_interval_of_a_microsecond_is_accepted(tmp_path: Path) -> None:
@@ -140,9 +140,9 @@ def test_the_phones_option_names_the_columns_of_its_table(tmp_path: Path) -> Non
     options = dict(compose_overrides("availability=phones", f"availability.path={path}").config["availability"])
     target = options.pop("_target_")
     assert target == f"{Trace.__module__}.{Trace.__name__}"
-    waits = Trace(**options).schedule(Draws(0, 600)).seconds_until_ready(0)
-    assert set(waits.tolist()) == {1800.0, np.inf}
-    assert abs((waits == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
+    waits_s = Trace(**options).schedule(Draws(0, 600)).seconds_until_ready(0)
+    assert set(waits_s.tolist()) == {1800.0, np.inf}
+    assert abs((waits_s == 1800).sum() - 200) < 5 * np.sqrt(600 * 2 / 9)
     assert (Trace(**{**options, "idle": False}).schedule(Draws(0, 600)).seconds_until_ready(0) == 1800).all()
 
 
@@ -159,16 +159,16 @@ def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: py
 def test_a_grid_is_equal_to_its_intervals(tmp_path: Path) -> None:
     """Client 0 is there in the steps 1, 2 and 4 of five, client 1 in the first: rows of neighbours are one interval."""
     grid = {"client": [0] * 5 + [1] * 5, "step": [*range(5)] * 2, "state": [0, 1, 1, -1, 1, 1, 0, 0, 0, -1]}
-    from_grid = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
-    assert (from_grid.start_s.tolist(), from_grid.end_s.tolist()) == ([30, 120, 0], [90, 150, 30])
-    assert (from_grid.first_interval.tolist(), from_grid.stop_interval.tolist(), from_grid.period_s.tolist()) == (
+    intervals = trace(write(tmp_path, grid), start="step", end="none", step_s=30, state="state").schedule(Draws(0, 2))
+    assert (intervals.start_s.tolist(), intervals.end_s.tolist()) == ([30, 120, 0], [90, 150, 30])
+    assert (intervals.first_interval.tolist(), intervals.stop_interval.tolist(), intervals.period_s.tolist()) == (
         [0, 2],
         [2, 3],
         [150, 150],
     )
-    twice = {**grid, "step": [0, 1, 1, 3, 4, *range(5)]}
+    repeated_step = {**grid, "step": [0, 1, 1, 3, 4, *range(5)]}
     with pytest.raises(DataError, match=r"row 2 begins at 30, before row 1 of the same client ends at 60"):
-        trace(write(tmp_path, twice), start="step", step_s=30, state="state").schedule(Draws(0, 2))
+        trace(write(tmp_path, repeated_step), start="step", step_s=30, state="state").schedule(Draws(0, 2))
     with pytest.raises(OptionError, match=r"step_s must be a number in \[1e-3, 1e9\] or null, got 0"):
         replace(trace("ready.csv"), step_s=0)
 

@@ -19,8 +19,8 @@ def test_two_rows_by_hand() -> None:
     """
     assert (SMALL.squared_rewards, SMALL.n_rewards) == (1.25, 2)
     assert calibrated.estimate_noise_deviation(SMALL) == pytest.approx(np.sqrt(0.45), rel=1e-14)
-    unexplained = ((R - X @ [0.4, 0.3]) ** 2).sum() + 0.4**2 + 0.3**2
-    assert unexplained == pytest.approx(0.35, rel=1e-14)
+    residual = ((R - X @ [0.4, 0.3]) ** 2).sum() + 0.4**2 + 0.3**2
+    assert residual == pytest.approx(0.35, rel=1e-14)
 
 
 def test_before_the_first_reward_the_noise_is_one() -> None:
@@ -32,25 +32,25 @@ def test_the_noise_is_estimated() -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((4000, 4))
     r = X @ [1.0, -2.0, 0.5, 0.0] + 0.3 * rng.standard_normal(4000)
-    in_parts = calibrated.add_rewards(
+    belief = calibrated.add_rewards(
         calibrated.add_rewards(NoisyRidge(ridge.prior_belief(4, 1.0)), X[:1000], r[:1000]), X[1000:], r[1000:]
     )
-    assert calibrated.estimate_noise_deviation(in_parts) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
+    assert calibrated.estimate_noise_deviation(belief) == pytest.approx(0.3, abs=4 * 0.3 / np.sqrt(8000))
 
 
 def test_rewards_without_noise_leave_only_the_prior() -> None:
     """1,000 rewards that are all 0: sigma^2 = 1 / 1001. Rounding below zero is zero."""
-    learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
-    assert calibrated.estimate_noise_deviation(learned) == pytest.approx(1001**-0.5, rel=1e-14)
-    rounded = NoisyRidge(learned.ridge, -1e-9, 1000)
+    belief = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), np.ones((1000, 2)), np.zeros(1000))
+    assert calibrated.estimate_noise_deviation(belief) == pytest.approx(1001**-0.5, rel=1e-14)
+    rounded = NoisyRidge(belief.ridge, -1e-9, 1000)
     assert calibrated.estimate_noise_deviation(rounded) == pytest.approx(1001**-0.5, rel=1e-14)
 
 
 def test_non_finite_rows_are_not_counted() -> None:
     rows = np.vstack([X, [[np.nan, 1.0], [1.0, 1.0], [1e200, 0.0]]])
-    learned = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
-    assert (learned.squared_rewards, learned.n_rewards) == (1.25, 2)
-    np.testing.assert_array_equal(learned.ridge.V, SMALL.ridge.V)
+    belief = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), rows, np.array([*R, 1.0, np.inf, 1.0]))
+    assert (belief.squared_rewards, belief.n_rewards) == (1.25, 2)
+    np.testing.assert_array_equal(belief.ridge.V, SMALL.ridge.V)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])

@@ -27,8 +27,8 @@ def loss_and_gradients(
 ) -> tuple[float, np.ndarray, float]:
     X, scale = torch.tensor(features, requires_grad=True), torch.tensor(f, dtype=torch.float64, requires_grad=True)
     total = kernel.loss(X, scale, data.group_observations())
-    in_features, in_f = torch.autograd.grad(total, (X, scale), allow_unused=True, materialize_grads=True)
-    return float(total.detach()), in_features.numpy(), float(in_f)
+    grad_features, grad_scale = torch.autograd.grad(total, (X, scale), allow_unused=True, materialize_grads=True)
+    return float(total.detach()), grad_features.numpy(), float(grad_scale)
 
 
 def loss(kernel: gaussian.Kernel, features: np.ndarray, f: float, rows: np.ndarray = Y) -> float:
@@ -64,33 +64,33 @@ def test_a_weighted_mean_by_hand() -> None:
     """(.95 * -.5 - .3) / 1.95 and (.95 * -.2 - .1) / 1.95; what is missing doesn't count; never there is 0."""
     rows, weights = np.array([[-0.5, -0.2], [-0.3, -0.1]]), np.array([0.95, 1.0])
     np.testing.assert_allclose(gaussian.weighted_mean(rows, weights), [-0.3974359, -0.14871795], atol=5e-9)
-    partly = np.array([[1.0, NAN, NAN], [2.0, 5.0, NAN]])
-    np.testing.assert_allclose(gaussian.weighted_mean(partly, weights), [2.95 / 1.95, 5.0, 0.0], rtol=1e-12)
+    incomplete = np.array([[1.0, NAN, NAN], [2.0, 5.0, NAN]])
+    np.testing.assert_allclose(gaussian.weighted_mean(incomplete, weights), [2.95 / 1.95, 5.0, 0.0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("missing", [[], [(0, 1), (0, 4), (2, 1), (2, 4), (3, 0)], [(1, k) for k in range(7)]])
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
 def test_the_likelihood_agrees_with_scipy(kernel: gaussian.Kernel, missing: list[tuple[int, int]]) -> None:
     """Where clients are missing, the likelihood of the others."""
-    partly, sigma, total = Y.copy(), kernel.covariance(X, 1.5), 0.0
+    incomplete, sigma, total = Y.copy(), kernel.covariance(X, 1.5), 0.0
     for cell in missing:
-        partly[cell] = NAN
-    for row, weight in zip(partly, WEIGHTS, strict=True):
+        incomplete[cell] = NAN
+    for row, weight in zip(incomplete, WEIGHTS, strict=True):
         k = np.flatnonzero(~np.isnan(row))
         if len(k):
             total -= weight * stats.multivariate_normal(MU[k], sigma[np.ix_(k, k)]).logpdf(row[k])
-    assert loss(kernel, X, 1.5, partly) == pytest.approx(total, rel=1e-10)
+    assert loss(kernel, X, 1.5, incomplete) == pytest.approx(total, rel=1e-10)
 
 
 @pytest.mark.parametrize("kernel", [LINEAR, SMOOTH])
 def test_the_gradient_agrees_with_finite_differences(kernel: gaussian.Kernel) -> None:
-    _, in_X, in_f = loss_and_gradients(kernel, X, 1.5, observe(Y))
+    _, grad_X, grad_scale = loss_and_gradients(kernel, X, 1.5, observe(Y))
     for cell in [(0, 0), (2, 6), (1, 3)]:
         step = np.zeros_like(X)
         step[cell] = 1e-6
         difference = loss(kernel, X + step, 1.5) - loss(kernel, X - step, 1.5)
-        assert in_X[cell] == pytest.approx(difference / 2e-6, rel=1e-5)
-    assert in_f == pytest.approx((loss(kernel, X, 1.5 + 1e-6) - loss(kernel, X, 1.5 - 1e-6)) / 2e-6, rel=1e-6)
+        assert grad_X[cell] == pytest.approx(difference / 2e-6, rel=1e-5)
+    assert grad_scale == pytest.approx((loss(kernel, X, 1.5 + 1e-6) - loss(kernel, X, 1.5 - 1e-6)) / 2e-6, rel=1e-6)
 
 
 def test_a_fit_agrees_with_probabilistic_pca() -> None:
@@ -140,12 +140,12 @@ def test_a_fit_equals_torchs_adam_with_a_decaying_rate() -> None:
     X, weights = np.random.default_rng(3).standard_normal((2, 7)), np.ones(len(Y))
     features = torch.tensor(X, requires_grad=True)
     adam = torch.optim.Adam([features], lr=gaussian.FIRST_LEARNING_RATE)
-    falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / 10)))
+    schedule = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: min(1.0, 2 * (1 - step / 10)))
     for _ in range(10):
         slopes = loss_and_gradients(LINEAR, features.detach().numpy(), 1.0, observe(Y, weights))
         features.grad = torch.from_numpy(slopes[1])
         adam.step()
-        falling.step()
+        schedule.step()
     fit, _ = gaussian.fit_gaussian_process(LINEAR, X, 1.0, observe(Y, weights), 10)
     assert fit.dtype == np.float64
     np.testing.assert_allclose(fit, features.detach().numpy(), rtol=1e-12)

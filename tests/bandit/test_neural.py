@@ -98,13 +98,13 @@ def test_fitting_equals_torchs_adam_with_a_decaying_rate() -> None:
     r = RNG.normal(size=len(X))
     theta, origin = torch.tensor(net.initial_theta, requires_grad=True), torch.tensor(net.initial_theta)
     adam = torch.optim.Adam([theta], lr=0.02)
-    falling = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / 50)
+    schedule = torch.optim.lr_scheduler.LambdaLR(adam, lambda step: 1 - step / 50)
     for _ in range(50):
         adam.zero_grad()
         error = torch_output(theta, torch.tensor(X), 8) - torch.tensor(r)
         (0.5 * (error**2).sum() + 0.5 * 8 * 0.3 * ((theta - origin) ** 2).sum()).backward()
         adam.step()
-        falling.step()
+        schedule.step()
     weights = neural.fit_weights(net.initial_theta, X, r, 0.3, 50, 0.02)
     np.testing.assert_allclose(weights, theta.detach().numpy(), rtol=1e-8, atol=1e-10)
 
@@ -115,11 +115,14 @@ def test_rounding_errors_do_not_grow_over_rounds() -> None:
     exact = rounded = neural.initial_network(4, 16, 1.0, np.random.default_rng(1))
     for _ in range(15):
         X, r = np.abs(rng.normal(1.0, 0.3, (20, 4))), np.abs(rng.normal(1.0, 0.5, 20))
-        near = X * (1 + 1e-7 * rng.standard_normal(X.shape))
-        (a, _, exact), (b, _, rounded) = neural.predict_with_bonus(exact, X), neural.predict_with_bonus(rounded, near)
+        perturbed = X * (1 + 1e-7 * rng.standard_normal(X.shape))
+        (a, _, exact), (b, _, rounded) = (
+            neural.predict_with_bonus(exact, X),
+            neural.predict_with_bonus(rounded, perturbed),
+        )
         exact, rounded = (
             neural.add_rewards_and_fit(exact, X, r, 1.0, 100, 0.01),
-            neural.add_rewards_and_fit(rounded, near, r, 1.0, 100, 0.01),
+            neural.add_rewards_and_fit(rounded, perturbed, r, 1.0, 100, 0.01),
         )
     assert a.dtype == b.dtype == np.float64
     assert np.abs(a - b).max() < 1e-4 * a.std()
@@ -139,10 +142,10 @@ def test_contexts_are_standardised_over_all_scored_clients() -> None:
     """Two batches against numpy over both; a constant feature becomes 0."""
     net, (a, b) = make_network()[0], (RNG.normal(3.0, 2.0, (5, 3)), RNG.normal(-1.0, 1.0, (7, 3)))
     a[:, 2] = b[:, 2] = 0.1
-    past = neural.add_to_context_moments(neural.add_to_context_moments(net, a), b)
+    belief = neural.add_to_context_moments(neural.add_to_context_moments(net, a), b)
     all_contexts = np.concatenate([a, b])
     expected = (all_contexts[:, :2] - all_contexts[:, :2].mean(axis=0)) / all_contexts[:, :2].std(axis=0)
-    standardised = neural.standardise_contexts(past, all_contexts)
+    standardised = neural.standardise_contexts(belief, all_contexts)
     np.testing.assert_allclose(standardised[:, :2], expected, rtol=1e-10)
     np.testing.assert_array_equal(standardised[:, 2], 0.0)
 
@@ -172,9 +175,9 @@ def test_a_selection_reduces_the_uncertainty() -> None:
 def test_long_parameter_vectors_use_a_diagonal_matrix() -> None:
     """h (d + 1) = 512 is full still."""
     assert neural.initial_network(3, 64, 2.0, RNG).Z.shape == (512, 512)
-    long = neural.initial_network(3, 65, 2.0, RNG)
-    np.testing.assert_array_equal(long.Z, np.full(520, 2.0))
-    assert np.isfinite(neural.predict_with_bonus(long, RNG.normal(size=(4, 3)))[1]).all()
+    belief = neural.initial_network(3, 65, 2.0, RNG)
+    np.testing.assert_array_equal(belief.Z, np.full(520, 2.0))
+    assert np.isfinite(neural.predict_with_bonus(belief, RNG.normal(size=(4, 3)))[1]).all()
 
 
 def test_a_nonlinear_reward_is_learned() -> None:

@@ -20,8 +20,8 @@ def test_one_round_by_hand() -> None:
     np.testing.assert_allclose(pi, [0.99797603, 0.00202397], atol=5e-9)
     np.testing.assert_allclose(pi @ P, [0.89858322, 0.10141678], atol=5e-9)
     assert (pi @ P @ THETA).item() == pytest.approx(0.91886658, abs=5e-9)
-    soft = restless.update_state_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
-    np.testing.assert_allclose(restless.reward_coefficients(soft)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
+    updated = restless.update_state_regressions(restless.initial_belief(1, 2, 1.0, None), pi, X, R)
+    np.testing.assert_allclose(restless.reward_coefficients(updated)[:, 0], [0.44954415, 0.00181789], atol=5e-9)
 
 
 def make_state(belief: list[float], counts: np.ndarray, theta: np.ndarray = THETA) -> restless.HiddenMarkov:
@@ -36,15 +36,17 @@ def test_learning_equals_the_steps_by_hand() -> None:
     Counts 8, 0, 1, 7 are P above: (8 + 1, 0 + 1) / 10, (1 + 1, 7 + 1) / 10. The error of the prediction, .9 - (.55 +
     .45 .2) = .26, enters sigma^2; the transition's share is pi_old[i] pi_new[j] P[i, j].
     """
-    past = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
-    np.testing.assert_allclose(restless.transition_matrix(past.transition_counts), P, rtol=1e-14)
-    np.testing.assert_allclose(restless.predict_state_belief(past), [0.55, 0.45], rtol=1e-14)
-    np.testing.assert_allclose(restless.predict_rewards(past, X), [0.64], rtol=1e-14)
-    after = restless.add_rewards(past, X, R)
+    belief_before = make_state([0.5, 0.5], np.array([[8.0, 0.0], [1.0, 7.0]]))
+    np.testing.assert_allclose(restless.transition_matrix(belief_before.transition_counts), P, rtol=1e-14)
+    np.testing.assert_allclose(restless.predict_state_belief(belief_before), [0.55, 0.45], rtol=1e-14)
+    np.testing.assert_allclose(restless.predict_rewards(belief_before, X), [0.64], rtol=1e-14)
+    after = restless.add_rewards(belief_before, X, R)
     np.testing.assert_allclose(after.belief, [0.99797603, 0.00202397], atol=5e-9)
     a, b = after.belief
-    moved = np.array([[a * 0.9, b * 0.1], [a * 0.2, b * 0.8]])
-    np.testing.assert_allclose(after.transition_counts, past.transition_counts + moved / moved.sum(), rtol=1e-12)
+    expected = np.array([[a * 0.9, b * 0.1], [a * 0.2, b * 0.8]])
+    np.testing.assert_allclose(
+        after.transition_counts, belief_before.transition_counts + expected / expected.sum(), rtol=1e-12
+    )
     np.testing.assert_allclose((after.squared_error_sum, after.n_rewards), (0.4 + 0.26**2, 11), rtol=1e-12)
     np.testing.assert_allclose(after.V[:, 0, 0], [1 + a, 1 + b], rtol=1e-12)
     np.testing.assert_allclose(after.b[:, 0], [1 + 0.9 * a, 0.2 + 0.9 * b], rtol=1e-12)
@@ -56,9 +58,9 @@ def test_the_noise_is_estimated_from_the_first_rewards() -> None:
     np.testing.assert_allclose((first.squared_error_sum, first.n_rewards), (2.0, 3), rtol=1e-14)
     for states in (2, 3, 5):
         start = restless.transition_matrix(restless.initial_belief(1, states, 1.0, None).transition_counts)
-        off = np.full((states, states), 0.1 / (states - 1))
-        np.fill_diagonal(off, 0.9)
-        np.testing.assert_allclose(start, off, rtol=1e-12)
+        expected = np.full((states, states), 0.1 / (states - 1))
+        np.fill_diagonal(expected, 0.9)
+        np.testing.assert_allclose(start, expected, rtol=1e-12)
 
 
 def test_rounds_of_exploration_follow_the_schedule() -> None:
@@ -74,8 +76,8 @@ def test_rounds_of_exploration_follow_the_schedule() -> None:
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])
 def test_an_implausible_reward_keeps_beliefs_finite(reward: float) -> None:
     """exp of it underflows in every state; its logarithms still compare."""
-    past = make_state([0.5, 0.5], np.zeros((2, 2)))
-    after = restless.add_rewards(past, X, np.array([reward]))
+    belief_before = make_state([0.5, 0.5], np.zeros((2, 2)))
+    after = restless.add_rewards(belief_before, X, np.array([reward]))
     assert np.isfinite(after.belief).all()
     assert after.belief.sum() == pytest.approx(1.0)
     assert after.belief[0 if reward > 0 else 1] == 1.0  # theta = 1 is nearer to a large reward
@@ -100,30 +102,30 @@ def test_a_switching_world_is_followed() -> None:
     The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).
     """
     rng = np.random.default_rng(3)
-    past = restless.initial_belief(2, 2, 1.0, rng)
+    belief_before = restless.initial_belief(2, 2, 1.0, rng)
     picks = []
     for t in range(200):
         theta = np.eye(2)[t // 10 % 2]
         if t >= 100 and t % 10 >= 2:
-            picks.append(int(np.argmax(restless.predict_rewards(past, np.eye(2)))) == t // 10 % 2)
+            picks.append(int(np.argmax(restless.predict_rewards(belief_before, np.eye(2)))) == t // 10 % 2)
         rows = rng.random((5, 2))
-        past = restless.add_rewards(past, rows, rows @ theta + 0.05 * rng.normal(size=5))
+        belief_before = restless.add_rewards(belief_before, rows, rows @ theta + 0.05 * rng.normal(size=5))
     assert np.mean(picks) > 0.95
-    assert restless.transition_matrix(past.transition_counts).diagonal().min() > 0.7
+    assert restless.transition_matrix(belief_before.transition_counts).diagonal().min() > 0.7
 
 
 def test_non_finite_rewards_are_not_learned_from() -> None:
-    past = make_state([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
+    belief_before = make_state([1.0, 0.0], np.array([[8.0, 0.0], [1.0, 7.0]]))
     rows, rewards = np.array([[np.nan], [1.0], [1e300]]), np.array([1.0, np.nan, 1.0])
-    after = restless.add_rewards(past, rows, rewards)
+    after = restless.add_rewards(belief_before, rows, rewards)
     np.testing.assert_allclose(after.belief, [0.9, 0.1], rtol=1e-14)  # a round has gone by all the same
-    np.testing.assert_array_equal(after.V, past.V)
-    np.testing.assert_array_equal(after.transition_counts, past.transition_counts)
-    assert np.isnan(restless.predict_rewards(past, rows)).tolist() == [True, False, True]
+    np.testing.assert_array_equal(after.V, belief_before.V)
+    np.testing.assert_array_equal(after.transition_counts, belief_before.transition_counts)
+    assert np.isnan(restless.predict_rewards(belief_before, rows)).tolist() == [True, False, True]
 
 
 def test_the_mean_and_deviation_over_states_by_hand() -> None:
     """pi P = (1/2, 1/2) over theta = 1 +- 1 and .2 +- 1: mean .6, variance 1 + .4^2."""
-    past = replace(make_state([0.5, 0.5], np.ones((2, 2))), n_explored_rounds=3)
-    mean, sd = restless.coefficient_moments(past)
+    belief_before = replace(make_state([0.5, 0.5], np.ones((2, 2))), n_explored_rounds=3)
+    mean, sd = restless.coefficient_moments(belief_before)
     np.testing.assert_allclose([mean[0], sd[0]], [0.6, np.sqrt(1.16)], rtol=1e-12)

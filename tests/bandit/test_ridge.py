@@ -62,34 +62,37 @@ def test_ridge_regression_equals_least_squares_with_extra_rows() -> None:
     rng = np.random.default_rng(1)
     X, r, lam = rng.normal(size=(30, 4)), rng.normal(size=30), 0.7
     theta = np.linalg.lstsq(np.vstack([X, np.sqrt(lam) * np.eye(4)]), np.r_[r, np.zeros(4)], rcond=None)[0]
-    at_once = ridge.add_rewards(ridge.prior_belief(4, lam), X, r)
-    in_parts = ridge.add_rewards(ridge.add_rewards(ridge.prior_belief(4, lam), X[:7], r[:7]), X[7:], r[7:])
-    np.testing.assert_allclose(ridge.posterior_mean(at_once), theta, rtol=1e-10)
-    np.testing.assert_allclose(ridge.posterior_mean(in_parts), theta, rtol=1e-10)
+    in_one_call = ridge.add_rewards(ridge.prior_belief(4, lam), X, r)
+    in_two_calls = ridge.add_rewards(ridge.add_rewards(ridge.prior_belief(4, lam), X[:7], r[:7]), X[7:], r[7:])
+    np.testing.assert_allclose(ridge.posterior_mean(in_one_call), theta, rtol=1e-10)
+    np.testing.assert_allclose(ridge.posterior_mean(in_two_calls), theta, rtol=1e-10)
     np.testing.assert_allclose(
-        ridge.posterior_deviation(at_once) ** 2, np.diag(np.linalg.inv(X.T @ X + lam * np.eye(4)))
+        ridge.posterior_deviation(in_one_call) ** 2, np.diag(np.linalg.inv(X.T @ X + lam * np.eye(4)))
     )
 
 
 def test_non_finite_rows_are_not_learned_from() -> None:
     X = np.array([[np.nan, 0.0], [1.0, 0.0], [np.inf, 1.0], [1e200, 1.0], [1.0, 1.0], [1.0, 1.0], [1.0, 1.0]])
     r = np.array([1.0, 0.5, 1.0, 1.0, 1.0, np.nan, -np.inf])
-    learned = ridge.add_rewards(ridge.prior_belief(2, 1.0), X, r)
-    np.testing.assert_array_equal(learned.V, SMALL.V)
-    np.testing.assert_array_equal(learned.b, SMALL.b)
+    belief = ridge.add_rewards(ridge.prior_belief(2, 1.0), X, r)
+    np.testing.assert_array_equal(belief.V, SMALL.V)
+    np.testing.assert_array_equal(belief.b, SMALL.b)
 
 
 def test_values_of_1e12_or_more_are_ignored() -> None:
-    just, limit = np.nextafter(1e12, 0), 1e12
-    X, r = np.array([[just, -just], [1.0, limit], [-limit, 0.0], [1.0, 1.0]]), np.array([-just, 0.0, 0.0, limit])
+    below_limit, limit = np.nextafter(1e12, 0), 1e12
+    X, r = (
+        np.array([[below_limit, -below_limit], [1.0, limit], [-limit, 0.0], [1.0, 1.0]]),
+        np.array([-below_limit, 0.0, 0.0, limit]),
+    )
     assert ridge.find_valid_rows(X).tolist() == [True, False, False, True]
     assert ridge.find_valid_rows(X, r).tolist() == [True, False, False, False]
 
 
 def test_collinear_features_give_finite_results() -> None:
     """1e9 (1, 1) makes V = 1e18 [[1, 1], [1, 1]] + I, singular in float64: numpy alone refuses it."""
-    swamped = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
+    belief = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.full((3, 2), 1e9), np.ones(3))
     with pytest.raises(np.linalg.LinAlgError):
-        np.linalg.cholesky(swamped.V)
-    assert np.isfinite(ridge.posterior_draw(swamped, 1.0, np.ones(2))).all()
-    assert ridge.posterior_mean(swamped).sum() == pytest.approx(1e-9, rel=1e-6)  # fits x'theta = 1
+        np.linalg.cholesky(belief.V)
+    assert np.isfinite(ridge.posterior_draw(belief, 1.0, np.ones(2))).all()
+    assert ridge.posterior_mean(belief).sum() == pytest.approx(1e-9, rel=1e-6)  # fits x'theta = 1

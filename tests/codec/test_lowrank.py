@@ -55,10 +55,12 @@ def test_the_decoded_update_is_the_projection(dist: str) -> None:
     # P = A (A'A)^-1 A' is symmetric and P P = P: sent again it stays, and what is lost is orthogonal to it
     layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
     codec = make_component("codec", "lowrank", k=8, dist=dist, mode="posthoc")
-    once = codec.transmit(delta, layout, make_generator_factory())
-    torch.testing.assert_close(codec.transmit(once, layout, make_generator_factory()), once, atol=1e-5, rtol=0)
-    assert float(once @ (delta - once)) == pytest.approx(0, abs=1e-2)
-    assert torch.linalg.matrix_rank(once.view(64, 32), rtol=1e-4) == 8
+    projected = codec.transmit(delta, layout, make_generator_factory())
+    torch.testing.assert_close(
+        codec.transmit(projected, layout, make_generator_factory()), projected, atol=1e-5, rtol=0
+    )
+    assert float(projected @ (delta - projected)) == pytest.approx(0, abs=1e-2)
+    assert torch.linalg.matrix_rank(projected.view(64, 32), rtol=1e-4) == 8
 
 
 def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
@@ -115,12 +117,14 @@ def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> 
     server, worker = FlatModel(network), FlatModel(make_network())
     parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
     trainer = LocalTrainer(server, worker, make_federation(), LocalTrainingMethod(*parts, codec.hooks), 3)
-    sent = trainer.train(make_task(1), {}).delta
-    moved = worker.w - server.w
-    assert float(moved.norm()) > 0.01
-    torch.testing.assert_close(sent, moved, atol=1e-6, rtol=0)
-    lost = make_component("codec", "lowrank", k=2, min_size=1).transmit(moved, server.layout, make_generator_factory(9))
-    assert float((lost - moved).norm()) > 0.1 * float(moved.norm()), "another A would lose something"
+    received = trainer.train(make_task(1), {}).delta
+    delta = worker.w - server.w
+    assert float(delta.norm()) > 0.01
+    torch.testing.assert_close(received, delta, atol=1e-6, rtol=0)
+    other_projection = make_component("codec", "lowrank", k=2, min_size=1).transmit(
+        delta, server.layout, make_generator_factory(9)
+    )
+    assert float((other_projection - delta).norm()) > 0.1 * float(delta.norm()), "another A would lose something"
 
 
 def test_finished_updates_need_no_hook() -> None:

@@ -57,9 +57,9 @@ def test_only_masked_coordinates_are_trained(choice: str, client: dict[str, floa
         y.grad = (y - target).detach()
         correction.correct(y.grad, y.detach())
         optimizer.step()
-    moved = y.detach() - w
-    assert torch.equal(codec.transmit(moved, layout, make_generator_factory()), moved)
-    assert int((moved != 0).sum()) == 12 + 2  # round(1.5) = 2
+    delta = y.detach() - w
+    assert torch.equal(codec.transmit(delta, layout, make_generator_factory()), delta)
+    assert int((delta != 0).sum()) == 12 + 2  # round(1.5) = 2
 
 
 def test_gradients_outside_the_mask_become_zero_even_if_not_finite() -> None:

@@ -9,19 +9,19 @@ from codec_harness import draw_normal, make_generator_factory, make_layout
 from config_options import make_component
 from fedcohort.codec.quant import dequantise_levels, hadamard_transform, pack_bits, quantise, unpack_bits
 
-EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
+UNIFORM_GRID = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
 
 
-def dequantise_each(h: list[float], bits: int) -> np.ndarray:
+def dequantise_over_grid(h: list[float], bits: int) -> np.ndarray:
     """What becomes of h under each u, [1000, len(h)]."""
-    rows = [dequantise_levels(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in EVENLY]
+    rows = [dequantise_levels(*quantise(np.array(h), bits, np.full(len(h), u)), bits) for u in UNIFORM_GRID]
     return np.stack(rows)
 
 
 def test_one_bit_by_hand() -> None:
     # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
     h = [-1.0, 0.0, 0.5, 3.0]
-    received = dequantise_each(h, 1)
+    received = dequantise_over_grid(h, 1)
     assert (received == 3).mean(0).tolist() == [0, 0.25, 0.375, 1]
     assert received.mean(0).tolist() == pytest.approx(h, abs=1e-12)
     assert received.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
@@ -29,7 +29,7 @@ def test_one_bit_by_hand() -> None:
 
 def test_two_bits_by_hand() -> None:
     # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
-    received = dequantise_each([-1.0, 0.0, 3.0], 2)[:, 1]
+    received = dequantise_over_grid([-1.0, 0.0, 3.0], 2)[:, 1]
     assert received.max() == pytest.approx(1 / 3)
     assert (received > 0).mean() == 0.75
     assert received.mean() == pytest.approx(0, abs=1e-12)
@@ -108,13 +108,13 @@ def test_a_rotation_shortens_the_range_of_a_spike() -> None:
     # one number of 1024 is 32, the others are small: rotated each is +-1 and something
     delta = draw_normal(1024) / 10
     delta[5] = 32.0
-    plain, turned = (
+    plain, rotated = (
         make_component("codec", "quant", bits=4, rotate=rotate).transmit(
             delta, make_layout((1024,)), make_generator_factory()
         )
         for rotate in (False, True)
     )
-    assert float((turned - delta).norm()) < float((plain - delta).norm()) / 5
+    assert float((rotated - delta).norm()) < float((plain - delta).norm()) / 5
 
 
 @pytest.mark.parametrize("options", [{}, {"rotate": True}, {"rho": 0.5}, {"rotate": True, "rho": 0.5}], ids=str)

@@ -95,9 +95,9 @@ def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     header, _, row = (line for line in text.splitlines() if line.startswith("|") and not line.startswith("| a"))
     assert "| clients/acc_worst5, % | clients/acc_worst5: better than a, points | virtual time | bytes |" in header
     assert "| 10.5 [4.1, 16.9] | +0.0 | 21 s (1.00 ×) | 9 MB (1.00 ×) |" in row
-    written = {file.name: file.read_text() for file in files if file.suffix in (".csv", ".tex")}
-    assert written["table.csv"].count(f",{ACC},") == written["table.csv"].count(",clients/acc_worst5,") == 2
-    assert r"9 MB (1.00 $\times$)" in written["table.tex"]
+    text_by_file = {file.name: file.read_text() for file in files if file.suffix in (".csv", ".tex")}
+    assert text_by_file["table.csv"].count(f",{ACC},") == text_by_file["table.csv"].count(",clients/acc_worst5,") == 2
+    assert r"9 MB (1.00 $\times$)" in text_by_file["table.tex"]
     with pytest.raises(
         OptionError, match=r"metric must be one of clients/acc_worst5, comm/down_bytes, .* got 'test/ac'"
     ):
@@ -145,8 +145,8 @@ def test_a_target_adds_tables(logs: Logs) -> None:
 
 def test_an_extended_budget_replaces_the_first_one(logs: Logs) -> None:
     """The first run was ended by a budget; a run of an older version, which had no budget, is not mentioned."""
-    ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
-    fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
+    end_tags = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
+    fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, end_tags), (0.1, {"rounds": "3"}, {})])
     text, _ = compare_runs(make_options(logs, rows="until.acc", curves="false"))
     assert "| 0.4 | 1 | 10.0 |\n| null | 1 | 10.0 |" in text
     assert "- ended by until.acc=0.4: 1 run, after 2 rounds" in text
@@ -156,8 +156,8 @@ def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
     fill_lengths(logs)
     text, _ = compare_runs(make_options(logs, curves="false"))
     assert "| a | 2 | 25.0 [" in text
-    left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
-    assert [name in left_out for name in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
+    omitted, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
+    assert [name in omitted for name in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
     assert how == " from the other runs of a: rounds=20 (others 3)"
 
 
@@ -184,10 +184,10 @@ def test_missing_runs_are_reported(logs: Logs) -> None:
 
 
 def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
-    where = tmp_path / "none.db"
+    database = tmp_path / "none.db"
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        runs.connect(runs.RunQuery(f"sqlite:///{where}", "fedcohort"))
-    assert not where.exists()
+        runs.connect(runs.RunQuery(f"sqlite:///{database}", "fedcohort"))
+    assert not database.exists()
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_a_pipe_gets_markdown_and_a_terminal_gets_tables(
 
 def test_the_command_has_help() -> None:
     line = [sys.executable, "-m", "fedcohort", "compare", "--help"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert "baseline=null" in done.stdout
+    process = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert process.returncode == 0
+    assert "baseline=null" in process.stdout
 
 
 def test_a_stalling_server_gives_an_error_with_option_and_address(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from run_harness import run_training
 
 
 @pytest.fixture(autouse=True)
-def at_home(monkeypatch: pytest.MonkeyPatch) -> None:
+def in_tmp_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
 
 
@@ -105,14 +105,14 @@ def test_the_committed_pages_are_those_of_the_command(
     scenario: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Run the command that a page states, where the data are at hand; pages on CIFAR-10 would take a minute."""
-    committed = (ROOT / "docs" / "scenarios" / scenario / "README.md").read_text()
-    stated = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0]
-    folder = DATA_FOLDER / stated.split()[0].replace("cmnist", "mnist")
+    committed_page = (ROOT / "docs" / "scenarios" / scenario / "README.md").read_text()
+    arguments = re.findall(r"^fedcohort data (.*)$", committed_page, re.MULTILINE)[0]
+    folder = DATA_FOLDER / arguments.split()[0].replace("cmnist", "mnist")
     if not folder.is_dir():
         pytest.skip(f"no {folder}: the real data are shared, not committed")
-    print_data(tmp_path, capsys, *stated.replace("FOLDER", str(folder)).split(), f"out={tmp_path / 'page'}")
+    print_data(tmp_path, capsys, *arguments.replace("FOLDER", str(folder)).split(), f"out={tmp_path / 'page'}")
     generated = (tmp_path / "page" / "README.md").read_text()
-    assert generated.replace(" paths.logs=FOLDER", "") == committed
+    assert generated.replace(" paths.logs=FOLDER", "") == committed_page
 
 
 @pytest.mark.parametrize(
@@ -145,8 +145,8 @@ def test_an_unknown_name_is_compared_with_datasets_and_files(
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
     assert line.main(["data", "mydata"]) == 2
-    allowed = f"NAME or PATH must be a file or folder in {tmp_path}, or one of the datasets mydata1, got 'mydata'"
-    assert capsys.readouterr().err == f"did you mean mydata1 or mydata.csv? {allowed}\n"
+    message = f"NAME or PATH must be a file or folder in {tmp_path}, or one of the datasets mydata1, got 'mydata'"
+    assert capsys.readouterr().err == f"did you mean mydata1 or mydata.csv? {message}\n"
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ LOGGED = (
     *("split.limit=480", "eval.clients_every=0", "checkpoint.every=1000"),
 )
 PROPORTIONAL = ("selector=random", "selector.weights=proportional")
-NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
+OTHER_OVERRIDES = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
 
 
 def run(logs: Path, *overrides: str) -> Path:
-    return run_training(logs, *LOGGED, *NOT_PART, *overrides).folder
+    return run_training(logs, *LOGGED, *OTHER_OVERRIDES, *overrides).folder
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from fedcohort.errors import OptionError
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The package, the choices and the tests, in a temporary folder, with their compiled modules."""
-    being_written = shutil.ignore_patterns("*.pyc.*")
+    ignored = shutil.ignore_patterns("*.pyc.*")
     for top in ("src", "configs", "tests"):
-        shutil.copytree(ROOT / top, tmp_path / top, ignore=being_written)
+        shutil.copytree(ROOT / top, tmp_path / top, ignore=ignored)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -57,16 +57,18 @@ def test_new_files_and_the_tutorials_pass_their_tests_and_the_laws_and_the_tests
         for name in ("my_own", "faulty"):
             assert main([kind, name]) == 0
             tests.append(f"tests/{group}/test_{name}.py")
-        right, wrong = FAULTS[kind]
+        correct, faulty = FAULTS[kind]
         path = Path("src", "fedcohort", group, "faulty.py")
-        assert path.read_text().count(right) == 1
-        path.write_text(path.read_text().replace(right, wrong))
+        assert path.read_text().count(correct) == 1
+        path.write_text(path.read_text().replace(correct, faulty))
     laws = [f"tests/laws/test_{part}_laws.py" for part in ("agg", "dataset_columns", "model", "query", "selector")]
     laws += ["tests/laws/test_selector_forms.py", "tests/laws/test_selector_failure_laws.py"]
-    done = run_tests(*tests, *laws, "-k", "my_own or test_faulty or stale_loss")
-    failed = {line.split()[1].split("::")[0] for line in done.stdout.splitlines() if line.startswith("FAILED ")}
-    assert failed == {test for test in tests if "faulty" in test}, done.stdout[-3000:] + done.stderr[-2000:]
-    assert done.returncode == pytest.ExitCode.TESTS_FAILED
+    process = run_tests(*tests, *laws, "-k", "my_own or test_faulty or stale_loss")
+    failed_tests = {
+        line.split()[1].split("::")[0] for line in process.stdout.splitlines() if line.startswith("FAILED ")
+    }
+    assert failed_tests == {test for test in tests if "faulty" in test}, process.stdout[-3000:] + process.stderr[-2000:]
+    assert process.returncode == pytest.ExitCode.TESTS_FAILED
 
 
 @pytest.mark.usefixtures("checkout")

@@ -13,8 +13,8 @@ from run_harness import SMALL
 
 
 def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([0.0, 1.0, 4.0, 9.0])
-    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    times = iter([0.0, 1.0, 4.0, 9.0])
+    monkeypatch.setattr(time, "perf_counter", lambda: next(times))
     watch = Stopwatch()
     with watch.measure_stage_time("select"), watch.measure_stage_time("probe"):
         pass

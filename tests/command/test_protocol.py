@@ -52,10 +52,10 @@ def test_a_method_is_run_reported_verified_and_compared(
     (tmp_path / "studies" / "protocol.yaml").write_text(yaml.safe_dump(levels))
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    cure = (
+    message = (
         "6 runs are not done, such as tiny equal random 3 .missing.: type fedcohort protocol run selector=powd level="
     )
-    with pytest.raises(OptionError, match=cure):
+    with pytest.raises(OptionError, match=message):
         protocol.main(["report", "selector=powd"])
     with pytest.raises(OptionError, match=r"methods must be some of .* got 'mine'"):
         protocol.main(["run", "selector=mine"])

@@ -18,7 +18,7 @@ LOGGED = (
     *("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6"),
     *("split.limit=360", "eval.every=6", "eval.clients_every=0", "checkpoint.every=1000"),
 )
-AWAY = ("availability=bernoulli", "availability.p=0.6")
+BERNOULLI_AVAILABILITY = ("availability=bernoulli", "availability.p=0.6")
 
 
 def run(logs: Path, *overrides: str) -> Path:
@@ -48,11 +48,11 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     "overrides",
     [
-        ("selector=random", "selector.weights=proportional", *AWAY),
-        ("selector=round_robin", *AWAY),
-        ("selector=powd", *AWAY),
+        ("selector=random", "selector.weights=proportional", *BERNOULLI_AVAILABILITY),
+        ("selector=round_robin", *BERNOULLI_AVAILABILITY),
+        ("selector=powd", *BERNOULLI_AVAILABILITY),
         ("selector=ucb_cs", "deadline=fixed", "deadline.partial_work=false"),
-        ("selector=flash", "deadline=fixed", *AWAY),
+        ("selector=flash", "deadline=fixed", *BERNOULLI_AVAILABILITY),
         ("selector=flash", "selector.context=fresh"),
     ],
 )
@@ -63,15 +63,27 @@ def test_the_same_selector_selects_the_same_clients(tmp_path: Path, overrides: t
 @pytest.mark.parametrize(
     "overrides",
     [
-        ("selector=fedcbs", *AWAY),
-        ("selector=feddiverse", "selector.pretrain=2", "selector.epochs=1", "selector.batch=100", *AWAY),
-        ("selector=hcsfed", "selector.strata=3", *AWAY),
+        ("selector=fedcbs", *BERNOULLI_AVAILABILITY),
+        (
+            "selector=feddiverse",
+            "selector.pretrain=2",
+            "selector.epochs=1",
+            "selector.batch=100",
+            *BERNOULLI_AVAILABILITY,
+        ),
+        ("selector=hcsfed", "selector.strata=3", *BERNOULLI_AVAILABILITY),
         ("selector=hcsfed", "selector.recluster=2", "selector.agg=stratified"),
         ("selector=fedcor", "selector.warmup=1", "selector.interval=2", "selector.first_steps=5", "selector.steps=5"),
         ("selector=fedcor",),  # no shadow round comes of it
-        ("selector=pyramidfl", "deadline=fixed", *AWAY),
+        ("selector=pyramidfl", "deadline=fixed", *BERNOULLI_AVAILABILITY),
         ("selector=pyramidfl", "selector.passes=3", "client.steps=7"),
-        ("selector=fedpns", "selector.keep=0.3", "deadline=fixed", "deadline.partial_work=false", *AWAY),
+        (
+            "selector=fedpns",
+            "selector.keep=0.3",
+            "deadline=fixed",
+            "deadline.partial_work=false",
+            *BERNOULLI_AVAILABILITY,
+        ),
     ],
 )
 def test_vectors_and_static_signals_are_logged(tmp_path: Path, overrides: tuple[str, ...]) -> None:
@@ -100,12 +112,12 @@ def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
 def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
     log = read_run_log(fedcbs)
-    turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
-    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).first_difference is not None
+    reversed_log = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
+    assert replay_selector(reversed_log, *make_selectors(reversed_log, (), Path(CONFIGS))).first_difference is not None
 
 
 @pytest.mark.parametrize(
-    ("overrides", "says"),
+    ("overrides", "message"),
     [
         (
             ("selector=fedpns", "selector.loss_check=true"),
@@ -122,9 +134,9 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
         (("selector=hcsfed", "selector.rate=0.7"), "queries compressed_gradient in round 1, which"),
     ],
 )
-def test_signals_too_large_to_log_are_named(tmp_path: Path, overrides: tuple[str, ...], says: str) -> None:
+def test_signals_too_large_to_log_are_named(tmp_path: Path, overrides: tuple[str, ...], message: str) -> None:
     folder = run(tmp_path, *overrides, "rounds=2")
-    with pytest.raises(IncompatibleConfig, match=says):
+    with pytest.raises(IncompatibleConfig, match=message):
         repeat(folder)
 
 
@@ -136,29 +148,31 @@ def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
 
 def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
-    log = read_run_log(run(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
-    width = max(len(now.arrived_ids) for now in log.rounds)
-    narrow = [now for now in log.rounds if 0 < len(now.arrived_ids) < width]
-    assert any(len(now.arrived_ids) < len(now.cohort) for now in narrow)
-    for now in log.rounds:
-        H, m = now.signals["update_gram"], len(now.arrived_ids)
+    log = read_run_log(
+        run(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *BERNOULLI_AVAILABILITY)
+    )
+    width = max(len(logged_round.arrived_ids) for logged_round in log.rounds)
+    narrow = [logged_round for logged_round in log.rounds if 0 < len(logged_round.arrived_ids) < width]
+    assert any(len(logged_round.arrived_ids) < len(logged_round.cohort) for logged_round in narrow)
+    for logged_round in log.rounds:
+        H, m = logged_round.signals["update_gram"], len(logged_round.arrived_ids)
         assert H.shape == (12, width)
-        np.testing.assert_allclose(H[now.arrived_ids, :m], H[now.arrived_ids, :m].T, rtol=1e-9)
-        assert (np.diag(H[now.arrived_ids]) > 0).all()
+        np.testing.assert_allclose(H[logged_round.arrived_ids, :m], H[logged_round.arrived_ids, :m].T, rtol=1e-9)
+        assert (np.diag(H[logged_round.arrived_ids]) > 0).all()
         assert np.isnan(H[:, m:]).all()
-        assert np.isnan(np.delete(H, now.arrived_ids, axis=0)).all()
+        assert np.isnan(np.delete(H, logged_round.arrived_ids, axis=0)).all()
 
 
 def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
     folder = run(tmp_path, "selector=fedpns", "selector.keep=0.3")
     assert repeat(folder) == ReplayResult(6)
-    log, turned = read_run_log(folder), []
-    for now in log.rounds:
-        H, m = now.signals["update_gram"].copy(), len(now.arrived_ids)
-        H[now.arrived_ids, :m] *= 2 * np.eye(m) - 1
-        turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
-    log = dataclasses.replace(log, rounds=turned)
+    log, changed_rounds = read_run_log(folder), []
+    for logged_round in log.rounds:
+        H, m = logged_round.signals["update_gram"].copy(), len(logged_round.arrived_ids)
+        H[logged_round.arrived_ids, :m] *= 2 * np.eye(m) - 1
+        changed_rounds.append(dataclasses.replace(logged_round, signals={**logged_round.signals, "update_gram": H}))
+    log = dataclasses.replace(log, rounds=changed_rounds)
     assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).first_difference is not None
 
 
@@ -167,21 +181,23 @@ def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("fedcohort.round.client_columns.MAX_SIGNAL_COLUMNS", 3)
     folder = run(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read_run_log(folder)
-    assert any(len(now.arrived_ids) == 4 for now in log.rounds)
+    assert any(len(logged_round.arrived_ids) == 4 for logged_round in log.rounds)
     assert "update_gram" in log.signal_names
-    says = r"reads update_gram, which .*: whole updates, values that the server"
-    with pytest.raises(IncompatibleConfig, match=says):
+    message = r"reads update_gram, which .*: whole updates, values that the server"
+    with pytest.raises(IncompatibleConfig, match=message):
         repeat(folder)
 
 
 def test_signals_are_read_from_the_log(ucb: Path) -> None:
     """With the sign of every loss turned round, the clients that were best are worst."""
     log = read_run_log(ucb)
-    turned = [
-        dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
-        for now in log.rounds
+    changed_rounds = [
+        dataclasses.replace(
+            logged_round, signals={**logged_round.signals, "train_loss": -logged_round.signals["train_loss"]}
+        )
+        for logged_round in log.rounds
     ]
-    log = dataclasses.replace(log, rounds=turned)
+    log = dataclasses.replace(log, rounds=changed_rounds)
     same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
     assert replay_selector(log, same_selector, other_selector).first_difference is not None
 
@@ -224,7 +240,7 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         ((), "can't read 'nothing'"),
         (("selector=flash",), "can't read 'selector=flash'"),
@@ -233,8 +249,8 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
         ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],
 )
-def test_wrong_arguments_are_reported(arguments: tuple[str, ...], says: str) -> None:
-    with pytest.raises(FedcohortError, match=says):
+def test_wrong_arguments_are_reported(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(FedcohortError, match=message):
         main(arguments, Path(CONFIGS))
 
 

@@ -68,16 +68,16 @@ def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest
     tiny = write_study(tmp_path / "studies" / "tiny", settings=SETTINGS, seeds=[0, 1])
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
-    taken = session.lock_study
+    lock_study = session.lock_study
 
     @contextmanager
-    def once_the_other_is_done(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
-        monkeypatch.setattr(session, "lock_study", taken)
+    def lock_after_other_process(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
+        monkeypatch.setattr(session, "lock_study", lock_study)
         assert study.main(["run", "tiny", "seeds=0"]) == 0
-        with taken(logs, print_line):
+        with lock_study(logs, print_line):
             yield
 
-    monkeypatch.setattr(session, "lock_study", once_the_other_is_done)
+    monkeypatch.setattr(session, "lock_study", lock_after_other_process)
     assert study.main(["run", "tiny", "seeds=1"]) == 0
     assert {key[2] for key in results.load_results(tiny).rows} == {0, 1}
 
@@ -95,8 +95,8 @@ def test_a_page_leaves_out_runs_of_another_config(
     user_folder = tmp_path / "logs" / "studies" / "tiny"
     stored = results.load_results(tiny, user_folder)
     stored.user_run_keys.clear()  # older versions wrote these rows into the study's folder
-    outdated = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
-    stored.store_run(outdated, stored.curves["equal", "ucb_cs", 0])
+    outdated_row = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
+    stored.store_run(outdated_row, stored.curves["equal", "ucb_cs", 0])
     for row in stored.rows.values():
         row["stamp"] = "of other configs"
     stored.save_files()
@@ -111,7 +111,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     for name in ("round_robin", "ucb_cs"):
         stored.rows["equal", name, 0]["config_hash"] = "another"
     stored.save_files()
-    written = (tiny.folder / result_files.RESULTS_FILE).read_bytes()
+    results_bytes = (tiny.folder / result_files.RESULTS_FILE).read_bytes()
     line = (
         "2 runs left out, since the configuration has changed or is rejected now: round_robin, ucb_cs in all requested "
         "settings; `fedcohort study run tiny` runs them again (own methods: add `methods=ucb_cs`)\n"
@@ -123,7 +123,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert "| gone |" in page.read_text()
     assert "| ucb_cs |" not in page.read_text()
     assert "- 2 runs, 0.0 hours" in page.read_text()
-    assert (tiny.folder / result_files.RESULTS_FILE).read_bytes() == written  # a page takes nothing away
+    assert (tiny.folder / result_files.RESULTS_FILE).read_bytes() == results_bytes  # a page takes nothing away
 
 
 def test_a_leaderboard_is_reported_and_not_run(

@@ -74,16 +74,20 @@ def test_a_damaged_record_of_a_job_is_named(tmp_path: Path) -> None:
             sweep.main(["status", "a", f"logs={tmp_path}"])
 
 
-@pytest.mark.parametrize(("ends", "killed"), [("TERM", []), ("never", ["12"])])
+@pytest.mark.parametrize(("last_signal", "killed"), [("TERM", []), ("never", ["12"])])
 def test_slurm_jobs_get_a_signal_and_then_are_killed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, ends: str, killed: list[str]
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    last_signal: str,
+    killed: list[str],
 ) -> None:
     folder = tmp_path / "sweeps" / "s"
     sweep_folder.save_plan(folder, SweepPlan(JOBS, launcher="hydra_plugins.fedcohort.Slurm"))
     for name in ("12", "12_0", "12_1", "9_0"):
         (folder / ".submitit" / name).mkdir(parents=True)
     (tmp_path / "queue").write_text("12_1\n7\n")
-    script = f'echo "$@" >> {tmp_path}/typed; case "$*" in 12|*{ends}*) echo 7 > {tmp_path}/queue; esac'
+    script = f'echo "$@" >> {tmp_path}/typed; case "$*" in 12|*{last_signal}*) echo 7 > {tmp_path}/queue; esac'
     for name, text in (("squeue", f"cat {tmp_path}/queue"), ("scancel", script)):
         (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
         (tmp_path / name).chmod(0o755)
@@ -94,8 +98,8 @@ def test_slurm_jobs_get_a_signal_and_then_are_killed(
     assert waiting == "waiting for the jobs to finish their round, at most 0 s"
     assert first == "sweep s: 1 stopped, 1 left; no process works on it"
     assert lines[0] == "  seed=0: cancelled by you, 32 of 50 rounds; resume=true continues"
-    soft = ["--state=PENDING 12", "--state=RUNNING --signal=TERM 12"]
-    assert (tmp_path / "typed").read_text().splitlines() == [*soft, *killed]
+    first_calls = ["--state=PENDING 12", "--state=RUNNING --signal=TERM 12"]
+    assert (tmp_path / "typed").read_text().splitlines() == [*first_calls, *killed]
     assert len(lines) == 1 + len(killed)
 
 
@@ -110,11 +114,11 @@ def test_a_cancelled_sweep_saves_its_round_and_stops(tmp_path: Path, capsys: pyt
     assert sweep.main(["cancel", id, f"logs={tmp_path}", "wait_s=100"]) == 0
     output = capsys.readouterr().out
     assert re.search(r"\n  seed=0: cancelled by you, \d+ of 20000 rounds; resume=true continues\n$", output)
-    done = running.finish()
-    assert done.returncode == 128 + signal.SIGTERM
-    assert "job 1 of 2\n" in done.stderr
-    assert "resume with: the command of the sweep with resume=true" in done.stderr
-    assert "Traceback" not in done.stderr
+    process = running.finish()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert "job 1 of 2\n" in process.stderr
+    assert "resume with: the command of the sweep with resume=true" in process.stderr
+    assert "Traceback" not in process.stderr
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["status"] == "interrupted"
     expected_files = {"cancelled", "jobs", "multirun.yaml", "sweep.json", "sweep.lock"}

@@ -28,20 +28,20 @@ def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
     run = logs.only_run()
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     for name in make_report(1).metrics:
-        sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
-        assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]
+        sent_values = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
+        assert sorted(sent_values) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]
     assert run.info.status == status
 
 
 def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
     replay_run([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
-    where = run_info(logs).folder
+    folder = run_info(logs).folder
     capsys.readouterr()
-    assert main([str(where), f"tracking_uri={logs.uri}"]) == 0
+    assert main([str(folder), f"tracking_uri={logs.uri}"]) == 0
     check(logs, 6)
     line = capsys.readouterr().out
-    assert line == f"{where}: sent 7 rounds, 2 files, to {logs.uri} (run {logs.only_run().info.run_id})\n"
-    assert main([str(where)]) == 0  # it remembers the new place
+    assert line == f"{folder}: sent 7 rounds, 2 files, to {logs.uri} (run {logs.only_run().info.run_id})\n"
+    assert main([str(folder)]) == 0  # it remembers the new place
     assert "sent 0 rounds, 2 files" in capsys.readouterr().out
     check(logs, 6)
 
@@ -83,25 +83,25 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
 
 def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs))
-    where = run_info(logs).folder
-    sent = upload.log_metrics
+    folder = run_info(logs).folder
+    log_metrics = upload.log_metrics
 
-    def half(client: object, run_id: str, batch: list[history.JournalLine]) -> None:
-        sent(client, run_id, batch[:3])  # type: ignore[arg-type]
+    def log_three(client: object, run_id: str, batch: list[history.JournalLine]) -> None:
+        log_metrics(client, run_id, batch[:3])  # type: ignore[arg-type]
         kill_self()
 
     with monkeypatch.context() as patched:
-        patched.setattr(upload, "log_metrics", half)
-        run_in_child(lambda: send_missing_rounds(where, logs.uri, "selectors"))
-    assert "sent 4 rounds" in send_missing_rounds(where, logs.uri, "selectors")
+        patched.setattr(upload, "log_metrics", log_three)
+        run_in_child(lambda: send_missing_rounds(folder, logs.uri, "selectors"))
+    assert "sent 4 rounds" in send_missing_rounds(folder, logs.uri, "selectors")
     check(logs, 6)
 
 
 def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> None:
     replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
-    moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
-    assert "sent 0 rounds" in send_missing_rounds(moved)
-    assert logs.only_run().data.tags["folder"] == str(moved)
+    moved_folder = run_info(logs).folder.rename(tmp_path / "elsewhere")
+    assert "sent 0 rounds" in send_missing_rounds(moved_folder)
+    assert logs.only_run().data.tags["folder"] == str(moved_folder)
 
 
 def test_several_folders_are_sent_and_each_error_is_reported(

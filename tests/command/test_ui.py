@@ -16,19 +16,19 @@ from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 
 def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
-    where = logs.place()
-    client = server.connect(where)
-    experiment = server.find_or_create_experiment(client, where)
-    everything = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
-    assert ui.find_sweep_page(where, "last") == ui.find_sweep_page(where, "null") == everything
+    place = logs.place()
+    client = server.connect(place)
+    experiment = server.find_or_create_experiment(client, place)
+    all_runs_page = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
+    assert ui.find_sweep_page(place, "last") == ui.find_sweep_page(place, "null") == all_runs_page
     for sweep in ("b", "a"):
         view.save_sweep_view(client, experiment, sweep, ["selector"])
-    assert ui.find_sweep_page(where, "b").endswith("viewStateShareKey=sweep-b")
-    assert ui.find_sweep_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
+    assert ui.find_sweep_page(place, "b").endswith("viewStateShareKey=sweep-b")
+    assert ui.find_sweep_page(place, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
     with pytest.raises(OptionError, match=r"sweep must be one of b, a \(`fedcohort compare sweep=c report=true`"):
-        ui.find_sweep_page(where, "c")
+        ui.find_sweep_page(place, "c")
     with pytest.raises(OptionError, match=r"got 'lat'; did you mean last\?"):
-        ui.find_sweep_page(where, "lat")
+        ui.find_sweep_page(place, "lat")
 
 
 def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
@@ -62,24 +62,24 @@ def test_the_server_runs_until_it_or_the_command_ends(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_interrupted: bool
 ) -> None:
     server.find_or_create_experiment(server.connect(logs.place()), logs.place())
-    ended: list[int] = []
-    waits = iter([KeyboardInterrupt] if is_interrupted else [])
+    killed_groups: list[int] = []
+    errors = iter([KeyboardInterrupt] if is_interrupted else [])
 
     def wait(process: Server) -> int:
-        for error in waits:
+        for error in errors:
             raise error
         return 0
 
     monkeypatch.setattr(Server, "wait", wait)
     monkeypatch.setattr(subprocess, "Popen", Server)
     monkeypatch.delenv("PYTHONWARNINGS", raising=False)
-    monkeypatch.setattr(os, "killpg", lambda group, number: ended.append(group))
+    monkeypatch.setattr(os, "killpg", lambda group, number: killed_groups.append(group))
     arguments = [f"tracking_uri={logs.uri}", f"experiment={EXPERIMENT}", "port=5999"]
     assert ui.main(arguments) == 0
     assert capsys.readouterr().out.startswith("http://127.0.0.1:5999/#/experiments/")
     assert logs.uri in Server.arguments
     assert Server.warnings == "ignore"
-    assert ended == [Server.pid]
+    assert killed_groups == [Server.pid]
     with socket.create_server(("127.0.0.1", 0)) as used:
         port: Any = used.getsockname()[1]
         with pytest.raises(OptionError, match="port must be a free port"):

@@ -115,13 +115,13 @@ def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.Cap
 
 def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rich's own bar needs ipywidgets there."""
-    displayed: list[str] = []
+    displayed_lines: list[str] = []
 
     class Handle:
-        update = staticmethod(displayed.append)
+        update = staticmethod(displayed_lines.append)
 
     def display(line: str, *, display_id: bool) -> Handle:
-        displayed.append(line)
+        displayed_lines.append(line)
         return Handle()
 
     monkeypatch.setitem(sys.modules, "IPython", types.ModuleType("IPython"))
@@ -131,10 +131,10 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "make_console", lambda: screen)
     with terminal.print_progress_only():
         replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"), last=3)
-    assert len(displayed) == 5
+    assert len(displayed_lines) == 5
     accuracy = make_report(3).metrics["test/acc"]
-    bar = '<progress value="3" max="6"></progress> round 3/6'
-    assert displayed[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  virtual 16 min  elapsed 1 s  left 1 s"
+    bar_html = '<progress value="3" max="6"></progress> round 3/6'
+    assert displayed_lines[-1] == f"{bar_html}&emsp;accuracy {accuracy:.3f}  virtual 16 min  elapsed 1 s  left 1 s"
 
 
 def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,13 +165,13 @@ def test_lines_every_out_of_range_is_rejected(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sample", "every", "expected"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
+    ("sample", "clients_every", "expected"), [(2, 1, True), (2, 0, False), (None, 1, False), (10**6, 1, False)]
 )
 def test_the_table_says_which_clients_are_evaluated(
-    tmp_path: Path, sample: int | None, every: int, expected: bool
+    tmp_path: Path, sample: int | None, clients_every: int, expected: bool
 ) -> None:
     run_info = make_run_info(tmp_path / "run")
-    options = {"every": 1, "clients_every": every, "clients_sample": sample}
+    options = {"every": 1, "clients_every": clients_every, "clients_sample": sample}
     rows = dict(list_run_facts(dataclasses.replace(run_info, config={**run_info.config, "eval": options})))
     line = f"of 2 of the {len(run_info.n_train)} clients, the same in every round"
     assert rows.get("clients/*") == (line if expected else None)

@@ -53,11 +53,11 @@ def test_a_resumed_run_includes_earlier_processes(tmp_path: Path, monkeypatch: p
     lines = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
     for line in lines:
         del line["digest"]  # as in a journal of an older version, as the line is changed
-    ago = 3_600_000
-    shifted = [{**line, "time_ms": line["time_ms"] - ago + 5_000 * line["step"]} for line in lines]
+    hour_ms = 3_600_000
+    shifted = [{**line, "time_ms": line["time_ms"] - hour_ms + 5_000 * line["step"]} for line in lines]
     (tmp_path / "run" / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in shifted))
-    earlier = metadata.read_start_times(tmp_path / "run")[0] - ago
-    monkeypatch.setattr(metadata, "read_start_times", lambda folder: [earlier, lines[-1]["time_ms"]])
+    start_ms = metadata.read_start_times(tmp_path / "run")[0] - hour_ms
+    monkeypatch.setattr(metadata, "read_start_times", lambda folder: [start_ms, lines[-1]["time_ms"]])
     replay_run(make_observers(), make_run_info(tmp_path / "run", start=3))
     summary = read_summary(tmp_path / "run")
     assert 15 < summary["wall_s"] < 60  # not the hour in between

@@ -36,7 +36,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "expected"),
+    ("n_correct", "n_wrong", "expected"),
     [
         ([80, 55, 0], [20, 45, 100], 1),
         ([30, 10, 0], [10, 30, 5], 0),
@@ -45,17 +45,17 @@ def rng(seed: int = 0) -> np.random.Generator:
         ([1, 0], [0, 1], None),
     ],
 )
-def test_the_pivot_by_hand(right: list[int], wrong: list[int], expected: int | None) -> None:
-    assert find_pivot_class(np.array(right), np.array(wrong)) == expected
+def test_the_pivot_by_hand(n_correct: list[int], n_wrong: list[int], expected: int | None) -> None:
+    assert find_pivot_class(np.array(n_correct), np.array(n_wrong)) == expected
 
 
 @pytest.mark.parametrize(
     ("n", "size", "sizes"), [(10, 4, [4, 4, 2]), (9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 2])]
 )
 def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> None:
-    pieces = list(draw_batches(n, size, rng()))
-    assert [len(piece) for piece in pieces] == sizes
-    assert sorted(np.concatenate(pieces)) == list(range(n))
+    batches = list(draw_batches(n, size, rng()))
+    assert [len(batch) for batch in batches] == sizes
+    assert sorted(np.concatenate(batches)) == list(range(n))
 
 
 def test_a_head_of_two_replaces_the_last_layer_and_starts_from_zero() -> None:
@@ -92,8 +92,8 @@ def test_the_biased_model_gets_the_majority_right() -> None:
 def test_with_more_classes_the_biased_model_of_each_class_is_used() -> None:
     """Attribute 0 says class 0 and attribute 1 class 1, against the rest; nothing says the rare class 2."""
     x, y, a = make_groups([[60, 6], [6, 60], [4, 4]])
-    right = mark_bias_aligned_samples(linear(3, 3), x, y, RECIPE, rng())
-    np.testing.assert_array_equal(right, (a == y.numpy()) & (y.numpy() < 2))
+    is_aligned = mark_bias_aligned_samples(linear(3, 3), x, y, RECIPE, rng())
+    np.testing.assert_array_equal(is_aligned, (a == y.numpy()) & (y.numpy() < 2))
 
 
 @pytest.mark.parametrize("counts", [[[80, 20], [20, 80]], [[90, 30], [10, 70]]])

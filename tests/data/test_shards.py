@@ -27,22 +27,22 @@ def test_quotas_distribute_all_rows_by_classes_and_sizes(clients: int, classes: 
         rng = np.random.default_rng(seed)
         counts = np.rint(rng.dirichlet(np.full(classes, 0.3), clients) * rng.integers(3, 300, (clients, 1))).astype(int)
         pool = np.rint(ratio * counts.sum(0)).astype(int)
-        got = compute_class_quotas(counts, pool, rng)
-        np.testing.assert_array_equal(got.sum(0), pool)
-        assert (got >= 0).all()
-        assert (got[counts == 0] == 0).all()
+        quotas = compute_class_quotas(counts, pool, rng)
+        np.testing.assert_array_equal(quotas.sum(0), pool)
+        assert (quotas >= 0).all()
+        assert (quotas[counts == 0] == 0).all()
         exact = pool * counts / np.maximum(counts.sum(0), 1)
-        assert np.abs(got - exact).max() < 2
-        assert np.abs(got.sum(1) - exact.sum(1)).max() < 1.5
+        assert np.abs(quotas - exact).max() < 2
+        assert np.abs(quotas.sum(1) - exact.sum(1)).max() < 1.5
 
 
 def test_a_class_without_clients_stays_with_the_server() -> None:
-    got = compute_class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
-    np.testing.assert_array_equal(got, [[1, 0, 0], [1, 0, 0]])
+    quotas = compute_class_quotas(np.array([[5, 0, 5], [5, 0, 0]]), np.array([2, 7, 0]), np.random.default_rng(0))
+    np.testing.assert_array_equal(quotas, [[1, 0, 0], [1, 0, 0]])
 
 
 @pytest.mark.parametrize(
-    ("want", "total", "expected"),
+    ("exact_quotas", "total", "expected"),
     [
         ([1.0, 2.0, 3.0], 6, [1, 2, 3]),
         ([0.4, 0.7, 0.9], 2, [0, 1, 1]),
@@ -51,8 +51,8 @@ def test_a_class_without_clients_stays_with_the_server() -> None:
         ([0.1, 0.2], 7, [3, 4]),
     ],
 )
-def test_quotas_are_rounded_to_the_nearest_integers(want: list[float], total: int, expected: list[int]) -> None:
-    assert round_to_given_sum(np.array(want), total).tolist() == expected
+def test_quotas_are_rounded_to_the_nearest_integers(exact_quotas: list[float], total: int, expected: list[int]) -> None:
+    assert round_to_given_sum(np.array(exact_quotas), total).tolist() == expected
 
 
 def test_equal_remainders_are_broken_at_random() -> None:

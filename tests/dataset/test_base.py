@@ -11,7 +11,7 @@ from fedcohort.errors import DataError
 from federation_harness import make_raw
 
 
-def odd(**changes: Any) -> Raw:
+def make_unchecked_raw(**changes: Any) -> Raw:
     """Return data with fields that the constructor's own checks under pytest would not let through."""
     data = make_raw()
     for name, value in changes.items():
@@ -32,7 +32,7 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
     changes = {"train_x": data.train_x.astype(float), "test_y": data.test_y.astype(np.uint8)}
     valid = data.test_x.astype(float), data.test_y.astype(np.int32)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        checked = check_raw_data(odd(**changes, valid=valid))
+        checked = check_raw_data(make_unchecked_raw(**changes, valid=valid))
     assert checked.train_x.dtype == np.float32
     assert checked.test_y.dtype == np.int64
     assert checked.valid is not None
@@ -59,4 +59,4 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        check_raw_data(odd(**changes))
+        check_raw_data(make_unchecked_raw(**changes))

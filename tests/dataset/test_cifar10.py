@@ -44,8 +44,8 @@ def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
         "cohort=2",
         "heterogeneity=iid",
     )
-    extra = (*overrides, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
-    runs = [run_training(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+    short_run = (*overrides, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
+    runs = [run_training(tmp_path / kind, *short_run, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
     assert same_bits(*runs)
     assert runs[1].info.tags["inputs"].startswith("3 x 32 x 32 pixels, kept as bytes; 40 training images")
     assert len({run.info.tags["data"] for run in runs}) == 2
@@ -59,16 +59,16 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         )
     overrides = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
     small = ("rounds=1", "heterogeneity=iid")
-    for extra in (
+    for engine in (
         ("engine=vectorised", "model=mlp", "model.hidden=[8]"),
         (),
         ("agg=feddf", "agg.steps=3", "proxy=noise", "proxy.n=8"),
     ):
         runs = [
-            run_training(tmp_path / kind, *overrides, *small, *extra, f"dataset.pixels={kind}")
+            run_training(tmp_path / kind, *overrides, *small, *engine, f"dataset.pixels={kind}")
             for kind in ("float32", "uint8")
         ]
-        if "proxy=noise" not in extra:
+        if "proxy=noise" not in engine:
             np.testing.assert_allclose(runs[0].weights(), runs[1].weights(), atol=1e-5)
         assert runs[1].last.step == 1
 

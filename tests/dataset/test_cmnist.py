@@ -62,11 +62,11 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
 
 
 def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
-    raw, bright = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
+    raw, image = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
     colour = int(not_none(raw.test_attribute)[0])
     value = np.rint((raw.test_x[0].max() * PIXEL_SD + PIXEL_MEAN) * 255).astype(np.uint8)
-    bright[0, colour] = value
-    np.testing.assert_array_equal(not_none(raw.converted_scale).convert(bright)[0], raw.test_x[0])
+    image[0, colour] = value
+    np.testing.assert_array_equal(not_none(raw.converted_scale).convert(image)[0], raw.test_x[0])
 
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,8 +130,8 @@ def test_no_image_is_used_twice_and_unused_images_are_counted(folder: Path) -> N
     raw = make_dataset(folder, clients=7).load(0)
     values = np.rint((raw.train_x.max((1, 2, 3)) * PIXEL_SD + PIXEL_MEAN) * 255).astype(int) - 1
     assert np.bincount(values).max() <= 5, "1200 images of 251 values"
-    n_left = 1200 - len(raw.train_y)
-    assert f"{n_left} training and 2 test images left out" in raw.inputs
+    n_unused = 1200 - len(raw.train_y)
+    assert f"{n_unused} training and 2 test images left out" in raw.inputs
 
 
 def test_equal_seeds_are_equal_data_and_others_are_not(folder: Path) -> None:
@@ -184,8 +184,8 @@ def test_the_real_data(real: Raw) -> None:
     assert np.bincount(2 * real.test_y + real.test_attribute).tolist() == [2430] * 4
     assert len(real.train_y) > 58_000
     assert real.train_x.dtype == np.float32
-    every_fourth = np.arange(0, len(real.train_y), 4)
-    pixels = real.train_x[every_fourth, not_none(real.train_attribute)[every_fourth]]
+    rows = np.arange(0, len(real.train_y), 4)
+    pixels = real.train_x[rows, not_none(real.train_attribute)[rows]]
     assert pixels.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
     assert pixels.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
     assert skew.skew_metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)

@@ -41,9 +41,9 @@ def test_the_seed_decides_the_split() -> None:
 
 def test_they_are_scikit_learns() -> None:
     images, classes = read_bundled_digits()
-    bunch = load_digits()
-    np.testing.assert_array_equal(images, bunch.images)
-    np.testing.assert_array_equal(classes, bunch.target)
+    sklearn_digits = load_digits()
+    np.testing.assert_array_equal(images, sklearn_digits.images)
+    np.testing.assert_array_equal(classes, sklearn_digits.target)
     assert classes.dtype == np.int64
 
 

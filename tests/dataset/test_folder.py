@@ -109,18 +109,18 @@ def test_the_chosen_columns_are_reported(csv: Path, tmp_path: Path) -> None:
     assert make_folder_dataset(lists, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
 
 
-@pytest.mark.parametrize("written", ["csv", "parquet", "named", "reset", "twice"])
-def test_row_numbers_are_no_features(tmp_path: Path, written: str) -> None:
+@pytest.mark.parametrize("layout", ["csv", "parquet", "named", "reset", "twice"])
+def test_row_numbers_are_no_features(tmp_path: Path, layout: str) -> None:
     """However pandas writes them: they differ between train and test, and tell a client's place in the file."""
     all_rows = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0, 1, 0, 1]}).sample(frac=1, random_state=0)
     for part, frame in (("train", all_rows[:2]), ("test", all_rows[2:])):
-        if written in ("csv", "twice"):
+        if layout in ("csv", "twice"):
             frame.to_csv(tmp_path / f"{part}.csv")
-        if written == "twice":
+        if layout == "twice":
             pd.read_csv(tmp_path / f"{part}.csv").to_csv(tmp_path / f"{part}.csv")
-        if written in ("parquet", "named"):
-            frame.rename_axis("row" if written == "named" else None).to_parquet(tmp_path / f"{part}.parquet")
-        if written == "reset":
+        if layout in ("parquet", "named"):
+            frame.rename_axis("row" if layout == "named" else None).to_parquet(tmp_path / f"{part}.parquet")
+        if layout == "reset":
             frame.reset_index().to_csv(tmp_path / f"{part}.csv", index=False)
     raw = make_folder_dataset(tmp_path).load(0)
     np.testing.assert_array_equal(raw.train_x, all_rows["x"].to_numpy(np.float32)[:2, None])

@@ -21,14 +21,14 @@ from fedcohort.host import memory
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
 from federation_harness import make_federation
-from folder_tables import make_folder_dataset, with_value, write_both_parts
+from folder_tables import make_folder_dataset, set_value, write_both_parts
 from folder_tables import write_part as write_part
 from image_tables import encode_image, random_images, write_image_table
 
 N = 40
 SITES = [k % 4 for k in range(N)]
 IMAGES = [encode_image(image) for image in random_images(N, (1, 8, 8))]
-TWOS = [k % 2 for k in range(N)]
+BINARY_LABELS = [k % 2 for k in range(N)]
 
 
 def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
@@ -41,31 +41,35 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
     [
         ({}, {"client": "site"}, r"train.parquet has no column 'site'; it has x, label"),
         ({}, {"label": "y"}, r"train.parquet has no column 'y'"),
-        ({"label": with_value(TWOS, 3, 0.5)}, {}, r"train.parquet: column 'label', row 3 has label 0.5"),
+        ({"label": set_value(BINARY_LABELS, 3, 0.5)}, {}, r"train.parquet: column 'label', row 3 has label 0.5"),
         (
-            {"x": with_value(range(N), 3, float("nan"))},
+            {"x": set_value(range(N), 3, float("nan"))},
             {},
             r"train.parquet: column 'x', row 3 has a value that is NaN or inf",
         ),
         ({"x": [7.0] * N}, {}, r"all 40 training samples are the same: there is nothing to learn"),
         (
-            {"image": [IMAGES[0]] * N, "label": TWOS},
+            {"image": [IMAGES[0]] * N, "label": BINARY_LABELS},
             {"features": "image"},
             r"all 40 training samples are the same: there is nothing to learn",
         ),
         (
-            {"image": with_value(IMAGES, 5, encode_image(random_images(1, (1, 9, 8))[0])), "label": TWOS},
+            {"image": set_value(IMAGES, 5, encode_image(random_images(1, (1, 9, 8))[0])), "label": BINARY_LABELS},
             {"features": "image"},
             r"column 'image', row 5 is an image of \(1, 9, 8\), but the first is one of \(1, 8, 8\)",
         ),
         ({"label": [0] * N}, {}, r"column 'label' has the single label 0: there is nothing to learn"),
-        ({"site": with_value(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
+        ({"site": set_value(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
         (
-            {"site": with_value([float(k) for k in SITES], 7, 0.5)},
+            {"site": set_value([float(k) for k in SITES], 7, 0.5)},
             {"client": "site"},
             r"column 'site', row 7 has client 0.5; clients are texts, or whole numbers",
         ),
-        ({"site": with_value([float(k) for k in SITES], 7, float("inf"))}, {"client": "site"}, r"row 7 has client inf"),
+        (
+            {"site": set_value([float(k) for k in SITES], 7, float("inf"))},
+            {"client": "site"},
+            r"row 7 has client inf",
+        ),
     ],
     ids=[
         *("client column", "label column", "half", "nan", "constant", "images", "mixed sizes", "one class", "owner"),
@@ -96,7 +100,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_client_of_one_sample(tmp_path: Path) -> None:
-    raw = load(tmp_path, {"site": with_value(SITES, 5, 77)}, client="site")
+    raw = load(tmp_path, {"site": set_value(SITES, 5, 77)}, client="site")
     with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
         make_federation(raw, Natural(), clients=None)
 
@@ -129,16 +133,14 @@ def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> N
     pictures = [encode_image(image) for image in random_images(8, (3, 8, 8))]
     rows = [0, 1] * 4
     for part in ("train", "test"):
-        write_image_table(tmp_path, part, image=pictures, label=rows, place=with_value(["land", "water"] * 4, 2, None))
+        write_image_table(tmp_path, part, image=pictures, label=rows, place=set_value(["land", "water"] * 4, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
         Waterbirds(str(tmp_path), "hub", None, "uint8", 8).load(0)
-    write_image_table(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=with_value(["snow"] * 8, 2, None))
+    write_image_table(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=set_value(["snow"] * 8, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
         Spawrious(str(tmp_path), None, None, "uint8", ["corgi", "labrador"], ["snow"], 8, 0.1).load(0)
     for part in ("train", "test"):
-        write_image_table(
-            tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=with_value(rows, 6, None)
-        )
+        write_image_table(tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=set_value(rows, 6, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'Male', row 6 is empty"):
         Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "uint8", "Male").load(0)
 
@@ -147,7 +149,7 @@ def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
     """Of int64 in one part and uint64 in the other: as floats, 2^53 and 2^53 + 1 would be one client."""
     ids = [2**53 + k % 4 for k in range(N)]
     write_both_parts(tmp_path, N, site=ids)
-    write_part(tmp_path, "test", x=[k / N for k in range(N)], label=TWOS, site=np.array(ids, np.uint64))
+    write_part(tmp_path, "test", x=[k / N for k in range(N)], label=BINARY_LABELS, site=np.array(ids, np.uint64))
     raw = make_folder_dataset(tmp_path, client="site").load(0)
     assert list(raw.owner_names) == [str(2**53 + k) for k in range(4)]
 

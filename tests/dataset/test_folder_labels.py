@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from fedcohort.errors import DataError
-from folder_tables import LABELS, make_folder_dataset, with_value, write_both_parts, write_part
+from folder_tables import LABELS, make_folder_dataset, set_value, write_both_parts, write_part
 
 LETTERS = ["cat", "dog", "eel", "cat"] * 10
 
@@ -16,25 +16,25 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
 @pytest.mark.parametrize(
     ("labels", "expected_text"),
     [
-        (with_value(LABELS, 3, 10**6), r"row 3 has label 1000000; .* at least 0 and at most 99999"),
-        (with_value(LABELS, 3, 10**12), r"row 3 has label 1000000000000; "),
-        (with_value(LABELS, 3, 2**62), r"row 3 has label 4611686018427387904; "),
-        (pa.array(with_value(LABELS, 3, 2**64 - 1), pa.uint64()), r"row 3 has label 18446744073709551615; "),
-        (with_value(LABELS, 3, -1), r"row 3 has label -1; "),
+        (set_value(LABELS, 3, 10**6), r"row 3 has label 1000000; .* at least 0 and at most 99999"),
+        (set_value(LABELS, 3, 10**12), r"row 3 has label 1000000000000; "),
+        (set_value(LABELS, 3, 2**62), r"row 3 has label 4611686018427387904; "),
+        (pa.array(set_value(LABELS, 3, 2**64 - 1), pa.uint64()), r"row 3 has label 18446744073709551615; "),
+        (set_value(LABELS, 3, -1), r"row 3 has label -1; "),
         (
-            with_value(LABELS, 3, 2019),
+            set_value(LABELS, 3, 2019),
             r"goes up to 2019, but no row has the label 3 ... 2018; .* dataset.n_classes=2020 if",
         ),
         ([2 * c for c in LABELS], r"goes up to 4, but no row has the label 1, 3; "),
         ([0] * 40, r"has the single label 0: there is nothing to learn; set dataset.n_classes=2 if"),
-        (with_value([float(c) for c in LABELS], 3, 1.5), r"row 3 has label 1.5; labels are texts, or whole numbers"),
-        (with_value([float(c) for c in LABELS], 3, float("inf")), r"row 3 has label inf; "),
-        (with_value([float(c) for c in LABELS], 3, float("nan")), r"row 3 is empty"),
-        (with_value(LABELS, 3, None), r"row 3 is empty"),
+        (set_value([float(c) for c in LABELS], 3, 1.5), r"row 3 has label 1.5; labels are texts, or whole numbers"),
+        (set_value([float(c) for c in LABELS], 3, float("inf")), r"row 3 has label inf; "),
+        (set_value([float(c) for c in LABELS], 3, float("nan")), r"row 3 is empty"),
+        (set_value(LABELS, 3, None), r"row 3 is empty"),
         ([None] * 40, r"row 0 is empty"),
-        (with_value(LETTERS, 3, " "), r"row 3 is empty"),
+        (set_value(LETTERS, 3, " "), r"row 3 is empty"),
         (
-            with_value([str(c) for c in LABELS], 3, "x"),
+            set_value([str(c) for c in LABELS], 3, "x"),
             r"row 3 holds 'x' among whole numbers: labels must be all whole",
         ),
         ([[1]] * 40, r"holds list<element: int64>; labels are texts"),

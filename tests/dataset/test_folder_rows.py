@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError, OptionError
-from folder_tables import LABELS, make_folder_dataset, with_value, write_both_parts, write_part
+from folder_tables import LABELS, make_folder_dataset, set_value, write_both_parts, write_part
 from optional_values import not_none
 
 
@@ -26,30 +26,30 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
     """One bad cell makes a column a text, which is left out of the inputs with a warning."""
     rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
     for name in ("train", "test"):
-        lines = with_value(rows, 5, f"5,{cell},1") if name == part else rows
+        lines = set_value(rows, 5, f"5,{cell},1") if name == part else rows
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
     remedy = "; correct it, or choose dataset.missing=drop.* or dataset.missing=mean"
     with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {expected_text}{remedy}"):
         make_folder_dataset(tmp_path).load(0)
-    short = make_folder_dataset(tmp_path, missing="drop").load(0)
-    assert (len(short.train_y), len(short.test_y)) == ((7, 8) if part == "train" else (8, 7))
-    assert short.inputs == f"2: a, b; 1 of 8 rows of {part}.csv dropped, cells are missing"
+    dropped = make_folder_dataset(tmp_path, missing="drop").load(0)
+    assert (len(dropped.train_y), len(dropped.test_y)) == ((7, 8) if part == "train" else (8, 7))
+    assert dropped.inputs == f"2: a, b; 1 of 8 rows of {part}.csv dropped, cells are missing"
     full = make_folder_dataset(tmp_path, missing="mean").load(0)
     mean = np.mean([0, 0.5, 1, 1.5, 2, 3, 3.5]) if part == "train" else np.mean(np.arange(8) / 2)
     assert (full.train_x if part == "train" else full.test_x)[5].tolist() == pytest.approx([5, mean])
-    filled = "1 training and 0" if part == "train" else "0 training and 1"
-    assert full.inputs == f"2: a, b; {filled} test cells filled with the means of the training rows"
+    filled_counts = "1 training and 0" if part == "train" else "0 training and 1"
+    assert full.inputs == f"2: a, b; {filled_counts} test cells filled with the means of the training rows"
 
 
 def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of_the_file(tmp_path: Path) -> None:
-    rows = with_value(with_value([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
-    write_both_parts(tmp_path, v=rows, who=with_value(["a", "b"] * 20, 6, None), label=with_value(LABELS, 7, None))
+    rows = set_value(set_value([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
+    write_both_parts(tmp_path, v=rows, who=set_value(["a", "b"] * 20, 6, None), label=set_value(LABELS, 7, None))
     raw = make_folder_dataset(tmp_path, features="v", client="who", missing="drop").load(0)
     assert raw.train_x[:, 0].tolist() == [k for k in range(40) if k not in (4, 5, 6, 7)]
-    write_both_parts(tmp_path, x=with_value([0.5] * 40, 3, None), label=with_value(LABELS, 9, -1))
+    write_both_parts(tmp_path, x=set_value([0.5] * 40, 3, None), label=set_value(LABELS, 9, -1))
     with pytest.raises(DataError, match=r"row 9 has label -1"):
         make_folder_dataset(tmp_path, missing="drop").load(0)
-    write_both_parts(tmp_path, x=[None] * 40, y=with_value(range(40), 0, None))
+    write_both_parts(tmp_path, x=[None] * 40, y=set_value(range(40), 0, None))
     assert make_folder_dataset(tmp_path, missing="drop").load(0).inputs.startswith("1: y (left out: x)")
     write_both_parts(tmp_path, x=[float("nan")] * 40)
     with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):

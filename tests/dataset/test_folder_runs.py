@@ -46,8 +46,8 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     rows = dict(list_run_facts(trained_run.info))
     assert "heterogeneity=natural" in rows["run"]
     assert rows["labels"] == "0 sick, 1 well"
-    strangers = "20 test samples of 2 owners without training samples are held by the server only"
-    assert rows["inputs"] == f"3: a, b, c (left out: site); {strangers}"
+    note = "20 test samples of 2 owners without training samples are held by the server only"
+    assert rows["inputs"] == f"3: a, b, c (left out: site); {note}"
     assert np.isfinite(trained_run.last.clients["test_acc"]).tolist() == [False, False, True, True]
 
 
@@ -55,15 +55,15 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
     """Files of a run have the ids only. Client names are the values of a column in sorted order."""
     for part in ("train", "test"):
         frame = pd.read_csv(data / f"{part}.csv")
-        called = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
-        frame.assign(site=called).to_csv(data / f"{part}.csv", index=False)
+        site_names = frame["site"].map({0: "Ulm", 1: "[b]", 2: "Graz", 3: "Basel", 4: "Nice", 5: "Oslo"})
+        frame.assign(site=site_names).to_csv(data / f"{part}.csv", index=False)
     trained_run = run(data, "dataset.client=site", "clients=3")
     metadata.save_info(replace(trained_run.info, folder=data))
     names = metadata.load_info(data).client_names
     assert names is not None
     assert names.tolist() == ["Basel", "Graz", "Ulm"]  # of test rows alone: Nice, Oslo; the fourth, [b], takes no part
-    where = [f"dataset.path={data}", f"paths.logs={data / 'logs'}"]
-    assert line.main(["data", "folder", *where, "dataset.client=site", "clients=null"]) == 0
+    overrides = [f"dataset.path={data}", f"paths.logs={data / 'logs'}"]
+    assert line.main(["data", "folder", *overrides, "dataset.client=site", "clients=null"]) == 0
     shown_lines = [text.split()[:2] for text in capsys.readouterr().out.splitlines()[-5:-1]]
     assert shown_lines == [["0", "Basel"], ["1", "Graz"], ["2", "Ulm"], ["3", "[b]"]]
     assert run(data, "clients=5", "dataset.leave_out=[site]").info.client_names is None
@@ -104,5 +104,5 @@ def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
     for seed in range(3):
         rows = draw_test_rows(labels, owner, 0.2, np.random.default_rng(seed))
         assert 400 - 10 <= (owner[rows] == 200).sum() <= 400 + 10
-        cut, group_sizes = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
-        assert (cut <= 0.2 * group_sizes + 1).all()
+        test_counts, group_sizes = np.bincount(groups[rows], minlength=2010), np.bincount(groups)
+        assert (test_counts <= 0.2 * group_sizes + 1).all()

@@ -62,8 +62,8 @@ def test_a_configuration_and_a_revision_are_named_behind_it(
 ) -> None:
     requests: list[Any] = []
 
-    def load(path: str, **named: str) -> Any:
-        requests.append((path, named))
+    def load(path: str, **kwargs: str) -> Any:
+        requests.append((path, kwargs))
         raise ValueError("Config name is missing. Please pick one among the available configs: ['letters']")
 
     monkeypatch.setattr(datasets, "load_dataset", load)
@@ -90,7 +90,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("hub_library")
 @pytest.mark.parametrize(
-    ("address", "came_to"),
+    ("address", "commit"),
     [
         ("a/b", f"a/b@{COMMIT}"),
         ("a/b:letters", f"a/b:letters@{COMMIT}"),
@@ -98,10 +98,10 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
         ("a/b:letters@v1.0", f"a/b:letters@{COMMIT}"),
     ],
 )
-def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, address: str, came_to: str) -> None:
+def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, address: str, commit: str) -> None:
     part = add_commit(datasets.Dataset.from_dict({"label": [0]}))
     monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
-    assert [frame.revision for frame in hub(address)] == [came_to] * 2
+    assert [frame.revision for frame in hub(address)] == [commit] * 2
     part.info.download_checksums = None
     assert hub(address)[0].revision == (f"{address.partition('@')[0]}@{address.partition('@')[2] or 'unknown'}")
 
@@ -153,7 +153,7 @@ def test_without_a_network_the_cache_is_read_without_waiting(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("raised", "expected_text"),
+    ("error", "expected_text"),
     [
         (None, ""),
         (urllib.error.HTTPError("https://h", 405, "no HEAD here", None, None), ""),  # type: ignore[arg-type]
@@ -163,12 +163,12 @@ def test_without_a_network_the_cache_is_read_without_waiting(monkeypatch: pytest
     ],
 )
 def test_whether_the_hub_can_be_reached(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: Exception | None, expected_text: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception | None, expected_text: str
 ) -> None:
     def answer(request: Any, timeout: float) -> Any:
         assert (request.full_url, request.method, timeout) == ("https://h", "HEAD", module.CONNECTION_TIMEOUT_S)
-        if raised is not None:
-            raise raised
+        if error is not None:
+            raise error
         return (tmp_path / "answer").open("w")
 
     monkeypatch.setenv("HF_ENDPOINT", "https://h")

@@ -30,10 +30,10 @@ def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
     np.testing.assert_array_equal(images, pixels)
 
 
-@pytest.mark.parametrize("odd", [300.0, -1.0, 7.4])
-def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, odd: float) -> None:
+@pytest.mark.parametrize("invalid_pixel", [300.0, -1.0, 7.4])
+def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, invalid_pixel: float) -> None:
     pixels = random_images(12, (784,)).astype(np.float64)
-    pixels[9, 5] = odd
+    pixels[9, 5] = invalid_pixel
     for part in ("train", "test"):
         write_image_table(tmp_path, part, image=pixels.tolist(), label=[i % 10 for i in range(12)])
     with pytest.raises(Exception, match="'image', row 9 has numbers that are not pixels"):

@@ -51,8 +51,8 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
     assert data.test_x.tolist() == [[2, 4, 1, 3]]  # "was" is not among the training part's words
     assert data.test_y.tolist() == [[4, 1, 3, 0]]
     assert not_none(data.test_owner).tolist() == [0]
-    n_targets, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
-    assert f"{100 * lost / n_targets:.1f} % of the targets are <PAD> or <UNK>" in data.inputs
+    n_targets, n_unknown = 3 * 5 * 2 + 3 + 4, 7 + 2
+    assert f"{100 * n_unknown / n_targets:.1f} % of the targets are <PAD> or <UNK>" in data.inputs
     assert "4 words (LEAF's have 10), after each the next one is the target; 7 tokens" in data.inputs
     assert data.inputs.count("fewer") == 2
     assert "; vocabulary.parquet has fewer words than vocabulary=10,000; " in data.inputs
@@ -88,7 +88,7 @@ def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
 
 def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
     x, y = cut_comment(COMMENT, 4)
-    good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
+    valid_columns: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
         ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but must hold 4 as the first row"),
@@ -104,7 +104,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
         ({"y": None}, "has no column 'y'; it has client, x"),
         ({"client": None}, "has no column 'client'"),
     ):
-        write_part(small, "test", **(good | changes))
+        write_part(small, "test", **(valid_columns | changes))
         with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
             load(small)
     write_part(small, "vocabulary", word=["it", "<PAD>"])

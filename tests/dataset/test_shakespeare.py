@@ -27,15 +27,15 @@ def load(folder: Path, test: str = "given", users: float = 1.0, least: int = 0, 
     return Shakespeare(str(folder), "hub", None, test, users, least, step).load(0)
 
 
-def spell(codes: np.ndarray) -> str:
+def decode(codes: np.ndarray) -> str:
     return "".join(ALPHABET[c] for c in codes)
 
 
 def test_there_are_eighty_characters() -> None:
     assert len(ALPHABET) == len(set(ALPHABET)) == 80
-    codes, odd = encode_text("\nA}\t€")
-    assert spell(codes) == "\nA}  "
-    assert odd == 2
+    codes, n_unknown = encode_text("\nA}\t€")
+    assert decode(codes) == "\nA}  "
+    assert n_unknown == 2
 
 
 def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
@@ -50,10 +50,10 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
         text = " ".join(make_lines(role, n))
         rows = np.flatnonzero(not_none(data.train_owner) == role)
         for i in (0, 7, len(rows) - 1):
-            assert spell(data.train_x[rows[i]]) == text[i : i + 80]
+            assert decode(data.train_x[rows[i]]) == text[i : i + 80]
             assert ALPHABET[data.train_y[rows[i]]] == text[i + 80]
     later = " ".join(make_lines(2, 14)[9:])
-    assert spell(data.test_x[-1]) + ALPHABET[data.test_y[-1]] == later[-81:]
+    assert decode(data.test_x[-1]) + ALPHABET[data.test_y[-1]] == later[-81:]
     assert data.class_names[:3] == ("line break", "space", "!")
     assert "3 people, 3 of them clients" in data.inputs
     overlap = "validation sequences overlap training sequences"
@@ -71,13 +71,13 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
     is_second_role, tested = not_none(data.train_owner) == 1, not_none(data.test_owner)
     assert (tested == 1).all()
     assert len(tested) == 999 - 899 - 80
-    last_train, first_test = spell(data.train_x[is_second_role][-1]), spell(data.test_x[0])
+    last_train, first_test = decode(data.train_x[is_second_role][-1]), decode(data.test_x[0])
     assert text.index(last_train) + 81 == text.index(first_test)
     for step in (2, 7, 30):
         data = load(tmp_path, "sample", step=step)
-        starts = [text.index(spell(x)) for x in data.test_x]
+        starts = [text.index(decode(x)) for x in data.test_x]
         owner = not_none(data.train_owner)  # role 0 has too few sequences at large steps
-        ends = [text.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
+        ends = [text.index(decode(x)) + 81 for x in data.train_x[owner == owner.max()]]
         assert min(starts) >= max(ends)
         assert min(starts) - (max(ends) - 81) == step * (80 // step + 1), "more sequences than necessary are left out"
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
@@ -102,7 +102,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
         ("test", expected.test_x, expected.test_y, not_none(expected.test_owner)),
     ):
         users: dict[str, Any] = {
-            f"role{k}": ([spell(row) for row in x[owner == k]], [ALPHABET[c] for c in y[owner == k]])
+            f"role{k}": ([decode(row) for row in x[owner == k]], [ALPHABET[c] for c in y[owner == k]])
             for k in np.unique(owner).tolist()
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
@@ -123,7 +123,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
-    good = {"client": ["a"] * 3, "x": ["x" * 80] * 3, "y": ["y"] * 3}
+    valid_columns = {"client": ["a"] * 3, "x": ["x" * 80] * 3, "y": ["y"] * 3}
     for changes, refusal in (
         ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters; it must hold 80"),
         ({"y": ["y", "y", "yy"]}, "column 'y', row 2 holds 2 characters; it must hold 1"),
@@ -133,7 +133,7 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
         ({"client": None}, "has no column 'role' or 'client' or 'character_id'"),
     ):
         for part in ("train", "test"):
-            write_image_table(tmp_path, part, **(good | (changes if part == "test" else {})))
+            write_image_table(tmp_path, part, **(valid_columns | (changes if part == "test" else {})))
         with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
             load(tmp_path)
     write_roles(tmp_path, {0: 2}, {0: 2})
@@ -147,15 +147,17 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
     """The file has row groups of seven rows; y holds texts that occur once each."""
     n, text = 20, "".join(ALPHABET[2:][i % 70] for i in range(101))
     y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
-    good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
+    valid_columns = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
     for part in ("train", "test"):
-        write_image_table(tmp_path, part, **good)
+        write_image_table(tmp_path, part, **valid_columns)
     column = ParquetTable.column
     monkeypatch.setattr(ParquetTable, "column", lambda table, name: column(table, {}[name]))
     data = load(tmp_path)
-    assert [spell(codes) for codes in data.train_x] == good["x"]
-    assert spell(data.test_y) == text[80:100]
-    write_image_table(tmp_path, "test", **good | {"x": [*good["x"][:9], "x", *good["x"][10:]]})
+    assert [decode(codes) for codes in data.train_x] == valid_columns["x"]
+    assert decode(data.test_y) == text[80:100]
+    write_image_table(
+        tmp_path, "test", **valid_columns | {"x": [*valid_columns["x"][:9], "x", *valid_columns["x"][10:]]}
+    )
     with pytest.raises(DataError, match="column 'x', row 9 holds 1 characters"):
         load(tmp_path)
 
@@ -167,7 +169,7 @@ def test_the_real_plays() -> None:
     data = load(DATA_FOLDER / "shakespeare", "given", 0.1, 3, 40)
     assert "1104 people" in data.inputs
     assert 7_000 < len(data.train_x) < 10_000
-    assert spell(data.train_x[0]).count(" ") > 8
+    assert decode(data.train_x[0]).count(" ") > 8
     assert "153 other characters are spaces" in data.inputs
 
 

@@ -64,9 +64,9 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
 ) -> None:
     monkeypatch.setattr(module, "IMAGES_PER_PAIR", 5)
     assert "original" not in load(folder).inputs
-    extra = encode_image(np.zeros((3, 8, 8), np.uint8))
+    image = encode_image(np.zeros((3, 8, 8), np.uint8))
     table = pq.read_table(folder / "train.parquet")
-    added = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=table.schema)
+    added = pa.table({"image": [image] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=table.schema)
     pq.write_table(pa.concat_tables([table, added]), tmp_path / "train.parquet")
     assert load(tmp_path).inputs.endswith("; 7 images of labrador at the beach, 2 more than the original's 5")
 

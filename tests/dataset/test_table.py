@@ -152,16 +152,16 @@ def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
 
 
 def test_images_that_are_none() -> None:
-    good = encode_pixels(np.zeros((4, 4), np.uint8))
-    broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
+    valid = encode_pixels(np.zeros((4, 4), np.uint8))
+    truncated = {"bytes": valid["bytes"][:40], "path": None}  # type: ignore[index]
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
-        frame(image=[good, broken]).read_arrays("image")
+        frame(image=[valid, truncated]).read_arrays("image")
     gray_image = encode_pixels(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), but the first is one of \(1, 4, 4\)"):
-        frame(image=[good, gray_image]).read_arrays("image")
-    deep = encode_pixels(np.full((4, 4), 1000, np.uint16))
+        frame(image=[valid, gray_image]).read_arrays("image")
+    sixteen_bit = encode_pixels(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
-        frame(image=[good, deep]).read_arrays("image")
+        frame(image=[valid, sixteen_bit]).read_arrays("image")
 
 
 def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:

@@ -213,7 +213,7 @@ def test_the_real_signals_are_in_their_channels(real: Raw) -> None:
     means = real.train_x.mean((0, 2), dtype=np.float64)
     assert means[0] == pytest.approx(0.81, abs=0.01)
     assert np.abs(means[3:]).max() < 0.05
-    lying = real.train_y == ACTIVITIES.index("LAYING")
-    assert real.train_x[lying, 0].mean() < 0.4 < 0.8 < real.train_x[~lying, 0].mean()
-    walking = real.train_y < 3
-    assert real.train_x[walking, 3:6].std() > 5 * real.train_x[~walking, 3:6].std()
+    is_lying = real.train_y == ACTIVITIES.index("LAYING")
+    assert real.train_x[is_lying, 0].mean() < 0.4 < 0.8 < real.train_x[~is_lying, 0].mean()
+    is_walking = real.train_y < 3
+    assert real.train_x[is_walking, 3:6].std() > 5 * real.train_x[~is_walking, 3:6].std()

@@ -58,23 +58,23 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     for part, rows in (("train", slice(0, 80)), ("test", slice(80, 90))):
         n = len(images[rows])
         write_image_table(tmp_path, part, image=images[rows], label=[0, 1] * (n // 2), place=[0, 0, 1, 1, 0] * (n // 5))
-    without = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
-    assert without.valid is None
+    without_validation = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
+    assert without_validation.valid is None
     write_image_table(tmp_path, "valid", image=images[90:], label=[1, 0] * 5, place=[0, 1] * 5)
     raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     assert raw.valid is not None
     np.testing.assert_array_equal(raw.valid[0], pixels[90:, :, 1:-1, 1:-1])
     assert raw.valid[1].tolist() == [1, 0] * 5
     assert raw.inputs.endswith("; 10 validation images are the server's")
-    assert compute_checksum(raw) != compute_checksum(without)
+    assert compute_checksum(raw) != compute_checksum(without_validation)
     counts = [
         (len(make_federation(item, clients=5).server_val.y), int(make_federation(item, clients=5).class_counts.sum()))
-        for item in (raw, without)
+        for item in (raw, without_validation)
     ]
     assert counts == [(10, 80), (4, 76)]
-    as_numbers = Waterbirds(str(tmp_path), "hub", None, "float32", 14).load(0)
-    assert not_none(as_numbers.valid)[0].dtype == np.float32
-    np.testing.assert_allclose(not_none(as_numbers.valid)[0], not_none(raw.scale).convert(raw.valid[0]), atol=1e-6)
+    as_float = Waterbirds(str(tmp_path), "hub", None, "float32", 14).load(0)
+    assert not_none(as_float.valid)[0].dtype == np.float32
+    np.testing.assert_allclose(not_none(as_float.valid)[0], not_none(raw.scale).convert(raw.valid[0]), atol=1e-6)
     write_image_table(tmp_path, "valid", image=images[:1], label=[2], place=[0])
     with pytest.raises(DataError, match="'label', row 0 has label 2; labels must be whole, at least 0 and at most 1"):
         Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)

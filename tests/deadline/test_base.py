@@ -15,48 +15,48 @@ def timing(*unit: float, down: float = 2, infer: float = 1, up: float = 3) -> Ti
 
 def test_partial_epochs_of_the_specification() -> None:
     """Deadline 20, down 2, up 3, inference 1, epoch 4, E = 5: 14 seconds left are 3 epochs."""
-    closing = compute_outcome(timing(4.0), 5, 20.0, partial_work=True)
-    assert closing.units_done.tolist() == [3]
-    assert closing.finish_s.tolist() == [2 + 1 + 3 * 4 + 3]
-    assert closing.train_s == 18
+    deadline_outcome = compute_outcome(timing(4.0), 5, 20.0, partial_work=True)
+    assert deadline_outcome.units_done.tolist() == [3]
+    assert deadline_outcome.finish_s.tolist() == [2 + 1 + 3 * 4 + 3]
+    assert deadline_outcome.train_s == 18
 
 
 def test_less_than_one_epoch_is_dropped_and_the_whole_deadline_is_charged() -> None:
-    closing = compute_outcome(timing(4.0, 15.0), 5, 20.0, partial_work=True)
-    assert closing.units_done.tolist() == [3, 0]
-    assert closing.is_in_time.tolist() == [True, False]
-    assert closing.train_s == 20
+    deadline_outcome = compute_outcome(timing(4.0, 15.0), 5, 20.0, partial_work=True)
+    assert deadline_outcome.units_done.tolist() == [3, 0]
+    assert deadline_outcome.is_in_time.tolist() == [True, False]
+    assert deadline_outcome.train_s == 20
 
 
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_a_client_exactly_at_the_deadline_arrives(partial_work: bool) -> None:
-    closing = compute_outcome(timing(2.8), 5, 20.0, partial_work)
-    assert closing.units_done.tolist() == [5]
-    assert closing.train_s == 20
+    deadline_outcome = compute_outcome(timing(2.8), 5, 20.0, partial_work)
+    assert deadline_outcome.units_done.tolist() == [5]
+    assert deadline_outcome.train_s == 20
 
 
 def test_without_partial_work_late_clients_contribute_nothing() -> None:
-    closing = compute_outcome(timing(2.0, 4.0), 5, 20.0, partial_work=False)
-    assert closing.units_done.tolist() == [5, 0]
-    assert closing.train_s == 20
+    deadline_outcome = compute_outcome(timing(2.0, 4.0), 5, 20.0, partial_work=False)
+    assert deadline_outcome.units_done.tolist() == [5, 0]
+    assert deadline_outcome.train_s == 20
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_a_late_upload_is_late_even_without_training_time(partial_work: bool) -> None:
-    closing = compute_outcome(timing(0.0, down=30), 5, 20.0, partial_work)
-    assert closing.units_done.tolist() == [0]
-    assert not closing.is_in_time.any()
+    deadline_outcome = compute_outcome(timing(0.0, down=30), 5, 20.0, partial_work)
+    assert deadline_outcome.units_done.tolist() == [0]
+    assert not deadline_outcome.is_in_time.any()
 
 
 def test_partial_work_is_the_largest_number_of_units_that_fit() -> None:
     unit = np.random.default_rng(0).exponential(3.0, 500)
     timings = timing(*unit)
-    closing = compute_outcome(timings, 5, 17.0, partial_work=True)
-    assert (timings.finish_s(closing.units_done)[closing.is_in_time] <= 17 + 1e-6).all()
-    has_more_time = closing.units_done < 5
-    assert 100 < has_more_time.sum() < 500
-    assert (timings.finish_s(closing.units_done + 1)[has_more_time] > 17).all()
+    deadline_outcome = compute_outcome(timings, 5, 17.0, partial_work=True)
+    assert (timings.finish_s(deadline_outcome.units_done)[deadline_outcome.is_in_time] <= 17 + 1e-6).all()
+    is_partial = deadline_outcome.units_done < 5
+    assert 100 < is_partial.sum() < 500
+    assert (timings.finish_s(deadline_outcome.units_done + 1)[is_partial] > 17).all()
 
 
 def test_no_deadline_and_an_empty_cohort() -> None:
@@ -68,10 +68,10 @@ def test_no_deadline_and_an_empty_cohort() -> None:
 def test_clients_can_have_different_amounts_of_work(partial_work: bool, units: list[int]) -> None:
     """2, 4 and 4 s a unit: 16, 56 and 20 s are asked; the 20 s that travel and inference leave hold five of 4 s."""
     timings = timing(2.0, 4.0, 4.0)
-    travel = timings.down_s + timings.infer_s + timings.up_s
-    closing = compute_outcome(timings, np.array([8, 14, 5]), float(travel[0]) + 20.0, partial_work)
-    assert closing.units_done.tolist() == units
-    assert closing.is_in_time.tolist() == [True, partial_work, True]
+    fixed_s = timings.down_s + timings.infer_s + timings.up_s
+    deadline_outcome = compute_outcome(timings, np.array([8, 14, 5]), float(fixed_s[0]) + 20.0, partial_work)
+    assert deadline_outcome.units_done.tolist() == units
+    assert deadline_outcome.is_in_time.tolist() == [True, partial_work, True]
 
 
 def pause(seconds: np.ndarray) -> np.ndarray:
@@ -83,36 +83,38 @@ def pause(seconds: np.ndarray) -> np.ndarray:
 @for_all("close, units", [(9.0, 0), (10.0, 1), (20.0, 1), (113.9, 1), (114.0, 2), (118.0, 3), (126, 5)])
 def test_units_that_fit_take_unavailability_into_account(close: float, units: int) -> None:
     """Travel and inference are 6 s, a unit 4: 10 s of work end at 10, 14 at 114, 26 at 126."""
-    closing = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)
-    assert closing.units_done.tolist() == [units]
-    assert closing.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
+    deadline_outcome = compute_outcome(timing(4.0), 5, close, True, wall_time=pause)
+    assert deadline_outcome.units_done.tolist() == [units]
+    assert deadline_outcome.train_s == (pause(np.array([6.0 + 4 * units]))[0] if units else close)
     outcome = compute_outcome(timing(4.0), 5, close, False, wall_time=pause)
     assert outcome.units_done.tolist() == [5 if units == 5 else 0]
 
 
 def test_clients_can_leave_at_different_times() -> None:
-    timings, away = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
-    closing = compute_outcome(timings, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + away)
-    assert closing.units_done.tolist() == [5, 3, 0]
-    assert closing.finish_s[:2].tolist() == [11, 12]
-    assert closing.train_s == 12
+    timings, absence_s = timing(1.0, 1.0, 1.0), np.array([0.0, 3.0, 50.0])
+    deadline_outcome = compute_outcome(
+        timings, np.array([5, 5, 5]), 12.0, True, wall_time=lambda seconds: seconds + absence_s
+    )
+    assert deadline_outcome.units_done.tolist() == [5, 3, 0]
+    assert deadline_outcome.finish_s[:2].tolist() == [11, 12]
+    assert deadline_outcome.train_s == 12
 
 
 def test_the_phases_of_a_job() -> None:
     """Done, done in part, too late: the phases of the units done, and of the whole job of who is late."""
-    closing = compute_outcome(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced_s=20.0)
-    assert [phase.tolist() for phase in closing.phase_s.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
-    assert closing.units_asked.tolist() == [5, 5, 5]
-    assert closing.announced_s == 20.0
+    deadline_outcome = compute_outcome(timing(2.0, 4.0, 50.0), 5, 20.0, partial_work=True, announced_s=20.0)
+    assert [phase.tolist() for phase in deadline_outcome.phase_s.values()] == [[2] * 3, [1] * 3, [10, 12, 250], [3] * 3]
+    assert deadline_outcome.units_asked.tolist() == [5, 5, 5]
+    assert deadline_outcome.announced_s == 20.0
 
 
 @pytest.mark.filterwarnings("error")
 def test_unavailability_extends_a_phase() -> None:
     """A client is away from second 5 to 105 of its training; the second client never returns."""
 
-    def stretch(seconds: np.ndarray) -> np.ndarray:
+    def to_wall_time(seconds: np.ndarray) -> np.ndarray:
         return np.where(seconds <= 5, seconds, seconds + np.array([100.0, np.inf]))
 
-    closing = compute_outcome(timing(2.0, 2.0), 5, 200.0, partial_work=False, wall_time=stretch)
-    assert [phase.tolist() for phase in closing.phase_s.values()] == [[2, 2], [1, 1], [110, np.inf], [3, 0]]
-    assert closing.finish_s[0] == 116
+    deadline_outcome = compute_outcome(timing(2.0, 2.0), 5, 200.0, partial_work=False, wall_time=to_wall_time)
+    assert [phase.tolist() for phase in deadline_outcome.phase_s.values()] == [[2, 2], [1, 1], [110, np.inf], [3, 0]]
+    assert deadline_outcome.finish_s[0] == 116

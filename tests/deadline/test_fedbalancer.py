@@ -17,7 +17,7 @@ from run_harness import run_training
 E = 5
 ZEROS = np.zeros(3)
 SAMPLES_AND_DEADLINE = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fedbalancer", "deadline.w=1")
-SELDOM = ("eval.every=100", "eval.clients_every=0", "checkpoint.every=1000")
+FEW_EVALUATIONS = ("eval.every=100", "eval.clients_every=0", "checkpoint.every=1000")
 
 
 def fedbalancer(w: int = 20, dss: float = 0.05, grid: float | None = None, warmup: bool = False) -> FedBalancer:
@@ -30,15 +30,17 @@ def population(n: tuple[int, ...] = (10, 10, 10)) -> Population:
 
 def context(epoch: tuple[float, ...] = (1.0, 2.0, 8.0), infer: float = 0.0) -> PaceContext:
     """A second of travel, half of it each way."""
-    half = np.full(len(epoch), 0.5)
-    timing = Timing(half, half * 2 * infer, np.array(epoch), half)
+    half_s = np.full(len(epoch), 0.5)
+    timing = Timing(half_s, half_s * 2 * infer, np.array(epoch), half_s)
     return PaceContext(3, np.arange(len(epoch)), E, timing, timing)
 
 
-def make_loss_outcome(clients: tuple[int, ...], over: tuple[float, ...], loss_sum: float = 1.0) -> RoundOutcome:
+def make_loss_outcome(
+    clients: tuple[int, ...], n_over_threshold: tuple[float, ...], loss_sum: float = 1.0
+) -> RoundOutcome:
     """Those who arrived, each with ten samples of so many nats together."""
     ids, ones = np.array(clients, dtype=np.int64), np.ones(len(clients))
-    signals = {"loss_count": np.array(over, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
+    signals = {"loss_count": np.array(n_over_threshold, dtype=float), "loss_sum": loss_sum * ones, "n_used": 10 * ones}
     return RoundOutcome(0, Selection(ids), ids, ids[:0], signals, {}, 9.0, 1.0)
 
 
@@ -82,9 +84,9 @@ def test_a_grid_s_peak_is_the_best_of_all_its_deadlines(grid: float) -> None:
     rng = np.random.default_rng(1)
     for _ in range(200):
         finish = np.maximum(0.1, rng.exponential(9.0, 6).round(1))
-        tried = grid * np.arange(1, np.ceil(finish.max() / grid) + 2)
-        done = (finish <= tried[:, None]).sum(1)
-        assert deadline_of_most_clients_per_s(finish, grid) == tried[np.argmax(done / tried)]
+        deadlines_s = grid * np.arange(1, np.ceil(finish.max() / grid) + 2)
+        n_finished = (finish <= deadlines_s[:, None]).sum(1)
+        assert deadline_of_most_clients_per_s(finish, grid) == deadlines_s[np.argmax(n_finished / deadlines_s)]
 
 
 def test_a_fine_grid_takes_no_longer() -> None:
@@ -136,7 +138,7 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
+    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *FEW_EVALUATIONS)
     arrived = np.array([report.metrics["round/arrived"] for report in run.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
@@ -145,7 +147,9 @@ def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
 
 def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
+    run = run_training(
+        tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *FEW_EVALUATIONS
+    )
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
     arrived, ltr, ddlr = (np.array([report.metrics[name] for report in run.reports[1:]]) for name in names)
     assert (arrived == 0).any()
@@ -176,16 +180,16 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
     """T = mean(6, 11, 41) = 58/3, and a second's look; two of three known end it."""
     part = fedbalancer(warmup=True)
     state = part.observe(part.init(population()), make_loss_outcome((0,), (10,)))
-    looking = context(infer=1.0)
-    assert part.announce(state, replace(looking, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
+    ctx = context(infer=1.0)
+    assert part.announce(state, replace(ctx, expected_all=context().expected)) == pytest.approx(58 / 3 + 1)
     # An aggregator's probe is a second of every client's whole job, and the same second of those selected.
-    assert part.announce(state, looking) == pytest.approx(58 / 3 + 1)
+    assert part.announce(state, ctx) == pytest.approx(58 / 3 + 1)
     state = part.observe(state, make_loss_outcome((1,), (10,)))
     assert part.announce(state, context()) == pytest.approx(11.0)
 
 
 @for_all(
-    "n_clients, n_known, warm",
+    "n_clients, n_measured, is_warm_up",
     [
         (4, 2, True),
         (4, 3, False),
@@ -196,13 +200,13 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
         (402, 201, False),
     ],
 )
-def test_the_end_of_the_warm_up(n_clients: int, n_known: int, warm: bool) -> None:
+def test_the_end_of_the_warm_up(n_clients: int, n_measured: int, is_warm_up: bool) -> None:
     """More than half of the clients, or more than 200 of them, end it; then the deadline is by |OT|, a sample each."""
     part = fedbalancer(warmup=True)
-    over = np.full(n_clients, np.nan)
-    over[:n_known] = 1.0
-    state = State(part.control.first_state(), np.full(n_clients, 10), over)
-    assert (part.announce(state, context()) == pytest.approx(58 / 3)) == warm
+    n_over_threshold = np.full(n_clients, np.nan)
+    n_over_threshold[:n_measured] = 1.0
+    state = State(part.control.first_state(), np.full(n_clients, 10), n_over_threshold)
+    assert (part.announce(state, context()) == pytest.approx(58 / 3)) == is_warm_up
 
 
 @pytest.mark.filterwarnings("error")

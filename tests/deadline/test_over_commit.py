@@ -33,18 +33,18 @@ def close_round(factor: float, requested: int, finish: np.ndarray) -> DeadlineOu
 def test_the_cohort_arrives_out_of_the_larger_selection(factor: float, requested: int, selected: int) -> None:
     assert OverCommit(factor).cohort_size(requested) == selected
     finish = np.random.default_rng(selected).permutation(np.arange(1.0, selected + 1))
-    closing = close_round(factor, requested, finish)
-    assert closing.train_s == requested
-    assert closing.is_in_time.tolist() == (finish <= requested).tolist()
-    assert closing.units_done.tolist() == [
+    outcome = close_round(factor, requested, finish)
+    assert outcome.train_s == requested
+    assert outcome.is_in_time.tolist() == (finish <= requested).tolist()
+    assert outcome.units_done.tolist() == [
         4 if finish_s <= requested else 0 for finish_s in finish
     ]  # all of the work, or none
 
 
 @pytest.mark.parametrize(("n_available", "arrived"), [(13, 10), (12, 10), (10, 10), (9, 9), (1, 1), (0, 0)])
 def test_with_too_few_available_clients_all_arrive(n_available: int, arrived: int) -> None:
-    closing = close_round(1.3, 10, np.arange(1.0, n_available + 1))
-    assert closing.is_in_time.sum() == closing.train_s == arrived
+    outcome = close_round(1.3, 10, np.arange(1.0, n_available + 1))
+    assert outcome.is_in_time.sum() == outcome.train_s == arrived
 
 
 def test_a_larger_cohort_is_waited_for_in_the_same_proportion() -> None:
@@ -72,10 +72,10 @@ def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) ->
 def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
     overrides = (f"selector={selector}", "rounds=3")
     over_commit = run_training(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *overrides)
-    all_ = run_training(tmp_path / "all", *overrides)
-    assert same_bits(over_commit, all_)
-    assert over_commit.cohorts == all_.cohorts
-    assert over_commit.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
+    wait_for_all = run_training(tmp_path / "all", *overrides)
+    assert same_bits(over_commit, wait_for_all)
+    assert over_commit.cohorts == wait_for_all.cohorts
+    assert over_commit.last.metrics["time/virtual_s"] == wait_for_all.last.metrics["time/virtual_s"]
 
 
 def test_selecting_more_clients_than_exist_is_rejected_by_name(tmp_path: Path) -> None:

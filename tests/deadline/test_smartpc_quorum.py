@@ -26,10 +26,10 @@ def close_round(share: float, finish: np.ndarray) -> DeadlineOutcome:
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]])
 def test_the_example_of_the_specification(order: list[int]) -> None:
-    closing = close_round(0.8, T[order])
-    assert closing.train_s == 4
-    assert closing.is_in_time.tolist() == (T[order] <= 4).tolist()
-    assert closing.units_done.tolist() == [4 if finish <= 4 else 0 for finish in T[order]]  # whole epochs, or none
+    outcome = close_round(0.8, T[order])
+    assert outcome.train_s == 4
+    assert outcome.is_in_time.tolist() == (T[order] <= 4).tolist()
+    assert outcome.units_done.tolist() == [4 if finish <= 4 else 0 for finish in T[order]]  # whole epochs, or none
 
 
 @for_all(

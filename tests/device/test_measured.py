@@ -94,7 +94,7 @@ def test_training_and_both_links_are_drawn_independently() -> None:
     assert timing.unit_s.std() == pytest.approx(0.1, rel=0.05)
 
 
-def cut_off_mean(least: float, deviation: float) -> float:
+def truncated_mean(least: float, deviation: float) -> float:
     """E max(least, 1 + deviation Z) = l + (1 - l) Phi(a) + d phi(a), a = (1 - l) / d."""
     a = (1 - least) / deviation
     return float(least + (1 - least) * norm.cdf(a) + deviation * norm.pdf(a))
@@ -105,12 +105,12 @@ def test_expected_seconds_by_hand() -> None:
 
     Links have no deviation: 1000 bytes at 100 a second, 20 at 10.
     """
-    ones, none = np.ones(1), np.zeros(1)
+    ones, zeros = np.ones(1), np.zeros(1)
     speeds = DeviceSpeeds.from_moments(
-        2 * ones, 2 * ones, ones, LinkSpeeds.from_moments(100 * ones, none), LinkSpeeds.from_moments(10 * ones, none)
+        2 * ones, 2 * ones, ones, LinkSpeeds.from_moments(100 * ones, zeros), LinkSpeeds.from_moments(10 * ones, zeros)
     )
     timing = speeds.expect(Workload(6 * ones, 4 * ones, 3, 1000 * ones, 20 * ones, epochs=5))
-    sample_s = 2 * cut_off_mean(0.5, 1.0)
+    sample_s = 2 * truncated_mean(0.5, 1.0)
     assert sample_s == pytest.approx(2 * 1.197797, rel=1e-6)
     assert timing.unit_s[0] == pytest.approx(30 * sample_s, rel=1e-5)
     assert timing.infer_s[0] == pytest.approx(20 * sample_s, rel=1e-5)
@@ -133,14 +133,14 @@ def test_selecting_rows_applies_to_all_columns() -> None:
     speeds = DeviceSpeeds.from_moments(
         k, 0.5 * k, 0.1 * k, LinkSpeeds.from_moments(10 * k, 5 * k), LinkSpeeds.from_moments(20 * k, 0 * k)
     )
-    taken = speeds.select_rows(np.array([2, 0]))
+    selected = speeds.select_rows(np.array([2, 0]))
     work = Workload(np.ones(2), np.ones(2), 1, np.full(2, 60.0), np.full(2, 60.0))
-    timing = taken.expect(work)
-    sample_s = cut_off_mean(0.1, 0.5)
+    timing = selected.expect(work)
+    sample_s = truncated_mean(0.1, 0.5)
     assert timing.unit_s == pytest.approx([3 * sample_s, sample_s], rel=1e-5)
     assert timing.up_s == pytest.approx([1, 3])
     assert timing.down_s[1] == pytest.approx(3 * timing.down_s[0])
-    drawn = taken.sample(np.array([0, 1]), work, FixedDraws(-9, 2, 0))
+    drawn = selected.sample(np.array([0, 1]), work, FixedDraws(-9, 2, 0))
     assert drawn.unit_s == pytest.approx([0.3, 0.1])
     assert drawn.down_s == pytest.approx([20, 60])
     assert drawn.up_s == pytest.approx([1, 3])

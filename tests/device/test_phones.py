@@ -49,12 +49,12 @@ def test_batch_times_depend_on_the_workload(workload: str, seconds: float) -> No
 
 def test_scale_and_har_are_multiples_of_femnist() -> None:
     clients, work = np.arange(9), job(np.arange(9) + 50)
-    usual, tiny, har = (
+    femnist, tiny, har = (
         phones(COUNTS, *options).sample(clients, work, Draws(0, 9, 1)).unit_s
         for options in (("femnist", 1.0), ("femnist", 1e-4), ("har", 1.0))
     )
-    np.testing.assert_allclose(tiny, 1e-4 * usual)
-    np.testing.assert_allclose(har, 25305880 / 26414840 * usual)
+    np.testing.assert_allclose(tiny, 1e-4 * femnist)
+    np.testing.assert_allclose(har, 25305880 / 26414840 * femnist)
 
 
 def test_expected_seconds_of_a_phone_by_hand() -> None:
@@ -107,11 +107,11 @@ def test_the_model_of_femnist_on_a_link() -> None:
     Over the rounds they take longer, as 1 / v is convex: E[1 / (1 + c Z)] = 1 + c^2 + 3 c^4 + 15 c^6 + ... at c = .293.
     """
     work, draws = job(np.array([10]), 6_603_710 * 4), Typical(0, 1, 0)
-    at_mean = phones().sample(np.arange(1), work, draws).down_s[0]
-    assert at_mean == pytest.approx(5.9745, abs=5e-5)
+    seconds_at_mean = phones().sample(np.arange(1), work, draws).down_s[0]
+    assert seconds_at_mean == pytest.approx(5.9745, abs=5e-5)
     c = 1264.95 / 4317.63
     mean = phones().expect(np.arange(1), work, draws).down_s[0]
-    assert mean / at_mean == pytest.approx(1 + c**2 + 3 * c**4 + 15 * c**6 + 105 * c**8, rel=0.02)
+    assert mean / seconds_at_mean == pytest.approx(1 + c**2 + 3 * c**4 + 15 * c**6 + 105 * c**8, rel=0.02)
 
 
 def test_phones_and_links_follow_the_proportions() -> None:
@@ -171,8 +171,10 @@ def test_the_mean_job_of_fedbalancer_on_uci_har(nexus: int, redmi: int, seconds:
     subjects = pq.read_table(SHARED / "train.parquet", columns=["subject"]).column("subject").to_numpy()
     n = np.unique(subjects, return_counts=True)[1]
     assert len(n) == nexus + redmi == 21
-    slow, middle = (phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI))
-    mean = (nexus * slow.finish_s(E).mean() + redmi * middle.finish_s(E).mean()) / 21
+    nexus_timing, redmi_timing = (
+        phones(kind, "har").expect(np.arange(21), job(n), Draws(0, 21)) for kind in (NEXUS, REDMI)
+    )
+    mean = (nexus * nexus_timing.finish_s(E).mean() + redmi * redmi_timing.finish_s(E).mean()) / 21
     assert mean == pytest.approx(seconds, rel=0.03)
 
 
@@ -198,24 +200,24 @@ def test_rounds_last_as_long_as_in_the_authors_logs(seed: int, nexus: int) -> No
     work = job(np.unique(subjects, return_counts=True)[1], 6_410_008.0)  # bytes of their model
     all_clients, rng = np.arange(21), np.random.default_rng(seed)
     deadline = read_logged_column("fedavg_1T", seed, "ddl")[0]
-    T, wait_for_all, arrived, partial = (np.empty(100) for _ in range(4))
+    T, wait_for_all, arrived, partial_work = (np.empty(100) for _ in range(4))
     for t in range(100):
         slow, chosen = np.isin(all_clients, rng.permutation(21)[:nexus]), np.sort(rng.permutation(21)[:5])
 
         def mix_phones(how: str, t: int = t, slow: np.ndarray = slow) -> Timing:
-            two = [getattr(phones(kind, "har"), how)(all_clients, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
-            return Timing(*(np.where(slow, *(getattr(values, part) for values in two)) for part in PARTS))
+            timings = [getattr(phones(kind, "har"), how)(all_clients, work, Draws(t, 21, t)) for kind in (NEXUS, REDMI)]
+            return Timing(*(np.where(slow, *(getattr(values, part) for values in timings)) for part in PARTS))
 
         T[t] = mix_phones("expect").finish_s(E).mean()
         timing = mix_phones("sample")
         cohort = Timing(*(getattr(timing, part)[chosen] for part in PARTS))
         wait_for_all[t] = compute_outcome(cohort, E, np.inf, partial_work=False).train_s
         arrived[t] = compute_outcome(cohort, E, deadline, partial_work=False).is_in_time.sum()
-        partial[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
+        partial_work[t] = compute_outcome(cohort, E, deadline, partial_work=True).train_s
     assert T.mean() == pytest.approx(deadline, rel=0.03)
     assert np.median(wait_for_all) == pytest.approx(np.median(read_logged_column("fedavg_WFA", seed, "dur")), rel=0.03)
     assert arrived.mean() == pytest.approx(read_logged_column("fedavg_1T", seed, "ok").mean(), abs=0.2)
-    assert partial.mean() == pytest.approx(read_logged_column("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
+    assert partial_work.mean() == pytest.approx(read_logged_column("fedprox_mu_0_0_1T", seed, "dur").mean(), rel=0.03)
 
 
 @pytest.mark.parametrize("proportions", [[0.0, 0.0, 0.0], [1.0, 2.0], []])

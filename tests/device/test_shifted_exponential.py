@@ -58,9 +58,9 @@ def test_expected_is_the_mean_and_ignores_the_round() -> None:
 @pytest.mark.parametrize("epochs", [1, 2, 5])
 def test_a_whole_job_takes_the_same_time_however_many_epochs_it_has(epochs: int) -> None:
     clients, draws = np.arange(4), Draws(1, 4, 3)
-    whole_job = FLASH.sample(clients, job(clients, epochs), draws)
-    once = FLASH.sample(clients, job(clients, 1), draws)
-    np.testing.assert_allclose(epochs * whole_job.unit_s, once.unit_s)
+    all_epochs = FLASH.sample(clients, job(clients, epochs), draws)
+    one_epoch = FLASH.sample(clients, job(clients, 1), draws)
+    np.testing.assert_allclose(epochs * all_epochs.unit_s, one_epoch.unit_s)
 
 
 def test_a_forward_pass_has_the_speed_of_the_round() -> None:

@@ -184,10 +184,10 @@ def test_files_that_are_no_table_are_rejected(tmp_path: Path) -> None:
     pickled.write_bytes(pickle.dumps({1: {"computation": 1.0}}))
     with pytest.raises(OptionError, match=r"path must be a file that ends in .parquet or .csv, got .*devices.pkl"):
         replace(trace("devices.csv"), path=str(pickled))
-    renamed = pickled.rename(tmp_path / "devices.parquet")
+    renamed_pickle = pickled.rename(tmp_path / "devices.parquet")
     empty = write(tmp_path, {name: column[:0] for name, column in {**COLUMNS, "client": [1.0]}.items()}, ".csv")
     for path, message in [
-        (str(renamed), r"can't be read, it is truncated or no parquet file"),
+        (str(renamed_pickle), r"can't be read, it is truncated or no parquet file"),
         (str(tmp_path / "nowhere.csv"), r"there is no such file"),
         (empty, r"has no rows"),
     ]:

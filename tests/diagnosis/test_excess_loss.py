@@ -10,7 +10,7 @@ from excess_loss_example import COUNTS, LOSSES
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss, fit_by_class, fit_by_sums
 
 Fit = Callable[[ClassLosses], ExcessLoss]
-FITS = pytest.mark.parametrize("fit", [fit_by_class, fit_by_sums])
+each_fit = pytest.mark.parametrize("fit", [fit_by_class, fit_by_sums])
 
 
 def test_a_worked_example() -> None:
@@ -27,27 +27,27 @@ def test_secure_sums_of_the_same_reports_give_the_same_rates_to_a_hundredth() ->
     np.testing.assert_allclose(fit_by_sums(LOSSES).noise_rate, fit_by_class(LOSSES).noise_rate, atol=0.01)
 
 
-@FITS
+@each_fit
 def test_a_harder_class_is_no_noise(fit: Fit) -> None:
     """All losses of class 1, and those of other labels in proportion, grow by .7 nats: b and r stay."""
-    moved = np.array([0.0, 0.7])
+    class_shifts = np.array([0.0, 0.7])
     harder = ClassLosses(
         COUNTS,
-        LOSSES.loss_sums + COUNTS * moved,
-        LOSSES.squared_loss_sums + 2 * moved * LOSSES.loss_sums + COUNTS * moved**2,
+        LOSSES.loss_sums + COUNTS * class_shifts,
+        LOSSES.squared_loss_sums + 2 * class_shifts * LOSSES.loss_sums + COUNTS * class_shifts**2,
         LOSSES.other_label_loss_sums + 0.7 * COUNTS[:, 1],
     )
     np.testing.assert_allclose(fit(harder).excess, fit(LOSSES).excess, atol=2e-3)
     np.testing.assert_allclose(fit(harder).noise_rate, fit(LOSSES).noise_rate, atol=2e-3)
 
 
-@FITS
+@each_fit
 def test_rates_have_no_unit(fit: Fit) -> None:
     doubled = ClassLosses(COUNTS, 2 * LOSSES.loss_sums, 4 * LOSSES.squared_loss_sums, 2 * LOSSES.other_label_loss_sums)
     np.testing.assert_allclose(fit(doubled).noise_rate, fit(LOSSES).noise_rate, atol=1e-3)
 
 
-@FITS
+@each_fit
 def test_relabelled_clients_and_classes_get_relabelled_estimates(fit: Fit) -> None:
     clients, classes = np.array([4, 0, 5, 2, 3, 1]), np.array([1, 0])
     counts, sums, squares = (
@@ -64,18 +64,18 @@ def test_the_noise_of_a_class_that_one_client_holds_is_not_identified() -> None:
     np.testing.assert_allclose(fit_by_class(own_classes).excess, 0.0, atol=1e-6)
 
 
-@FITS
+@each_fit
 def test_a_client_without_samples_has_no_excess(fit: Fit) -> None:
     empty = np.zeros((1, 2))
     counts, sums, squares = (
         np.concatenate([table, empty]) for table in (COUNTS, LOSSES.loss_sums, LOSSES.squared_loss_sums)
     )
-    with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_label_loss_sums, 0.0)))
-    assert with_empty.excess[6] == pytest.approx(0.0, abs=1e-9)
-    assert np.isfinite(with_empty.noise_rate).all()
+    estimate = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_label_loss_sums, 0.0)))
+    assert estimate.excess[6] == pytest.approx(0.0, abs=1e-9)
+    assert np.isfinite(estimate.noise_rate).all()
 
 
-@FITS
+@each_fit
 @pytest.mark.parametrize("n_clients", [1, 2])
 def test_few_clients_and_an_empty_class_are_no_error(fit: Fit, n_clients: int) -> None:
     rows = slice(0, n_clients)
@@ -91,7 +91,7 @@ def test_few_clients_and_an_empty_class_are_no_error(fit: Fit, n_clients: int) -
 
 def test_reports_are_read_from_rows() -> None:
     rows = np.hstack([COUNTS, LOSSES.loss_sums, LOSSES.squared_loss_sums, LOSSES.other_label_loss_sums[:, None]])
-    read = ClassLosses.from_rows(rows)
-    np.testing.assert_array_equal(read.squared_loss_sums, LOSSES.squared_loss_sums)
-    np.testing.assert_array_equal(read.other_label_loss_sums, LOSSES.other_label_loss_sums)
-    np.testing.assert_array_equal(read.n_samples, np.full(6, 10.0))
+    losses = ClassLosses.from_rows(rows)
+    np.testing.assert_array_equal(losses.squared_loss_sums, LOSSES.squared_loss_sums)
+    np.testing.assert_array_equal(losses.other_label_loss_sums, LOSSES.other_label_loss_sums)
+    np.testing.assert_array_equal(losses.n_samples, np.full(6, 10.0))

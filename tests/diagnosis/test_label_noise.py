@@ -22,7 +22,7 @@ def estimate(excess: list[float], is_noisier: list[int]) -> NoiseEstimate:
 
 
 @pytest.mark.parametrize(
-    ("values", "upper", "difference"),
+    ("values", "expected", "difference"),
     [
         ([0.0, 0.1, 1.0, 1.1], [0, 0, 1, 1], 1.0),
         ([3.0, 0.0, 0.0], [1, 0, 0], 3.0),
@@ -31,10 +31,10 @@ def estimate(excess: list[float], is_noisier: list[int]) -> NoiseEstimate:
     ],
 )
 def test_groups_have_the_largest_variance_between_them(
-    values: list[float], upper: list[int], difference: float
+    values: list[float], expected: list[int], difference: float
 ) -> None:
     is_upper, gap = split_into_two_groups(np.array(values))
-    assert is_upper.tolist() == [bool(x) for x in upper]
+    assert is_upper.tolist() == [bool(x) for x in expected]
     assert gap == pytest.approx(difference)
 
 
@@ -69,8 +69,8 @@ def test_holders_of_a_missing_class_join_the_pool_until_it_is_covered() -> None:
     assert np.flatnonzero(pool).tolist() == [0, 1, 3]
     assert covers_all_classes(pool, counts, 0.5)
     assert not covers_all_classes(np.array([1, 1, 0, 0, 0], dtype=bool), counts, 0.5)
-    without_cover = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 0.2, 0.0)
-    assert np.flatnonzero(without_cover).tolist() == [0, 1]
+    uncovered_pool = choose_pool(estimate([0.0, 0.0, 0.9, 0.8, 1.3], [0, 0, 1, 1, 1]), counts, 0.2, 0.0)
+    assert np.flatnonzero(uncovered_pool).tolist() == [0, 1]
 
 
 def test_released_clients_are_not_excluded_again() -> None:

@@ -12,7 +12,7 @@ from fedcohort.diagnosis.speeds import (
 )
 
 
-def durations_of(table: np.ndarray) -> JobDurations:
+def make_durations(table: np.ndarray) -> JobDurations:
     """Return the sums of jobs whose log seconds are the rows of `table`, [jobs, K]."""
     n_clients = table.shape[1]
     durations = JobDurations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
@@ -26,7 +26,7 @@ def test_the_share_that_persists_by_hand() -> None:
 
     MSW = 2, MSB = 2 * 18 / 2 = 18, n_0 = 2, sigma^2 = 8 and rho = .8. A client's mean is shrunk by 2 / (2 + 2/8).
     """
-    speeds = estimate_speeds(durations_of(np.array([[0.0, 3, 6], [2, 5, 8]])), np.ones(3))
+    speeds = estimate_speeds(make_durations(np.array([[0.0, 3, 6], [2, 5, 8]])), np.ones(3))
     assert speeds.rho == pytest.approx(0.8)
     assert speeds.variance_within == pytest.approx(2.0)
     np.testing.assert_allclose(speeds.log_seconds, 4 + np.array([-3, 0, 3]) * 2 / 2.25)
@@ -36,20 +36,20 @@ def test_the_share_that_persists_by_hand() -> None:
 def test_seconds_are_divided_by_samples() -> None:
     """A client with twice the samples that takes twice as long is no slower."""
     jobs = np.log(np.array([[1.0, 2, 4], [1.1, 2.2, 4.4]]))
-    speeds = estimate_speeds(durations_of(jobs), np.array([1.0, 2, 4]))
+    speeds = estimate_speeds(make_durations(jobs), np.array([1.0, 2, 4]))
     assert speeds.rho == 0.0
     np.testing.assert_allclose(speeds.log_seconds, np.log(1.1) / 2)
 
 
 @pytest.mark.parametrize("rows", [0, 1])
 def test_one_job_each_tells_nothing(rows: int) -> None:
-    speeds = estimate_speeds(durations_of(np.zeros((rows, 4))), np.ones(4))
+    speeds = estimate_speeds(make_durations(np.zeros((rows, 4))), np.ones(4))
     assert np.isnan(speeds.rho)
     assert (speeds.low, speeds.high) == (0.0, 1.0)
 
 
 def test_unusable_durations_are_left_out() -> None:
-    durations = durations_of(np.zeros((1, 3))).with_jobs(np.array([0, 2]), np.array([np.nan, 0.0]))
+    durations = make_durations(np.zeros((1, 3))).with_jobs(np.array([0, 2]), np.array([np.nan, 0.0]))
     assert durations.job_counts.tolist() == [1, 1, 1]
 
 
@@ -58,7 +58,7 @@ def test_the_interval_holds_the_true_share() -> None:
     rng = np.random.default_rng(5)
     covered = []
     for _ in range(200):
-        speeds = estimate_speeds(durations_of(rng.normal(size=30) + rng.normal(size=(4, 30))), np.ones(30))
+        speeds = estimate_speeds(make_durations(rng.normal(size=30) + rng.normal(size=(4, 30))), np.ones(30))
         covered.append(speeds.low <= 0.5 <= speeds.high)
     assert np.mean(covered) == pytest.approx(0.95, abs=4 * (0.95 * 0.05 / 200) ** 0.5)
 

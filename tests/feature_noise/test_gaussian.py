@@ -36,8 +36,8 @@ def test_each_clients_noise_has_its_own_standard_deviation() -> None:
     """Of T_k and V_k together, 285 samples of one number: the error of a standard deviation is s / sqrt(2 n)."""
     plain, noisy = make_federation(client_val=0.5), make_federation(noise=Gaussian(2.0, "uniform", 0.4), client_val=0.5)
     assert noisy.feature_noise is not None
-    for clean, disturbed in ((plain.train, noisy.train), (plain.val, noisy.val)):
-        for k, (a, b) in enumerate(zip(split_by_client(clean), split_by_client(disturbed), strict=True)):
+    for clean, noisy_shard in ((plain.train, noisy.train), (plain.val, noisy.val)):
+        for k, (a, b) in enumerate(zip(split_by_client(clean), split_by_client(noisy_shard), strict=True)):
             level, n = noisy.feature_noise[k], len(a)
             assert float((b - a).std()) == pytest.approx(level, rel=5 / np.sqrt(2 * n), abs=1e-3)
     assert np.ptp(noisy.feature_noise) > 1
@@ -62,10 +62,10 @@ def test_a_samples_noise_depends_on_seed_and_client() -> None:
     """The noise of client 3 is the first draws of its generator in float32, T_k before V_k."""
     plain, noisy = make_federation(), make_federation(noise=Gaussian(2.0, "bimodal", 1.0))
     rng = new_generator(0, "feature_draw", client=3)
-    for shard, disturbed in ((plain.train, noisy.train), (plain.val, noisy.val)):
+    for shard, noisy_shard in ((plain.train, noisy.train), (plain.val, noisy.val)):
         x = split_by_client(shard)[3].numpy()
         expected = rng.standard_normal(x.shape, dtype=np.float32) * np.float32(2) + x
-        np.testing.assert_array_equal(split_by_client(disturbed)[3].numpy(), expected)
+        np.testing.assert_array_equal(split_by_client(noisy_shard)[3].numpy(), expected)
     assert not torch.equal(make_federation(noise=Gaussian(2.0, "bimodal", 1.0), seed=1).train.x, noisy.train.x)
 
 

@@ -149,11 +149,11 @@ def test_the_partition_does_not_depend_on_the_selector(choice: str, tmp_path: Pa
         "rounds=1",
     )
     clients = f"clients={CLIENTS.get(choice, 24)}"
-    rans = [
+    runs = [
         run_training(tmp_path / name, *overrides, clients, "client.epochs=1", f"selector={name}")
         for name in ("random", "round_robin")
     ]
-    first, second = (run.info for run in rans)
+    first, second = (run.info for run in runs)
     np.testing.assert_array_equal(first.class_counts, second.class_counts)
     assert first.skew == second.skew
     assert first.choices["heterogeneity"] == choice

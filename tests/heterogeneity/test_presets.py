@@ -42,7 +42,7 @@ TWO_RATES = {"_target_": "fedcohort.label_noise.bimodal.Bimodal", "share": 0.4, 
 IID = {"_target_": "fedcohort.partition.iid.Iid"}
 NATURAL = {"_target_": "fedcohort.partition.natural.Natural"}
 CLEAN = {"_target_": "fedcohort.label_noise.none.NoNoise"}
-UNDISTURBED = {"_target_": "fedcohort.feature_noise.none.NoFeatureNoise"}
+NO_FEATURE_NOISE = {"_target_": "fedcohort.feature_noise.none.NoFeatureNoise"}
 GAUSSIAN = {"_target_": "fedcohort.feature_noise.gaussian.Gaussian", "sigma": 0.5, "law": "uniform", "share": 0.4}
 
 
@@ -66,7 +66,7 @@ def test_a_preset_has_the_options_of_its_name(
     config = compose_preset(f"heterogeneity={preset}")
     assert config["partition"] == partition
     assert config["label_noise"] == label_noise
-    assert config["feature_noise"] == (GAUSSIAN if preset == "noise_inputs" else UNDISTURBED)
+    assert config["feature_noise"] == (GAUSSIAN if preset == "noise_inputs" else NO_FEATURE_NOISE)
     record = {"partition": partition, "label_noise": label_noise, "feature_noise": config["feature_noise"]}
     assert config["heterogeneity"] == record
 

@@ -25,11 +25,11 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 
 def check_resume(finished_run: FinishedRun, logs: Path, *overrides: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
-    ended = run_training(logs, *OVERRIDES, *overrides, "resume=true")
-    assert history.read_history(ended.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
-    assert bool((ended.weights() == finished_run.weights()).all())
-    assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
-    assert {path.name for path in finished_run.folder.iterdir()} <= {path.name for path in ended.folder.iterdir()}
+    resumed = run_training(logs, *OVERRIDES, *overrides, "resume=true")
+    assert history.read_history(resumed.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
+    assert bool((resumed.weights() == finished_run.weights()).all())
+    assert json.loads((resumed.folder / "summary.json").read_text())["status"] == "finished"
+    assert {path.name for path in finished_run.folder.iterdir()} <= {path.name for path in resumed.folder.iterdir()}
     assert not [path for path in logs.rglob("*") if "partial" in path.name or "draft" in path.name]
 
 
@@ -50,8 +50,8 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
     """limit: bytes that a file may have; what is written beyond is refused, as a full disk refuses it."""
 
     def train_with_limit() -> None:
-        hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard_limit))
         try:
             run_training(tmp_path, *OVERRIDES, *overrides)
         except FedcohortError as error:

@@ -43,18 +43,18 @@ def test_a_signal_at_start_up_ends_the_run_at_once(interrupts: InterruptHandler,
 def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
     """Two processes that are forked with the same object: one of them notes a signal, and the other has none."""
     interrupts = InterruptHandler()
-    read, write = os.pipe()
+    read_end, write_end = os.pipe()
     if not (child := os.fork()):
-        os.read(read, 1)  # until the parent watches its signals
+        os.read(read_end, 1)  # until the parent watches its signals
         with interrupts.handle_signals():
             interrupts.record_exit_code(143)
             os._exit(interrupts.exit_code)
     with interrupts.handle_signals():
-        os.write(write, b"1")
+        os.write(write_end, b"1")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 143
         assert interrupts.exit_code == 0
-    os.close(read)
-    os.close(write)
+    os.close(read_end)
+    os.close(write_end)
 
 
 def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: InterruptHandler) -> None:
@@ -135,12 +135,14 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
 
 
 @pytest.mark.parametrize(
-    ("phase", "ends"),
+    ("phase", "is_stopped"),
     [(RunPhase.BEFORE_ROUNDS, True), (RunPhase.IN_ROUNDS, False), (RunPhase.WRITING_FILES, False)],
 )
-def test_a_closed_pipe_counts_as_the_first_signal(interrupts: InterruptHandler, phase: RunPhase, ends: bool) -> None:
+def test_a_closed_pipe_counts_as_the_first_signal(
+    interrupts: InterruptHandler, phase: RunPhase, is_stopped: bool
+) -> None:
     interrupts.enter_phase(phase)
-    if ends:
+    if is_stopped:
         with pytest.raises(StopSignal):
             interrupts.record_closed_pipe()
     else:
@@ -171,8 +173,8 @@ sys.exit(run_main(lambda: {}, "stopped"))
     ],
 )
 def test_a_program_ends_with_one_line_and_the_signals_code(main: str, code: int, expected_text: str) -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(main)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr.strip()) == (code, expected_text)
+    process = subprocess.run([sys.executable, "-c", PROGRAM.format(main)], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr.strip()) == (code, expected_text)
 
 
 def test_a_closed_output_ends_a_program_quietly() -> None:
@@ -181,28 +183,30 @@ def test_a_closed_output_ends_a_program_quietly() -> None:
     os.close(reader)
     for size in (1, 100_000):  # noticed at the end, and while it is written
         program = [sys.executable, "-c", PROGRAM.format(f"sys.stdout.write('x' * {size}) and 0")]
-        done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
-        assert (done.returncode, done.stderr) == (141, ""), size
+        process = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+        assert (process.returncode, process.stderr) == (141, ""), size
     os.close(writer)
     second = "(_ for _ in ()).throw(BrokenPipeError('a worker'))"
-    done = subprocess.run([sys.executable, "-c", PROGRAM.format(second)], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "BrokenPipeError: a worker" in done.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", PROGRAM.format(second)], capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 1
+    assert "BrokenPipeError: a worker" in process.stderr
 
 
 def test_forked_processes_ignore_the_launchers_signal() -> None:
     """SLURM sends it to the training processes that were forked, too: each would put the job back into the queue."""
-    heard: list[int] = []
-    before = signal.signal(signal.SIGUSR2, lambda number, _: heard.append(os.getpid()))
+    receiver_pids: list[int] = []
+    before = signal.signal(signal.SIGUSR2, lambda number, _: receiver_pids.append(os.getpid()))
     interrupts = InterruptHandler()
     with interrupts.handle_signals():
         pid = os.fork()
         if pid == 0:
             signal.raise_signal(signal.SIGUSR2)
-            os._exit(len(heard))
+            os._exit(len(receiver_pids))
         assert os.waitpid(pid, 0)[1] == 0
         signal.raise_signal(signal.SIGUSR2)
-    assert heard == [os.getpid()]
+    assert receiver_pids == [os.getpid()]
     signal.signal(signal.SIGUSR2, before)
 
 

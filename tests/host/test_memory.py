@@ -45,10 +45,10 @@ def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPa
     library = Library("malloc_trim")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
     memory.share_memory_with_children()
-    frozen = gc.get_freeze_count()
+    n_frozen = gc.get_freeze_count()
     gc.unfreeze()
     assert library.asked == [("malloc_trim", 0)]
-    assert frozen > 1000  # objects of the interpreter and of torch
+    assert n_frozen > 1000  # objects of the interpreter and of torch
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="the C library has no malloc_trim")
@@ -107,23 +107,23 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    freed = list[str]()
-    monkeypatch.setattr(memory, "collect_garbage_after_run", lambda: freed.append("freed"))
+    calls = list[str]()
+    monkeypatch.setattr(memory, "collect_garbage_after_run", lambda: calls.append("freed"))
     composed = compose_overrides(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
     run.run(composed, is_last_run=True)
-    assert not freed
+    assert not calls
 
 
 def test_collections_wait_for_the_end_of_imports() -> None:
     """What was imported is frozen, in a process that had disabled them; in others nothing changes."""
-    frozen = gc.get_freeze_count()
+    n_frozen = gc.get_freeze_count()
     memory.enable_garbage_collection()
-    assert gc.get_freeze_count() == frozen
+    assert gc.get_freeze_count() == n_frozen
     gc.disable()
     try:
         memory.enable_garbage_collection()
         assert gc.isenabled()
-        assert gc.get_freeze_count() > frozen + 1000
+        assert gc.get_freeze_count() > n_frozen + 1000
     finally:
         gc.unfreeze()
         gc.enable()

@@ -43,10 +43,10 @@ def test_columns_are_those_of_pyarrow_with_null_for_nan(n: int, tmp_path: Path) 
     numbers, is_nan, integers = rng.random(n), rng.random(n) < 0.5, rng.integers(0, 99, n).astype(np.int32)
     columns = {"flags": is_nan, "integers": integers, "numbers": numbers, "some": np.where(is_nan, np.nan, numbers)}
     columns["strided"] = np.stack([numbers, numbers], axis=1)[:, 0]
-    written = pa.table({name: parquet.make_column(values) for name, values in columns.items()})
+    converted = pa.table({name: parquet.make_column(values) for name, values in columns.items()})
     expected = pa.table({name: pa.array(values, from_pandas=True) for name, values in columns.items()})
-    assert written.equals(expected)
-    assert written["some"].null_count == is_nan.sum()
-    for path, table in ((tmp_path / "written", written), (tmp_path / "expected", expected)):
+    assert converted.equals(expected)
+    assert converted["some"].null_count == is_nan.sum()
+    for path, table in ((tmp_path / "written", converted), (tmp_path / "expected", expected)):
         parquet.write_table(table, path)
     assert (tmp_path / "written").read_bytes() == (tmp_path / "expected").read_bytes()

@@ -9,7 +9,7 @@ from fedcohort.host import processor
 
 
 @pytest.mark.parametrize(
-    ("text", "has"),
+    ("text", "has_bf16"),
     [
         ("processor : 0\nflags\t\t: fpu avx2 avx512_bf16 amx_tile\n", True),
         ("processor : 0\nflags\t\t: fpu avx2 avx512f\nbugs : bf16\n", False),
@@ -17,9 +17,9 @@ from fedcohort.host import processor
         ("processor : 0\n", None),
     ],
 )
-def test_bf16_instructions_are_detected(tmp_path: Path, text: str, has: bool | None) -> None:
+def test_bf16_instructions_are_detected(tmp_path: Path, text: str, has_bf16: bool | None) -> None:
     (tmp_path / "cpuinfo").write_text(text)
-    assert processor.has_bf16(tmp_path / "cpuinfo") is has
+    assert processor.has_bf16(tmp_path / "cpuinfo") is has_bf16
     assert processor.has_bf16(tmp_path / "absent") is None
 
 

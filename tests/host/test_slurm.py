@@ -27,12 +27,12 @@ PATIENCE_S = 240
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    def put(*values: str) -> None:
+    def set_variables(*values: str) -> None:
         for name, value in zip(VARIABLES, values, strict=True):
             monkeypatch.setenv(name, value) if value else monkeypatch.delenv(name, raising=False)
 
-    put("", "", "", "")
-    return put
+    set_variables("", "", "", "")
+    return set_variables
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ JOB = (
 
 
 @pytest.mark.parametrize(
-    ("state", "requeue", "preempted", "is_requested"),
+    ("state", "requeue_flag", "preempt_time", "is_requested"),
     [
         ("RUNNING", "1", "2026-01-02T03:04:05", True),
         ("SIGNALING", "1", "2026-01-02T03:04:05", True),
@@ -107,11 +107,11 @@ def test_a_preempted_job_requests_a_requeue(
     monkeypatch: pytest.MonkeyPatch,
     environment: Callable[..., None],
     state: str,
-    requeue: str,
-    preempted: str,
+    requeue_flag: str,
+    preempt_time: str,
     is_requested: bool,
 ) -> None:
-    answer = JOB.format(state, requeue, preempted)
+    answer = JOB.format(state, requeue_flag, preempt_time)
     (tmp_path / "scontrol").write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/asked\ncat <<.\n{answer}.\n')
     (tmp_path / "scontrol").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
@@ -128,8 +128,8 @@ def cluster() -> str:
         return "submitit is not installed: the extra slurm brings it"
     if shutil.which("sbatch") is None:
         return "sbatch is not on the PATH"
-    done = subprocess.run(["sinfo", "--noheader", "--format=%t"], capture_output=True, text=True, check=False)
-    if not re.search(r"^(idle|mix)", done.stdout, re.MULTILINE):
+    process = subprocess.run(["sinfo", "--noheader", "--format=%t"], capture_output=True, text=True, check=False)
+    if not re.search(r"^(idle|mix)", process.stdout, re.MULTILINE):
         return "no SLURM cluster with a free node answers: tests/start_slurm.sh makes one of this machine"
     return ""
 
@@ -145,8 +145,8 @@ def wait_for(is_done: Callable[[], object], process: subprocess.Popen[str]) -> N
 
 def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> None:
     """Signals, the queue, a second start in another process; the failure of another job reaches the exit code."""
-    if why := cluster():
-        pytest.skip(why)
+    if skip_reason := cluster():
+        pytest.skip(skip_reason)
     overrides = ["clients=12", "rounds=300", "model=logreg", "client.epochs=1", "logger=none", "checkpoint.every_s=0"]
     overrides += ["callback.figures=null", "callback.summary=null", "callback.progress=null"]
     launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
@@ -182,8 +182,8 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
 
 def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None:
     """TERM ends the process that waits, which names them; `fedcohort sweep` finds them all the same, and ends them."""
-    if why := cluster():
-        pytest.skip(why)
+    if skip_reason := cluster():
+        pytest.skip(skip_reason)
     overrides = ["clients=12", "cohort=4", "rounds=200000", "model=logreg", "client.epochs=1", "logger=none"]
     overrides += ["callback.figures=null", "callback.summary=null", "callback.progress=null", "seed=0,1"]
     launcher = ["hydra/launcher=slurm", "hydra.launcher.mem_gb=1", "hydra.launcher.cpus_per_task=1"]
@@ -198,22 +198,22 @@ def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None
     (id,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     sweep = [sys.executable, "-m", "fedcohort", "sweep"]
     assert run(*sweep, "status", id, f"logs={tmp_path}").startswith(f"sweep {id}: 2 running; about ")
-    waiting, *stands = run(*sweep, "cancel", id, f"logs={tmp_path}", f"wait_s={PATIENCE_S}").splitlines()
+    waiting, *status_lines = run(*sweep, "cancel", id, f"logs={tmp_path}", f"wait_s={PATIENCE_S}").splitlines()
     assert waiting.startswith("waiting for the jobs to finish their round")
-    assert stands[0] == f"sweep {id}: 2 stopped; no process works on it"
-    assert all(re.search(r"cancelled by you, \d+ of 200000 rounds; resume=true", line) for line in stands[1:])
+    assert status_lines[0] == f"sweep {id}: 2 stopped; no process works on it"
+    assert all(re.search(r"cancelled by you, \d+ of 200000 rounds; resume=true", line) for line in status_lines[1:])
     assert not run("squeue", "--noheader", f"--jobs={job}").strip()
-    assert run(*sweep, "status", id, f"logs={tmp_path}").splitlines() == stands
+    assert run(*sweep, "status", id, f"logs={tmp_path}").splitlines() == status_lines
     assert {read_status(path)["status"] for path in runs.iterdir()} == {"interrupted"}
 
 
 def test_two_tasks_on_one_node_train_no_run_twice(tmp_path: Path) -> None:
-    if why := cluster():
-        pytest.skip(why)
+    if skip_reason := cluster():
+        pytest.skip(skip_reason)
     command = [*("srun", "--ntasks=2", "--ntasks-per-node=2", "--overcommit", sys.executable, "train.py")]
     command += ["rounds=1", "model=logreg", "trainer.devices=2", "logger=none", f"paths.logs={tmp_path / 'logs'}"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.stderr.count("srun started 2 processes") == 2
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.stderr.count("srun started 2 processes") == 2
     assert not (tmp_path / "logs").exists()
 
 

@@ -20,7 +20,7 @@ def test_an_endless_wait_is_ended() -> None:
 def test_a_library_that_retries_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ALARM_INTERVAL_S", 0.01)
 
-    def try_again() -> None:
+    def wait_with_retry() -> None:
         for _ in range(2):
             try:
                 threading.Event().wait()
@@ -29,7 +29,7 @@ def test_a_library_that_retries_is_ended_too(monkeypatch: pytest.MonkeyPatch) ->
         raise last
 
     with pytest.raises(TimeoutError), limit_block_time(0.01, "sending"):
-        try_again()
+        wait_with_retry()
 
 
 def test_calls_that_end_in_time_are_unaffected() -> None:

@@ -28,7 +28,7 @@ def availability_tables() -> list[Case]:
     )
     grid = ["availability.start=step", "availability.step_s=60"]
     period = ["availability.period=period"]
-    twice = {"client": [0, 0, 1, 2], "start_s": [0, 10, 0, 0], "end_s": [20, 30, 30, 30]}
+    two_intervals = {"client": [0, 0, 1, 2], "start_s": [0, 10, 0, 0], "end_s": [20, 30, 30, 30]}
     unix = {"start_s": [UNIX, UNIX, UNIX], "end_s": [UNIX + 900, UNIX + 900, UNIX + 900]}
     return [
         case("a state of 2", {"state": [1, 2, 0]}, *state[0].split("=")[:1], "row 1 holds 2", overrides=state),
@@ -59,15 +59,20 @@ def availability_tables() -> list[Case]:
         case("an own period of nothing", {"period": [900, 0, 900]}, own_periods, "row 1 holds 0", overrides=period),
         case(
             "two periods of a client",
-            {**twice, "end_s": [9, 30, 30, 30], "period": [30, 40, 30, 30]},
+            {**two_intervals, "end_s": [9, 30, 30, 30], "period": [30, 40, 30, 30]},
             own_periods,
             overrides=period,
         ),
         case("an empty interval", {"end_s": [900, 0, 900]}, start, "row 1", "at least a microsecond"),
         case("an end before its start", {"start_s": [0, 500, 0], "end_s": [900, 400, 900]}, start, "row 1"),
         case("an interval of a picosecond", {"end_s": [900, 1e-12, 900]}, start, "row 1", "at least a microsecond"),
-        case("intervals that overlap", twice, start, "row 1", "apart"),
-        case("intervals out of order", {**twice, "start_s": [50, 10, 0, 0], "end_s": [60, 30, 30, 30]}, start, "row 1"),
+        case("intervals that overlap", two_intervals, start, "row 1", "apart"),
+        case(
+            "intervals out of order",
+            {**two_intervals, "start_s": [50, 10, 0, 0], "end_s": [60, 30, 30, 30]},
+            start,
+            "row 1",
+        ),
         case("a negative start", {"start_s": [-1, 0, 0]}, start, "row 0 holds -1"),
         case("an end of 1e308", {"end_s": [900, 900, 1e308]}, end, "row 2 holds 1e+308"),
         case("an infinite end", {"end_s": [900, INF, 900]}, end, "row 1 has a value that is NaN"),
@@ -100,7 +105,7 @@ def availability_tables() -> list[Case]:
         ),
         case("half a step", {"step": [0.5, 1.0, 1.0]}, start, "row 0 holds 0.5", "integer", overrides=grid),
         case("a negative step", {"step": [-1, 1, 1]}, start, "row 0 holds -1", overrides=grid),
-        case("a step twice", {**twice, "step": [1, 1, 1, 1]}, start, "row 1", overrides=grid),
+        case("a step twice", {**two_intervals, "step": [1, 1, 1, 1]}, start, "row 1", overrides=grid),
         case(
             "steps of 1e308 seconds",
             {"step": [0, 1, 1]},

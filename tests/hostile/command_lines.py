@@ -114,7 +114,7 @@ COMBINATIONS = [
 ]
 
 # Combinations that run after a notice.
-NOTICED = [
+COMBINATIONS_WITH_NOTICE = [
     ("client.epochs=2 client.steps=3", "client.epochs=2 has no effect"),
     ("deadline=fixed deadline.partial_work=true client.epochs=1", "no effect"),
     ("resume=true", "nothing to resume"),
@@ -187,5 +187,8 @@ def cases() -> list[Case]:
     results += [train(f"{option}={value}", option) for option, values in RANGES.items() for value in values]
     return [
         *results,
-        *(replace(train(command_line, text), accepted=True, check=lambda folder: "") for command_line, text in NOTICED),
+        *(
+            replace(train(command_line, text), accepted=True, check=lambda folder: "")
+            for command_line, text in COMBINATIONS_WITH_NOTICE
+        ),
     ]

@@ -196,8 +196,12 @@ def write(misuse: Misuse, folder: Path) -> None:
         package.mkdir()
         (package / "__init__.py").write_text("")
         (package / "signal.py").write_text(module_of(misuse))
-        probed = ("signal = Measured(", "signal = Computed(")
-        probes = "(Probe('own.signal', ctx.available[:3]),)" if any(text in misuse.source for text in probed) else "()"
+        probing_signals = ("signal = Measured(", "signal = Computed(")
+        probes = (
+            "(Probe('own.signal', ctx.available[:3]),)"
+            if any(text in misuse.source for text in probing_signals)
+            else "()"
+        )
         (folder / "mine.py").write_text(SIGNAL_READER.replace("PROBES", probes))
     else:
         (folder / "mine.py").write_text(module_of(misuse))

@@ -41,17 +41,17 @@ def replace_by(make: Damage, path: Path) -> None:
     make(path)
 
 
-def take_from(source: Path, path: Path) -> None:
+def copy_from(source: Path, path: Path) -> None:
     """Put another run's file in the place of this one."""
     shutil.copy(source / path.relative_to(path.parents[1] if path.parent.name == "clients" else path.parent), path)
 
 
 def swap(other_path: str, path: Path) -> None:
     """Let two files of one run change places."""
-    spare = path.with_name("spare")
-    path.rename(spare)
+    spare_path = path.with_name("spare")
+    path.rename(spare_path)
     path.with_name(other_path).rename(path)
-    spare.rename(path.with_name(other_path))
+    spare_path.rename(path.with_name(other_path))
 
 
 DAMAGES: dict[str, Damage] = {

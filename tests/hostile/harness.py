@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PASSED = ("rejected", "accepted")
+PASSING_VERDICTS = ("rejected", "accepted")
 
 
 @dataclass(frozen=True)
@@ -111,11 +111,11 @@ def run_cases(kind: str, cases: Sequence[Case]) -> Counter[str]:
             folder = Path(name)
             answer = case.run(folder)
             verdict = judge(case, answer, folder)
-        verdicts[verdict if verdict in PASSED else "failed"] += 1
+        verdicts[verdict if verdict in PASSING_VERDICTS else "failed"] += 1
         kills = [line for line in answer.text.splitlines() if line.startswith(KILLED)]
         verdicts["killed"] += bool(kills)
         print(f"{kind} {number}/{len(cases)} {case.name}: {', '.join([*kills, verdict])}", file=sys.stderr, flush=True)
-        if verdict not in PASSED:
+        if verdict not in PASSING_VERDICTS:
             print(f"\nFAILED {kind}: {case.name}: {verdict}\n{answer.text[-1500:]}", flush=True)
     print(
         f"| {kind} | {len(cases)} | {verdicts['rejected']} | {verdicts['accepted']} | {verdicts['failed']} |",

@@ -135,11 +135,11 @@ def edit_file(make: Callable[[Path], Path], name: str, change: Callable[[str], s
     return build
 
 
-def replace_file(make: Callable[[Path], Path], name: str, special: Callable[[Path], object]) -> Build:
+def replace_file(make: Callable[[Path], Path], name: str, make_file: Callable[[Path], object]) -> Build:
     def build(raw: Path) -> None:
         file = make(raw) / name
         file.unlink()
-        special(file)
+        make_file(file)
 
     return build
 
@@ -152,40 +152,48 @@ def celebas() -> list[Case]:
     attributes, people, parts = "list_attr_celeba.txt", "identity_CelebA.txt", "list_eval_partition.txt"
     first = "000001.jpg  1 -1"
 
-    def on(file: str, name: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
+    def change_file(
+        file: str, name: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False
+    ) -> Case:
         return case(f"{file}: {name}", "celeba", edit_file(write_celeba, file, change), *texts, accepted=accepted)
 
     return [
-        on(attributes, "empty", lambda text: "", "names no image"),
-        on(attributes, "header alone", lambda text: "0\nSmiling Male\n", "names no image"),
-        on(attributes, "cut off", lambda text: "\n".join(text.splitlines()[:9]) + "\n", "the first line says '16'"),
-        on(attributes, "no count", lambda text: "\n".join(text.splitlines()[1:]), "values of 1 or -1"),
-        on(attributes, "an image twice", lambda text: text + first + "\n", "000001.jpg occurs in line"),
-        on(attributes, "an attribute twice", swap("Smiling Male", "Male Male"), "'Male' occurs twice"),
-        on(attributes, "attribute image", swap("Smiling", "image"), "'image' occurs twice, or has the name"),
-        on(attributes, "attribute celeb_id", swap("Smiling", "celeb_id"), "'celeb_id' occurs twice, or has"),
-        on(attributes, "value 0", swap(first, "000001.jpg 0 -1"), "of 1 or -1"),
-        on(attributes, "value missing", swap(first, "000001.jpg -1"), "of 1 or -1"),
-        on(
+        change_file(attributes, "empty", lambda text: "", "names no image"),
+        change_file(attributes, "header alone", lambda text: "0\nSmiling Male\n", "names no image"),
+        change_file(
+            attributes, "cut off", lambda text: "\n".join(text.splitlines()[:9]) + "\n", "the first line says '16'"
+        ),
+        change_file(attributes, "no count", lambda text: "\n".join(text.splitlines()[1:]), "values of 1 or -1"),
+        change_file(attributes, "an image twice", lambda text: text + first + "\n", "000001.jpg occurs in line"),
+        change_file(attributes, "an attribute twice", swap("Smiling Male", "Male Male"), "'Male' occurs twice"),
+        change_file(attributes, "attribute image", swap("Smiling", "image"), "'image' occurs twice, or has the name"),
+        change_file(attributes, "attribute celeb_id", swap("Smiling", "celeb_id"), "'celeb_id' occurs twice, or has"),
+        change_file(attributes, "value 0", swap(first, "000001.jpg 0 -1"), "of 1 or -1"),
+        change_file(attributes, "value missing", swap(first, "000001.jpg -1"), "of 1 or -1"),
+        change_file(
             attributes,
             "an image that is not there",
             swap(first, "zzz.jpg -1 -1"),
             "zzz.jpg is missing in identity_CelebA.txt",
         ),
-        on(attributes, "not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
-        on(attributes, "commas", lambda text: text.replace(" ", ","), "of 1 or -1"),
-        on(people, "empty", lambda text: "", "is missing in identity_CelebA.txt"),
-        on(people, "an image twice", lambda text: text + "000001.jpg 9\n", "000001.jpg occurs in line"),
-        on(people, "a text", swap("000001.jpg 7", "000001.jpg Ann"), "identity a whole number, got 'Ann'"),
-        on(
+        change_file(attributes, "not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
+        change_file(attributes, "commas", lambda text: text.replace(" ", ","), "of 1 or -1"),
+        change_file(people, "empty", lambda text: "", "is missing in identity_CelebA.txt"),
+        change_file(people, "an image twice", lambda text: text + "000001.jpg 9\n", "000001.jpg occurs in line"),
+        change_file(people, "a text", swap("000001.jpg 7", "000001.jpg Ann"), "identity a whole number, got 'Ann'"),
+        change_file(
             people,
             "identity of 40 digits",
             swap("000001.jpg 7", "000001.jpg " + "9" * 40),
             "identity a whole number, got '999",
         ),
-        on(people, "identity a superscript", swap("000001.jpg 7", "000001.jpg ²"), "identity a whole number, got '²'"),
-        on(people, "three words", swap("000001.jpg 7", "000001.jpg 7 7"), "identity a whole number, got '7 7'"),
-        on(
+        change_file(
+            people, "identity a superscript", swap("000001.jpg 7", "000001.jpg ²"), "identity a whole number, got '²'"
+        ),
+        change_file(
+            people, "three words", swap("000001.jpg 7", "000001.jpg 7 7"), "identity a whole number, got '7 7'"
+        ),
+        change_file(
             people,
             "an image more",
             lambda text: text + "zzz.jpg 9\n",
@@ -193,8 +201,8 @@ def celebas() -> list[Case]:
             "'zzz.jpg'",
             accepted=True,
         ),
-        on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "the part must be 0, 1 or 2, got '3'"),
-        on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
+        change_file(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "the part must be 0, 1 or 2, got '3'"),
+        change_file(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
         case(
             "attributes a pipe",
             "celeba",
@@ -227,32 +235,36 @@ def celebas() -> list[Case]:
 def all_birds() -> list[Case]:
     name, first = "metadata.csv", "0,000.Bird/bird_0.jpg,1,0,0,"
 
-    def on(title: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
+    def change_metadata(title: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
         return case(title, "waterbirds", edit_file(write_waterbirds, name, change), *texts, accepted=accepted)
 
     return [
-        on("empty", lambda text: "", "must have one column"),
-        on("header alone", lambda text: text.splitlines()[0], "names no image"),
-        on("no column y", swap(",y,", ",why,"), "must have one column 'y'"),
-        on("column y twice", swap("place_filename", "y"), "must have one column 'y'"),
-        on("semicolons", lambda text: text.replace(",", ";"), "must have one column"),
-        on("an image twice", lambda text: text + text.splitlines()[1] + "\n", "'000.Bird/bird_0.jpg' occurs in line"),
-        on("an image by another path", lambda t: t + t.splitlines()[1].replace("000.B", "./000.B"), "'./000.Bird"),
-        on("y a text", swap(first, "0,000.Bird/bird_0.jpg,yes,0,0,"), "y is 'yes'"),
-        on("y 2", swap(first, "0,000.Bird/bird_0.jpg,2,0,0,"), "y is '2'"),
-        on("split 9", swap(first, "0,000.Bird/bird_0.jpg,1,9,0,"), "split is '9'"),
-        on("a short row", swap(first + "/o/ocean/0.jpg", "0,000.Bird/bird_0.jpg,1"), "split is None"),
-        on("a long row", swap(first, first + ",,,"), "more cells than the header"),
-        on("no name", swap("000.Bird/bird_0.jpg", ""), "has no (no name)"),
-        on("a path out", swap("000.Bird/bird_0.jpg", "../../../../etc/passwd"), "leads out"),
-        on("an absolute path", swap("000.Bird/bird_0.jpg", "/etc/passwd"), "leads out"),
-        on("a folder for an image", swap("000.Bird/bird_0.jpg", "000.Bird"), "is a folder"),
-        on("a zero byte in a name", swap("000.Bird/bird_0.jpg", "a\0b.jpg"), "null byte"),
-        on("a name of 300 characters", swap("000.Bird/bird_0.jpg", "a" * 300), "name too long"),
-        on("a cell of 200 KB", swap("/o/ocean/0.jpg", "o" * 200_000), "is no CSV"),
-        on("an open quote", swap("000.Bird/bird_0.jpg", '"000.Bird/bird_0.jpg'), "is no CSV"),
-        on("not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
-        on("UTF-16", lambda text: text.encode("utf-16"), "is no UTF-8 text"),
+        change_metadata("empty", lambda text: "", "must have one column"),
+        change_metadata("header alone", lambda text: text.splitlines()[0], "names no image"),
+        change_metadata("no column y", swap(",y,", ",why,"), "must have one column 'y'"),
+        change_metadata("column y twice", swap("place_filename", "y"), "must have one column 'y'"),
+        change_metadata("semicolons", lambda text: text.replace(",", ";"), "must have one column"),
+        change_metadata(
+            "an image twice", lambda text: text + text.splitlines()[1] + "\n", "'000.Bird/bird_0.jpg' occurs in line"
+        ),
+        change_metadata(
+            "an image by another path", lambda t: t + t.splitlines()[1].replace("000.B", "./000.B"), "'./000.Bird"
+        ),
+        change_metadata("y a text", swap(first, "0,000.Bird/bird_0.jpg,yes,0,0,"), "y is 'yes'"),
+        change_metadata("y 2", swap(first, "0,000.Bird/bird_0.jpg,2,0,0,"), "y is '2'"),
+        change_metadata("split 9", swap(first, "0,000.Bird/bird_0.jpg,1,9,0,"), "split is '9'"),
+        change_metadata("a short row", swap(first + "/o/ocean/0.jpg", "0,000.Bird/bird_0.jpg,1"), "split is None"),
+        change_metadata("a long row", swap(first, first + ",,,"), "more cells than the header"),
+        change_metadata("no name", swap("000.Bird/bird_0.jpg", ""), "has no (no name)"),
+        change_metadata("a path out", swap("000.Bird/bird_0.jpg", "../../../../etc/passwd"), "leads out"),
+        change_metadata("an absolute path", swap("000.Bird/bird_0.jpg", "/etc/passwd"), "leads out"),
+        change_metadata("a folder for an image", swap("000.Bird/bird_0.jpg", "000.Bird"), "is a folder"),
+        change_metadata("a zero byte in a name", swap("000.Bird/bird_0.jpg", "a\0b.jpg"), "null byte"),
+        change_metadata("a name of 300 characters", swap("000.Bird/bird_0.jpg", "a" * 300), "name too long"),
+        change_metadata("a cell of 200 KB", swap("/o/ocean/0.jpg", "o" * 200_000), "is no CSV"),
+        change_metadata("an open quote", swap("000.Bird/bird_0.jpg", '"000.Bird/bird_0.jpg'), "is no CSV"),
+        change_metadata("not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
+        change_metadata("UTF-16", lambda text: text.encode("utf-16"), "is no UTF-8 text"),
         case(
             "metadata a pipe",
             "waterbirds",

@@ -46,7 +46,7 @@ POINTS: dict[str, tuple[Any, str]] = {
 PER_POINT = {"training a client": 6, "syncing a file": 8, "replacing a file": 8}  # calls; 5 of other points
 
 
-def _quietly(work: Callable[[], object], path: Path) -> Callable[[], object]:
+def _redirect_output(work: Callable[[], object], path: Path) -> Callable[[], object]:
     def act_silently() -> object:
         with path.open("a") as file:
             for descriptor in (1, 2):
@@ -93,7 +93,7 @@ def _run_to_end() -> tuple[Path, dict[str, int]]:
         run_training(home, *OVERRIDES, *QUIET)
         (home / "counts.json").write_text(json.dumps(counts))
 
-    if run_in_child(_quietly(count_all, home / "log")):
+    if run_in_child(_redirect_output(count_all, home / "log")):
         raise RuntimeError((home / "log").read_text()[-2000:])
     (path,) = (home / "runs").iterdir()
     return path, json.loads((home / "counts.json").read_text())
@@ -101,10 +101,10 @@ def _run_to_end() -> tuple[Path, dict[str, int]]:
 
 def differences(path: Path, reference: Path) -> str:
     """Return what differs in the run folder `path` from the folder `reference` of an unbroken run."""
-    ours, expected = ([json.loads(line) for line in (item / "journal.jsonl").open()] for item in (path, reference))
-    if [line["fingerprint"] for line in ours] != [line["fingerprint"] for line in expected]:
+    lines, expected = ([json.loads(line) for line in (item / "journal.jsonl").open()] for item in (path, reference))
+    if [line["fingerprint"] for line in lines] != [line["fingerprint"] for line in expected]:
         return "the journal has other fingerprints"
-    if [line["metrics"] for line in ours] != [line["metrics"] for line in expected]:
+    if [line["metrics"] for line in lines] != [line["metrics"] for line in expected]:
         return "the journal has other metrics"
     if (path / "weights.pt").read_bytes() != (reference / "weights.pt").read_bytes():
         return "weights.pt differs"
@@ -115,14 +115,14 @@ def differences(path: Path, reference: Path) -> str:
 def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> Answer:
     log = home / "log"
 
-    def broken() -> None:
+    def run_until_kill() -> None:
         _act_at_call(*POINTS[point], call, lambda: os.kill(os.getpid(), number), before=before)
         run_training(home, *OVERRIDES, *QUIET)
 
-    status = run_in_child(_quietly(broken, log))
+    status = run_in_child(_redirect_output(run_until_kill, log))
     if status == 0 and number == signal.SIGKILL:
         return Answer(1, "the point was never reached")
-    status = run_in_child(_quietly(lambda: run_training(home, *OVERRIDES, *QUIET, "resume=true"), log))
+    status = run_in_child(_redirect_output(lambda: run_training(home, *OVERRIDES, *QUIET, "resume=true"), log))
     return Answer(os.waitstatus_to_exitcode(status), f"{log.read_text()[-3000:]}\nends whole")
 
 

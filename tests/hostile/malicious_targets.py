@@ -9,7 +9,7 @@ from hostile import forked
 from hostile.harness import Answer, Case
 from hostile.typed_commands import BASE, find_damage, prepare, train
 
-TOUCHED = "touched"  # the file that a malicious target would make
+MARKER_FILE = "touched"  # the file that a malicious target would make
 PROGRAM = "subprocess.Popen"
 TARGETS = (PROGRAM, "webbrowser.subprocess.Popen", "fedcohort.record.provenance.subprocess.Popen")
 GROUPS = (
@@ -63,7 +63,11 @@ def _malicious() -> Iterator[Case]:
     """Yield a program as the class of every group, inside other components and as a callback."""
     for place in (*GROUPS, *INSIDE, "callback.x"):
         for target in TARGETS if place in ("selector", "objective.base", "callback.x", "logger") else TARGETS[:1]:
-            overrides = [*INSIDE.get(place, ()), f"++{place}._target_={target}", f"++{place}.args=[touch,{TOUCHED}]"]
+            overrides = [
+                *INSIDE.get(place, ()),
+                f"++{place}._target_={target}",
+                f"++{place}.args=[touch,{MARKER_FILE}]",
+            ]
             run = partial(_run_train, [*BASE, *overrides])
             yield Case(f"train.py {' '.join(overrides)}", run, (f"{place}._target_",), check=find_damage)
 
@@ -78,9 +82,9 @@ def _foreign() -> Iterator[Case]:
     nodes |= {"selector=os.system": ("selector", "os.system"), "selector=antigravity.x": ("selector", "antigravity.x")}
     nodes |= {"selector=mine.Selector": ("selector", "mine.Selector")}
     for name, (group, target) in nodes.items():
-        run = partial(_replay, group, {"_target_": target, "args": ["touch", TOUCHED]})
+        run = partial(_replay, group, {"_target_": target, "args": ["touch", MARKER_FILE]})
         yield Case(f"fedcohort replay of a folder with {name}", run, (group,), check=find_damage)
-    inner: dict[str, object] = {"_target_": PROGRAM, "args": ["touch", TOUCHED]}
+    inner: dict[str, object] = {"_target_": PROGRAM, "args": ["touch", MARKER_FILE]}
     node = {"_target_": "fedcohort.selector.random.Random", "weights": inner}
     yield Case(
         "fedcohort replay of a folder with a program in an option", partial(_replay, "selector", node), ("weights",)
@@ -100,7 +104,7 @@ def _replay(group: str, node: Mapping[str, object], folder: Path) -> Answer:
     del card["digest"]  # a stranger can leave out what tells that the folder was changed
     (folder / "received" / "manifest.json").unlink()
     (folder / "received" / "info.json").write_text(json.dumps(card))
-    (folder / "mine.py").write_text(f"import pathlib\npathlib.Path({TOUCHED!r}).touch()\n")
+    (folder / "mine.py").write_text(f"import pathlib\npathlib.Path({MARKER_FILE!r}).touch()\n")
     answer = forked.fedcohort(folder, ["replay", "received"])
     (folder / "mine.py").unlink()
     return answer

@@ -38,7 +38,7 @@ from tracking.databases import database_template
 OVERRIDES = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
 
 
-def _track(home: Path, wait_s: int, uri: str | None) -> None:
+def _train_tracked(home: Path, wait_s: int, uri: str | None) -> None:
     """Track a made-up run of six rounds."""
     logs = home / "logs"
     tracked = MlflowTracker(tracking_uri=uri, experiment="fedcohort", every_s=0, wait_s=wait_s, logs=str(logs))
@@ -52,7 +52,7 @@ def _track(home: Path, wait_s: int, uri: str | None) -> None:
 
 
 def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool = False) -> Answer:
-    """Track a run in a forked child, ended by force after LIMIT_S seconds; whole: one that is trained."""
+    """Track a run in a forked child that is killed after LIMIT_S seconds; `is_complete` trains a whole run."""
     log = home / "output"
     pid = os.fork()
     if pid == 0:
@@ -68,7 +68,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool =
                     home / "logs", *OVERRIDES, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}"
                 )
             else:
-                _track(home, wait_s, uri)
+                _train_tracked(home, wait_s, uri)
             code = 0
         except FedcohortError as error:
             os.write(2, f"{error}\n".encode())
@@ -76,13 +76,13 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool =
         finally:
             os._exit(code)
     end = time.monotonic() + LIMIT_S
-    while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0):
+    while (pid_and_status := os.waitpid(pid, os.WNOHANG)) == (0, 0):
         if time.monotonic() > end:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             return Answer(None, log.read_text())
         time.sleep(0.1)
-    return Answer(os.waitstatus_to_exitcode(ended[1]), log.read_text())
+    return Answer(os.waitstatus_to_exitcode(pid_and_status[1]), log.read_text())
 
 
 def _check_files(home: Path) -> str:
@@ -107,8 +107,8 @@ def _check_nothing(home: Path) -> str:
     return "a run was started" if (home / "logs" / "runs").exists() else ""
 
 
-def _on_server(
-    talk: mlflow_servers.Talk,
+def _run_with_server(
+    respond: mlflow_servers.Talk,
     wait_s: int,
     home: Path,
     scheme: str = "http",
@@ -116,7 +116,7 @@ def _on_server(
     greets: bool = False,
     is_complete: bool = False,
 ) -> Answer:
-    with mlflow_servers.run_server(talk, greets=greets) as port:
+    with mlflow_servers.run_server(respond, sends_first=greets) as port:
         return _run(home, wait_s, f"{scheme}://127.0.0.1:{port}", is_complete=is_complete)
 
 
@@ -127,14 +127,14 @@ def _with_database(prepare: Callable[[Path], object], home: Path, *, is_complete
 
 
 def _redirect(home: Path) -> Answer:
-    def talk(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         port = connection.getsockname()[1]
         connection.sendall(mlflow_servers.answer("302 Found", b"", f"Location: http://127.0.0.1:{port}/again"))
 
-    return _on_server(talk, PATIENT, home)
+    return _run_with_server(respond, PATIENT, home)
 
 
-def _on_port(server: Callable[[Path], AbstractContextManager[int]], scheme: str, home: Path) -> Answer:
+def _run_with_port(server: Callable[[Path], AbstractContextManager[int]], scheme: str, home: Path) -> Answer:
     with server(home) as port:
         return _run(home, PATIENT, f"{scheme}://127.0.0.1:{port}")
 
@@ -147,11 +147,11 @@ def _lock_database(home: Path) -> Answer:
         return _run(home, SHORT)
 
 
-def _of_another_program(database: Path) -> None:
-    with closing(sqlite3.connect(database)) as created:
-        created.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-        created.execute("INSERT INTO alembic_version VALUES ('c0ffee')")
-        created.commit()
+def _create_other_database(database: Path) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
+        connection.execute("INSERT INTO alembic_version VALUES ('c0ffee')")
+        connection.commit()
 
 
 def _delete_experiment(database: Path) -> None:
@@ -167,23 +167,23 @@ def _no_artifacts(database: Path) -> None:
 
 def _small_disk(home: Path) -> Answer:
     """The database is on a separate disk, which is full once its tables are made."""
-    disk = home / "disk"
-    disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)
+    mount_point = home / "disk"
+    mount_point.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount_point)], check=True)
     try:
-        (disk / "mlflow.db").write_bytes(database_template())
-        with suppress(OSError), (disk / "rest").open("wb", buffering=0) as remainder:
+        (mount_point / "mlflow.db").write_bytes(database_template())
+        with suppress(OSError), (mount_point / "rest").open("wb", buffering=0) as remainder:
             while True:
                 remainder.write(b"\0" * 4096)
-        return _run(home, PATIENT, f"sqlite:///{disk / 'mlflow.db'}")
+        return _run(home, PATIENT, f"sqlite:///{mount_point / 'mlflow.db'}")
     finally:
-        subprocess.run(["umount", "--lazy", str(disk)], check=True)  # a process may still have the file
+        subprocess.run(["umount", "--lazy", str(mount_point)], check=True)  # a process may still have the file
 
 
 DATABASES: dict[str, Callable[[Path], object]] = {
     "is no database": lambda path: path.write_bytes(b"not SQLite at all\n" * 500),
     "is cut off": lambda path: path.write_bytes(database_template()[: len(database_template()) // 2]),
-    "is another program's": _of_another_program,
+    "is another program's": _create_other_database,
     "has a file for its artifacts": _no_artifacts,
 }
 
@@ -197,27 +197,30 @@ def cases() -> list[Case]:
     def add(name: str, run: Callable[[Path], Answer]) -> None:
         results.append(Case(name, run, ("fedcohort sync",), accepted=True, check=_check_files))
 
-    for name, (talk, wait_s) in mlflow_servers.SERVERS.items():
-        add(f"a server that {name}", partial(_on_server, talk, wait_s))
+    for name, (respond, wait_s) in mlflow_servers.SERVERS.items():
+        add(f"a server that {name}", partial(_run_with_server, respond, wait_s))
     add(
         "a server that speaks SSH",
-        partial(_on_server, mlflow_servers.send(b"SSH-2.0-OpenSSH_9.2\r\n"), PATIENT, greets=True),
+        partial(_run_with_server, mlflow_servers.send(b"SSH-2.0-OpenSSH_9.2\r\n"), PATIENT, greets=True),
     )
     add(
         "a server without TLS, by https",
-        partial(_on_server, mlflow_servers.send(mlflow_servers.HTML), PATIENT, scheme="https"),
+        partial(_run_with_server, mlflow_servers.send(mlflow_servers.HTML), PATIENT, scheme="https"),
     )
     add("a server that redirects to itself", _redirect)
-    add("a server with an untrusted certificate", partial(_on_port, mlflow_servers.secure, "https"))
-    add("a server that ends in the middle of the run", partial(_on_port, mlflow_servers.run_short_server, "http"))
+    add("a server with an untrusted certificate", partial(_run_with_port, mlflow_servers.secure, "https"))
+    add("a server that ends in the middle of the run", partial(_run_with_port, mlflow_servers.run_short_server, "http"))
     add("no server", lambda home: _run(home, PATIENT, "http://127.0.0.1:9"))
     add("an unknown host", lambda home: _run(home, PATIENT, "http://mlflow.invalid:5000"))
     for name, prepare in DATABASES.items():
         add(f"a database that {name}", partial(_with_database, prepare))
     add("an address of a kind that MLflow lacks", lambda home: _run(home, PATIENT, "ftp://127.0.0.1/mlflow"))
     add("no server, a whole run", lambda home: _run(home, PATIENT, "http://127.0.0.1:9", is_complete=True))
-    stalling, _ = mlflow_servers.SERVERS["stalls in mid-answer"]
-    add("a server that stalls in mid-answer, a whole run", partial(_on_server, stalling, SHORT, is_complete=True))
+    stall_in_answer, _ = mlflow_servers.SERVERS["stalls in mid-answer"]
+    add(
+        "a server that stalls in mid-answer, a whole run",
+        partial(_run_with_server, stall_in_answer, SHORT, is_complete=True),
+    )
     deleted = partial(_with_database, _delete_experiment, is_complete=True)
     results.append(Case("a database with a deleted experiment, a whole run", deleted, ("logger.experiment",)))
     add("a database that another process locks", _lock_database)

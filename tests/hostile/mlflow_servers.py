@@ -30,14 +30,14 @@ def send(data: bytes) -> Talk:
 
 
 def stall(first: bytes) -> Talk:
-    def talk(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         connection.sendall(first)
         time.sleep(LIMIT_S)
 
-    return talk
+    return respond
 
 
-def trickle(connection: socket.socket) -> None:
+def send_slowly(connection: socket.socket) -> None:
     connection.sendall(answer("200 OK", b"{", "Content-Type: application/json", length=10**6))
     while True:
         time.sleep(1)
@@ -56,14 +56,14 @@ def reset(connection: socket.socket) -> None:
 
 
 @contextmanager
-def run_server(talk: Talk, *, greets: bool = False) -> Iterator[int]:
-    """Run a server that reads a request and does `talk`, and yield its port; greets: it talks first."""
+def run_server(respond: Talk, *, sends_first: bool = False) -> Iterator[int]:
+    """Run a server that calls `respond` after a request, or at once with `sends_first`; yield its port."""
 
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             with suppress(OSError):
-                if greets or self.request.recv(65_536):
-                    talk(self.request)
+                if sends_first or self.request.recv(65_536):
+                    respond(self.request)
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True
@@ -85,12 +85,12 @@ def secure(home: Path) -> Iterator[int]:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
 
-    def talk(connection: socket.socket) -> None:
+    def respond(connection: socket.socket) -> None:
         with context.wrap_socket(connection, server_side=True) as secure:
             secure.recv(65_536)
             secure.sendall(answer("200 OK", b"{}"))
 
-    with run_server(talk, greets=True) as port:
+    with run_server(respond, sends_first=True) as port:
         yield port
 
 
@@ -135,7 +135,7 @@ SERVERS: dict[str, tuple[Talk, int]] = {
     "stalls before its answer": (stall(b""), SHORT),
     "stalls in the headers": (stall(b"HTTP/1.1 200 OK\r\nContent-"), SHORT),
     "stalls in mid-answer": (stall(answer("200 OK", b'{"exp', JSON, length=5000)), SHORT),
-    "sends a byte a second": (trickle, SHORT),
+    "sends a byte a second": (send_slowly, SHORT),
     "sends chunks for ever": (chunks, SHORT),
     "answers 500": (send(answer("500 Internal Server Error", b"oops")), PATIENT),
     "answers 503": (send(answer("503 Service Unavailable", b"", "Retry-After: 3600")), SHORT),

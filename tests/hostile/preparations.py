@@ -57,11 +57,11 @@ def damage(folder: Path, accepted: bool) -> str:
     return f"{changed[0]} was changed" if changed else f"{tables[0]} was written" if tables else ""
 
 
-def case(name: str, kind: str, build: Build, *expected: str, accepted: bool = False, **extra: Any) -> Case:
-    options = extra.pop("options", ())
+def case(name: str, kind: str, build: Build, *expected: str, accepted: bool = False, **case_options: Any) -> Case:
+    options = case_options.pop("options", ())
     return Case(
         f"{kind}: {name}",
-        lambda folder: prepare(kind, folder, build, *options, **extra),
+        lambda folder: prepare(kind, folder, build, *options, **case_options),
         expected,
         accepted,
         lambda folder: damage(folder, accepted),
@@ -92,19 +92,19 @@ def user(x: object, y: object) -> dict[str, object]:
 
 def leaf_contents() -> Mapping[str, tuple[object, str]]:
     """Contents of train/a.json and a text of the message."""
-    good = json.dumps(document())
+    valid_json = json.dumps(document())
     return {
         "empty file": ("", "is not valid JSON, or was truncated"),
-        "cut off": (good[:-20], "is not valid JSON, or was truncated"),
-        "text behind the end": (good + "x", "is not valid JSON, or was truncated"),
-        "byte order mark": (b"\xef\xbb\xbf" + good.encode(), "is not valid JSON"),
-        "UTF-16": (good.encode("utf-16"), "is not valid JSON"),
-        "Latin-1 name": (good.replace('"u"', '"Zoë"').encode("latin1"), "is not valid JSON"),
+        "cut off": (valid_json[:-20], "is not valid JSON, or was truncated"),
+        "text behind the end": (valid_json + "x", "is not valid JSON, or was truncated"),
+        "byte order mark": (b"\xef\xbb\xbf" + valid_json.encode(), "is not valid JSON"),
+        "UTF-16": (valid_json.encode("utf-16"), "is not valid JSON"),
+        "Latin-1 name": (valid_json.replace('"u"', '"Zoë"').encode("latin1"), "is not valid JSON"),
         "zero bytes": (b"\0" * 100, "is not valid JSON"),
         "gzip": (b"\x1f\x8b\x08" + bytes(60), "is not valid JSON"),
         "nested too deep": ("[" * 200_000, "is not valid JSON"),
-        "single quotes": (good.replace('"', "'"), "is not valid JSON"),
-        "number of 5000 digits": (good.replace("5.0", "9" * 5000), "is not valid JSON"),
+        "single quotes": (valid_json.replace('"', "'"), "is not valid JSON"),
+        "number of 5000 digits": (valid_json.replace("5.0", "9" * 5000), "is not valid JSON"),
         "a list": ([1], "is not a file of LEAF"),
         "a text": ('"x"', "is not a file of LEAF"),
         "null": ("null", "is not a file of LEAF"),
@@ -121,11 +121,14 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "users are numbers": (document(users=[1, 2]), "once, by name"),
         "users are lists": (document(users=[["u"], ["v"]]), "once, by name"),
         "user null": (document(users=["u", None]), "once, by name"),
-        "user without a name": (good.replace('"u"', '" "'), "once, by name"),
-        "lone surrogate in a name": (good.replace('"u"', '"\\ud800"'), "surrogates not allowed"),
-        "repeated user key": (good.replace('"v": {', '"u": {"x": [[9.0, 9.0]], "y": [1]}, "v": {'), "occurs twice"),
-        "repeated x": (good.replace('"y": [0]', '"x": [[7.0, 7.0]], "y": [0]'), "occurs twice"),
-        "repeated user_data": (good[:-1] + ', "user_data": {"u": {"x": [], "y": []}}}', "occurs twice"),
+        "user without a name": (valid_json.replace('"u"', '" "'), "once, by name"),
+        "lone surrogate in a name": (valid_json.replace('"u"', '"\\ud800"'), "surrogates not allowed"),
+        "repeated user key": (
+            valid_json.replace('"v": {', '"u": {"x": [[9.0, 9.0]], "y": [1]}, "v": {'),
+            "occurs twice",
+        ),
+        "repeated x": (valid_json.replace('"y": [0]', '"x": [[7.0, 7.0]], "y": [0]'), "occurs twice"),
+        "repeated user_data": (valid_json[:-1] + ', "user_data": {"u": {"x": [], "y": []}}}', "occurs twice"),
         "num_samples too large": (document(num_samples=[2, 2]), "num_samples says 2"),
         "num_samples too short": (document(num_samples=[1]), "num_samples must be a list of 2"),
         "num_samples too long": (document(num_samples=[1, 2, 3]), "num_samples must be a list of 2"),
@@ -139,9 +142,9 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "all users empty": (user([], []), "holds no samples"),
         "NaN input": (user([[float("nan"), 1.0]], [0]), "numbers that float32 can hold, but holds nan"),
         "infinite input": (user([[float("inf"), 1.0]], [0]), "numbers that float32 can hold, but holds inf"),
-        "input beyond float64": (good.replace("5.0", "1e999"), "holds inf"),
+        "input beyond float64": (valid_json.replace("5.0", "1e999"), "holds inf"),
         "input beyond float32": (user([[1e39]], [0]), "holds 1e+39"),
-        "input of 400 digits": (good.replace("5.0", "9" * 400), "float32 can hold"),
+        "input of 400 digits": (valid_json.replace("5.0", "9" * 400), "float32 can hold"),
         "input null": (user([[1.0, None]], [0]), "but holds None"),
         "input a truth value": (user([[True, False]], [0]), "but holds True"),
         "input a text among numbers": (user([[1.0, "2"]], [0]), "x must hold texts, or lists of numbers"),

@@ -29,13 +29,13 @@ def link_target(relative: str, target: str) -> Build:
     return build
 
 
-def good(raw: Path) -> Path:
+def write_source(raw: Path) -> Path:
     raw_json(raw, document())
     return raw
 
 
 def targets() -> list[Case]:
-    done = json.dumps({"plan": "0", "rows": {"train": 1}})
+    prepared_json = json.dumps({"plan": "0", "rows": {"train": 1}})
     rows = "rows in train.parquet"
     return [
         case("own folder unfinished", "leaf", occupy_target("made/unfinished/thesis.txt"), rows, accepted=True),
@@ -47,7 +47,10 @@ def targets() -> list[Case]:
         case("own vocabulary.new", "leaf", occupy_target("made/vocabulary.new"), "holds vocabulary.new"),
         case("own prepared.json", "leaf", occupy_target("made/prepared.json"), "prepared from another source"),
         case(
-            "prepared.json of others", "leaf", occupy_target("made/prepared.json", done), "prepared from another source"
+            "prepared.json of others",
+            "leaf",
+            occupy_target("made/prepared.json", prepared_json),
+            "prepared from another source",
         ),
         case(
             "prepared.json a list", "leaf", occupy_target("made/prepared.json", "[1]"), "prepared from another source"
@@ -59,7 +62,10 @@ def targets() -> list[Case]:
             "prepared from another source",
         ),
         case(
-            "prepared.json a pipe", "leaf", lambda raw: (good(raw), pipe(raw.parent / "made/prepared.json")), "prepared"
+            "prepared.json a pipe",
+            "leaf",
+            lambda raw: (write_source(raw), pipe(raw.parent / "made/prepared.json")),
+            "prepared",
         ),
         case("unfinished a link", "leaf", link_target("made/unfinished", "precious"), rows, accepted=True),
         case(
@@ -90,14 +96,14 @@ def targets() -> list[Case]:
         case("target a broken link", "leaf", link_target("made", "nowhere"), "is not a folder"),
         case("target a file", "leaf", occupy_target("made"), "is not a folder"),
         case("target below a file", "leaf", occupy_target("made"), "Not a directory", target="made/below"),
-        case("target the source", "leaf", good, "whose files are read", target="raw"),
-        case("target in the source", "leaf", good, "whose files are read", target="raw/made"),
+        case("target the source", "leaf", write_source, "whose files are read", target="raw"),
+        case("target in the source", "leaf", write_source, "whose files are read", target="raw/made"),
         case("target a link into the source", "leaf", link_target("made", "raw"), "whose files are read"),
-        case("target a device", "leaf", good, "is not a folder", target="../../../../../../dev/null"),
-        case("target without a name", "leaf", good, "an empty text", target=""),
-        case("target with a zero byte", "leaf", good, "can't be used as a folder's name", target="ma\0de"),
-        case("target of 300 characters", "leaf", good, "name too long", target="m" * 300),
-        case("source missing", "leaf", good, "there is no such file or folder", source="rue"),
+        case("target a device", "leaf", write_source, "is not a folder", target="../../../../../../dev/null"),
+        case("target without a name", "leaf", write_source, "an empty text", target=""),
+        case("target with a zero byte", "leaf", write_source, "can't be used as a folder's name", target="ma\0de"),
+        case("target of 300 characters", "leaf", write_source, "name too long", target="m" * 300),
+        case("source missing", "leaf", write_source, "there is no such file or folder", source="rue"),
         case(
             "source a file",
             "leaf",
@@ -105,14 +111,14 @@ def targets() -> list[Case]:
             "this is no folder (archives must be unpacked)",
             source="file.zip",
         ),
-        case("source without a name", "leaf", good, "there is no such file or folder", source=""),
-        case("source with a zero byte", "leaf", good, "there is no such file or folder", source="r\0w"),
-        case("source of 300 characters", "leaf", good, "name too long", source="r" * 300),
+        case("source without a name", "leaf", write_source, "there is no such file or folder", source=""),
+        case("source with a zero byte", "leaf", write_source, "there is no such file or folder", source="r\0w"),
+        case("source of 300 characters", "leaf", write_source, "name too long", source="r" * 300),
         case("source a pipe", "leaf", lambda raw: pipe(raw.parent / "p"), "this is no folder", source="p"),
-        case("a third folder", "leaf", good, "type fedcohort prepare", options=("more",)),
-        case("an unknown option", "leaf", good, "there is no option 'sizes'", options=("sizes=3",)),
-        case("an unknown kind", "lief", good, "the kind must be one of"),
-        case("an empty kind", "", good, "the kind must be one of"),
+        case("a third folder", "leaf", write_source, "type fedcohort prepare", options=("more",)),
+        case("an unknown option", "leaf", write_source, "there is no option 'sizes'", options=("sizes=3",)),
+        case("an unknown kind", "lief", write_source, "the kind must be one of"),
+        case("an empty kind", "", write_source, "the kind must be one of"),
     ]
 
 

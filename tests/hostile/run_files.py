@@ -16,7 +16,7 @@ from fedcohort.record.folder import MANIFEST_FILES
 from fedcohort.startup import command_line, run
 from fedcohort.startup.compose import Composition
 from fedcohort.types import RoundReport
-from hostile.damage import DAMAGES, Damage, flip_in_line, replace_by, swap, swap_lines, take_from
+from hostile.damage import DAMAGES, Damage, copy_from, flip_in_line, replace_by, swap, swap_lines
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from process_kills import kill_self, run_in_child
@@ -31,7 +31,7 @@ OVERRIDES: tuple[str, ...] = (
 )
 OVERRIDES += ("checkpoint.every=2", "selector=oort", "engine=sequential", "eval.average=ema")
 KILLED_AT = 4  # the step whose line is the last: the checkpoint is of round 4, the one before it of round 2
-AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
+ROUNDS_AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
 
 
 @cache
@@ -76,7 +76,7 @@ def run_of(logs: Path) -> Path:
     return next((logs / "runs").iterdir())
 
 
-def _talk() -> None:
+def _print_output() -> None:
     logging.getLogger("fedcohort").handlers.clear()
     messages.log_to_terminal()
 
@@ -90,7 +90,7 @@ def resume(logs: Path) -> Answer:
     composed = compose_resumed_run()
 
     def work() -> int:
-        _talk()
+        _print_output()
         return command_line.run_with_one_line_errors(lambda: int(not run.run(composed)), ("resume=true",), CONFIGS)
 
     return fork(work)
@@ -98,7 +98,7 @@ def resume(logs: Path) -> Answer:
 
 def verb(main: Callable[..., int], *arguments: str) -> Answer:
     def work() -> int:
-        _talk()
+        _print_output()
         return command_line.run_with_one_line_errors(lambda: main(arguments), arguments, CONFIGS)
 
     return fork(work)
@@ -123,12 +123,12 @@ def call_on_damaged_run(template: str, name: str, damage: Damage, command: str, 
 
 def compare_with_uninterrupted(folder: Path) -> str:
     """Return what a resumed run lacks of one that was never damaged."""
-    ours, expected = run_of(at_work()), run_of(templates() / "finished")
-    if history.read_history(ours).fingerprints != history.read_history(expected).fingerprints:
+    folder_of_run, expected = run_of(at_work()), run_of(templates() / "finished")
+    if history.read_history(folder_of_run).fingerprints != history.read_history(expected).fingerprints:
         return "other weights than an uninterrupted run"
-    if not history.read_history(ours).metrics.equals(history.read_history(expected).metrics):
+    if not history.read_history(folder_of_run).metrics.equals(history.read_history(expected).metrics):
         return "other metrics than an uninterrupted run"
-    if not history.read_history(ours).clients().equals(history.read_history(expected).clients()):
+    if not history.read_history(folder_of_run).clients().equals(history.read_history(expected).clients()):
         return "another per-client table than an uninterrupted run"
     return ""
 
@@ -157,14 +157,16 @@ def make_repair(file: str, fault_name: str, damage: Damage) -> Case:
 
 
 def _list_finished_runs() -> Iterator[Case]:
-    from_other: dict[str, Damage] = {"another run's": lambda path: take_from(run_of(templates() / "other"), path)}
-    for file, (fault_name, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **from_other}.items()):
+    copy_damage: dict[str, Damage] = {"another run's": lambda path: copy_from(run_of(templates() / "other"), path)}
+    for file, (fault_name, damage) in product((*MANIFEST_FILES, "manifest.json"), {**DAMAGES, **copy_damage}.items()):
         if (file, fault_name) in (("manifest.json", "missing"), ("manifest.json", "without its last byte")):
             continue  # as in a run of an older version; a line end
         yield make_refusal("finished", file, fault_name, damage, "resume")
-    read: dict[str, tuple[str, ...]] = {"replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")}
-    read |= {"figures": (*read["replay"], "summary.json"), "sync": MANIFEST_FILES}
-    for command, files in read.items():
+    files_by_command: dict[str, tuple[str, ...]] = {
+        "replay": ("journal.jsonl", "info.json", "info.npz", "clients.parquet")
+    }
+    files_by_command |= {"figures": (*files_by_command["replay"], "summary.json"), "sync": MANIFEST_FILES}
+    for command, files in files_by_command.items():
         damage_names = ("truncated", "a bit of its middle", "a bit of its footer", "a named pipe")
         for file, fault_name in product(files, damage_names):
             yield make_refusal("finished", file, fault_name, DAMAGES[fault_name], command)
@@ -177,15 +179,15 @@ def _reformat(path: Path) -> None:
 
 def _list_killed_runs() -> Iterator[Case]:
     """Without a manifest, each file is checked by its reader."""
-    journal_file, piece = history.JOURNAL_FILE, "clients/000002.parquet"
-    from_other: dict[str, Damage] = {
-        "another run's": lambda path: take_from(run_of(templates() / "killed_other"), path)
+    journal_file, client_file = history.JOURNAL_FILE, "clients/000002.parquet"
+    copy_damage: dict[str, Damage] = {
+        "another run's": lambda path: copy_from(run_of(templates() / "killed_other"), path)
     }
-    pieces: dict[str, Damage] = {**DAMAGES, **from_other, "another round's": partial(swap, "000003.parquet")}
-    for fault_name, damage in pieces.items():
-        yield make_refusal("killed", piece, fault_name, damage, "resume")
-    extra: dict[str, Damage] = {**DAMAGES, **from_other, "with two lines swapped": swap_lines}
-    for fault_name, damage in extra.items():
+    client_damages: dict[str, Damage] = {**DAMAGES, **copy_damage, "another round's": partial(swap, "000003.parquet")}
+    for fault_name, damage in client_damages.items():
+        yield make_refusal("killed", client_file, fault_name, damage, "resume")
+    journal_damages: dict[str, Damage] = {**DAMAGES, **copy_damage, "with two lines swapped": swap_lines}
+    for fault_name, damage in journal_damages.items():
         if fault_name not in (
             "without its last byte",
             "a byte more",
@@ -207,22 +209,22 @@ def _list_killed_runs() -> Iterator[Case]:
         "a folder",
     ):
         yield make_refusal("killed", "last.ckpt", fault_name, DAMAGES[fault_name], "resume")
-    yield make_refusal("killed", "last.ckpt", "another run's", from_other["another run's"], "resume")
+    yield make_refusal("killed", "last.ckpt", "another run's", copy_damage["another run's"], "resume")
     yield make_refusal("killed", "clients", "a file", partial(replace_by, lambda path: path.write_text("")), "resume")
     yield make_refusal("killed", "run.lock", "a named pipe", DAMAGES["a named pipe"], "resume")
     yield make_refusal("killed", "run.log", "a named pipe", DAMAGES["a named pipe"], "resume")
     for command, file in product(("replay", "figures", "sync"), (journal_file, "info.json")):
         yield make_refusal("killed", file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
     for command in ("replay", "figures"):
-        yield make_refusal("killed", piece, "a bit of its middle", DAMAGES["a bit of its middle"], command)
-        yield make_refusal("killed", piece, "missing", DAMAGES["missing"], command)
+        yield make_refusal("killed", client_file, "a bit of its middle", DAMAGES["a bit of its middle"], command)
+        yield make_refusal("killed", client_file, "missing", DAMAGES["missing"], command)
     for fault_name in ("truncated", "a bit of its middle", "emptied"):
         case = make_refusal("killed", "status.json", fault_name, DAMAGES[fault_name], "resume")
         yield Case(case.name, case.run, ("status.json is damaged and is ignored",), True, compare_with_uninterrupted)
     for fault_name in ("truncated", "a bit of its middle", "a bit of its footer", "emptied", "missing"):
-        yield make_repair(f"clients/00000{AHEAD}.parquet", fault_name, DAMAGES[fault_name])
-    yield make_repair(f"clients/00000{AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
-    for step in (AHEAD, AHEAD + 1):
+        yield make_repair(f"clients/00000{ROUNDS_AHEAD}.parquet", fault_name, DAMAGES[fault_name])
+    yield make_repair(f"clients/00000{ROUNDS_AHEAD}.parquet", "another round's", partial(swap, "000004.parquet"))
+    for step in (ROUNDS_AHEAD, ROUNDS_AHEAD + 1):
         yield make_repair(journal_file, f"a digit of round {step}", partial(flip_in_line, number=step))
 
 
@@ -245,8 +247,8 @@ def make_database_folder() -> Path:
 def _list_comparisons() -> Iterator[Case]:
     for fault_name in ("truncated", "a bit of its header", "a folder"):
         yield Case(f"compare: mlflow.db {fault_name}", partial(_database, DAMAGES[fault_name]), ("mlflow.db",))
-    emptied = partial(_database, DAMAGES["emptied"])  # an empty file is a database without experiments
-    yield Case("compare: mlflow.db emptied", emptied, ("experiment must be one of Default",))
+    empty_database = partial(_database, DAMAGES["emptied"])  # an empty file is a database without experiments
+    yield Case("compare: mlflow.db emptied", empty_database, ("experiment must be one of Default",))
 
 
 def cases() -> list[Case]:

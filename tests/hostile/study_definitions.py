@@ -9,7 +9,7 @@ import yaml
 
 from hostile.damage import DAMAGES
 from hostile.harness import Case
-from hostile.study_files import CONFLICT, case, on, put
+from hostile.study_files import CONFLICT, case, damage_file, write_text
 from study.small_study import SMALL_STUDY, TUNING
 
 SETTING: dict[str, Any] = {"overrides": ["heterogeneity=iid"]}
@@ -141,7 +141,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     },
 }
 SPACE = {"selector.discount": {"low": 0.0, "high": 1.0}}
-TUNES: dict[str, Any] = {
+TUNING_STUDY: dict[str, Any] = {
     "a list": [TUNING],
     "without trials": {name: TUNING[name] for name in TUNING if name != "trials"},
     "no trials": {**TUNING, "trials": 0},
@@ -160,7 +160,7 @@ TUNES: dict[str, Any] = {
     "a logarithm of zero": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": 0, "high": 1, "log": True}}}},
     "without high": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": 0}}}},
 }
-TUNED = {
+TUNING_CASES = {
     "a list": "- a\n",
     "one word": "a\n",
     "conflict markers": CONFLICT,
@@ -198,7 +198,7 @@ def _definitions() -> Iterator[Case]:
     for fault_name, content in TEXTS.items():
         yield case(f"study.yaml: {fault_name}", partial(_write_text, content, fault_name), "study.yaml")
     for fault_name in ("a folder", "a link to nothing", "a named pipe", "missing"):
-        yield case(f"study.yaml: {fault_name}", on("study.yaml", DAMAGES[fault_name]), "study")
+        yield case(f"study.yaml: {fault_name}", damage_file("study.yaml", DAMAGES[fault_name]), "study")
     for name in ("title", "question", "baseline", "methods", "settings", "seeds"):
         yield case(f"study.yaml: no {name}", partial(_drop, name), "study.yaml", f"{name} is missing")
     yield case("study.yaml: an unknown option", partial(_write_yaml, {"sedes": [1]}), "study.yaml", "sedes")
@@ -207,10 +207,10 @@ def _definitions() -> Iterator[Case]:
             yield case(
                 f"study.yaml: {option} {fault_name}", partial(_write_yaml, {option: value}), "study.yaml", option
             )
-    for fault_name, value in TUNES.items():
+    for fault_name, value in TUNING_STUDY.items():
         yield case(f"study.yaml: tune {fault_name}", partial(_write_yaml, {"tune": value}), "study.yaml", "tune")
-    for fault_name, text in TUNED.items():
-        yield case(f"tuned.yaml: {fault_name}", put("tuned.yaml", text), "tuned.yaml")
+    for fault_name, text in TUNING_CASES.items():
+        yield case(f"tuned.yaml: {fault_name}", write_text("tuned.yaml", text), "tuned.yaml")
 
 
 def cases() -> list[Case]:

@@ -53,10 +53,10 @@ def answer(damage: Damage, verb: str, folder: Path) -> Answer:
         logging.getLogger("fedcohort").handlers.clear()
         messages.log_to_terminal()
         codes: list[int] = []
-        done = command_line.run_with_one_line_errors(
+        exit_code = command_line.run_with_one_line_errors(
             lambda: codes.append(study.main([verb, "tiny"])), (verb, "tiny"), CONFIGS
         )
-        return done or codes[-1]
+        return exit_code or codes[-1]
 
     return fork(work)
 
@@ -65,16 +65,16 @@ def case(name: str, damage: Damage, *expected: str, verb: str = "status") -> Cas
     return Case(name, partial(answer, damage, verb), expected)
 
 
-def on(name: str, damage: Damage) -> Damage:
+def damage_file(name: str, damage: Damage) -> Damage:
     """Return the damage to one file of the study's folder."""
     return lambda folder: damage(folder / name)
 
 
-def put(name: str, text: str) -> Damage:
-    return on(name, lambda path: path.write_text(text))
+def write_text(name: str, text: str) -> Damage:
+    return damage_file(name, lambda path: path.write_text(text))
 
 
-def take_from_other(name: str) -> Damage:
+def copy_from_other(name: str) -> Damage:
     return lambda folder: shutil.copy(folder.parent / "other" / name, folder / name)
 
 
@@ -106,13 +106,13 @@ def _cast(column: str, kind: Any) -> Change:
 def _blank_first_cell(column: str) -> Change:
     def change(table: Any) -> Any:
         first = pa.array([True] + [False] * (table.num_rows - 1))
-        emptied = compute.if_else(first, pa.nulls(table.num_rows, table[column].type), table[column])
-        return table.set_column(table.column_names.index(column), column, emptied)
+        column_with_null = compute.if_else(first, pa.nulls(table.num_rows, table[column].type), table[column])
+        return table.set_column(table.column_names.index(column), column, column_with_null)
 
     return change
 
 
-def _set(column: str, value: Any) -> Change:
+def _set_column(column: str, value: Any) -> Change:
     def change(table: Any) -> Any:
         values = [value, *table[column].to_pylist()[1:]]
         return table.set_column(table.column_names.index(column), column, pa.array(values, table[column].type))
@@ -133,8 +133,8 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
         "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "two rows"),
         "all rows twice": (lambda table: pa.concat_tables([table, table]), "two rows"),
         "a column twice": (lambda table: table.append_column("status", table["status"]), "status"),
-        "an unknown status": (_set("status", "dnoe"), "dnoe"),
-        "another metric": (_set("metric", "test/acc_worst"), "test/acc_worst"),
+        "an unknown status": (_set_column("status", "dnoe"), "dnoe"),
+        "another metric": (_set_column("metric", "test/acc_worst"), "test/acc_worst"),
         "no columns": (lambda table: table.select([]), "cell"),
     },
     CURVES_FILE: {
@@ -147,7 +147,7 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
         },
         "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "in ascending order"),
         "rounds backwards": (lambda table: table.take(list(range(table.num_rows))[::-1]), "in ascending order"),
-        "a negative round": (_set("step", -1), "in ascending order"),
+        "a negative round": (_set_column("step", -1), "in ascending order"),
         "a column twice": (lambda table: table.append_column("value", table["value"]), "value"),
     },
 }
@@ -156,15 +156,15 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
 def _results() -> Iterator[Case]:
     for name, (fault_name, damage) in product((RESULTS_FILE, CURVES_FILE, "manifest.json"), DAMAGES.items()):
         if name != "manifest.json" or fault_name not in ("missing", "without its last byte"):  # that is a line end
-            yield case(f"{name}: {fault_name}", on(name, damage), name)
+            yield case(f"{name}: {fault_name}", damage_file(name, damage), name)
     # Without a manifest only the content of pages is checked: in a file this small the middle is a header of one.
-    silent = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
+    undetected = ("a bit of its header", "a bit of its middle", "a bit of its footer", "a byte more")
     for name, (fault_name, damage) in product((RESULTS_FILE, CURVES_FILE), DAMAGES.items()):
-        if fault_name not in silent:
-            yield case(f"without a manifest, {name}: {fault_name}", damage_old_study(on(name, damage)), name)
+        if fault_name not in undetected:
+            yield case(f"without a manifest, {name}: {fault_name}", damage_old_study(damage_file(name, damage)), name)
     for name in (RESULTS_FILE, CURVES_FILE, "manifest.json"):
-        yield case(f"{name}: another study's", take_from_other(name), "tiny")
-        yield case(f"{name}: conflict markers", put(name, CONFLICT), name)
+        yield case(f"{name}: another study's", copy_from_other(name), "tiny")
+        yield case(f"{name}: conflict markers", write_text(name, CONFLICT), name)
     yield case("results and curves change places", lambda folder: swap(CURVES_FILE, folder / RESULTS_FILE), "parquet")
     yield case(
         "without a manifest, they change places",
@@ -176,12 +176,12 @@ def _results() -> Iterator[Case]:
         "of a newer format": '{"format": 9, "files": {}}',
         "without files": "{}",
     }.items():
-        yield case(f"manifest.json: {fault_name}", put("manifest.json", text), "manifest.json")
+        yield case(f"manifest.json: {fault_name}", write_text("manifest.json", text), "manifest.json")
     for name, edits in TABLES.items():
         for fault_name, (change, message) in edits.items():
             yield case(f"{name}: {fault_name}", partial(_edit, name, change), name, message)
     for name, fault_name in product((RESULTS_FILE, CURVES_FILE), ("truncated", "a bit of its footer")):
-        yield case(f"report, {name}: {fault_name}", on(name, DAMAGES[fault_name]), name, verb="report")
+        yield case(f"report, {name}: {fault_name}", damage_file(name, DAMAGES[fault_name]), name, verb="report")
 
 
 def cases() -> list[Case]:

@@ -120,10 +120,10 @@ def _kill(process: Process, kill: Kill, home: Path, pattern: str) -> tuple[str, 
         lengths = _journal_lengths(home, pattern)
         return len(lengths) >= kill.runs and lengths[kill.runs - 1] >= kill.lines
 
-    reached = _wait(lambda: process.poll() is not None or is_reached())
+    is_ready = _wait(lambda: process.poll() is not None or is_reached())
     family = [process.pid, *_descendants(process.pid)]
     lengths = _journal_lengths(home, pattern)
-    if not reached or process.poll() is not None or min(lengths) > ROUNDS:  # the journal begins with round 0
+    if not is_ready or process.poll() is not None or min(lengths) > ROUNDS:  # the journal begins with round 0
         process.kill()
         return "", f"ended before the kill, or took more than {WAIT_S:g} s; lines of the journals: {lengths}"
     target = process.pid if kill.target == "parent" else [pid for pid in family[1:] if _is_worker(pid)][-1]
@@ -214,10 +214,10 @@ def _whole_study() -> tuple[list[str], pd.DataFrame]:
 
 
 def _check_study(home: Path) -> str:
-    (lines, curves), (whole_lines, whole_curves) = _study_results(home), _whole_study()
-    if lines != whole_lines:
+    (lines, curves), (expected_lines, expected_curves) = _study_results(home), _whole_study()
+    if lines != expected_lines:
         return f"other results: {lines}"
-    return "" if curves.equals(whole_curves) else "other curves"
+    return "" if curves.equals(expected_curves) else "other curves"
 
 
 def cases() -> list[Case]:

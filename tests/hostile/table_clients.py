@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from folder_tables import with_value
+from folder_tables import set_value
 from hostile.harness import Case
 from hostile.tables import Columns, N, table
 
@@ -14,24 +14,29 @@ def client_tables() -> list[Case]:
     names = [f"c{k // 10}" for k in range(N)]
     client_options = "dataset.client=who clients=null"
 
-    def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
+    def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **case_options: Any) -> Case:
         return table(
-            name, {"who": values}, *expected, test=test, overrides=extra.pop("overrides", client_options), **extra
+            name,
+            {"who": values},
+            *expected,
+            test=test,
+            overrides=case_options.pop("overrides", client_options),
+            **case_options,
         )
 
     return [
         clients("no client column", None, "has no column 'who'"),
         clients("one client", ["a"] * N, "cohort"),
-        clients("an empty client", with_value(names, 7, None), "row 7 is empty"),
-        clients("a NaN client", with_value([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
-        clients("a client of spaces", with_value(names, 7, " "), "row 7 is empty"),
+        clients("an empty client", set_value(names, 7, None), "row 7 is empty"),
+        clients("a NaN client", set_value([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
+        clients("a client of spaces", set_value(names, 7, " "), "row 7 is empty"),
         clients("fractional clients", [k / 2 for k in range(N)], "row 1 has client 0.5"),
-        clients("infinite clients", with_value([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
+        clients("infinite clients", set_value([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
         clients("clients are lists", [[k // 10] for k in range(N)], "who"),
         clients("clients are dates", pa.array([k // 10 for k in range(N)], pa.timestamp("s")), "who"),
         clients("clients are bytes", [b"a", b"b"] * (N // 2), "who"),
         clients("clients of one row", [f"c{k}" for k in range(N)], "owners with more than 3 training samples"),
-        clients("one client of one row", with_value(names, 0, "z"), "fewer than"),
+        clients("one client of one row", set_value(names, 0, "z"), "fewer than"),
         clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "owners with more than 3"),
         clients(
             "no client of train has test rows",
@@ -41,7 +46,7 @@ def client_tables() -> list[Case]:
         ),
         clients("test has no clients", names, "1: x", test={"who": None}, accepted=True),
         clients("test has texts, train numbers", [k // 10 for k in range(N)], "who", test={"who": names}),
-        clients("test has other clients, too", names, "1: x", test={"who": with_value(names, 0, "z")}, accepted=True),
+        clients("test has other clients, too", names, "1: x", test={"who": set_value(names, 0, "z")}, accepted=True),
         clients("clients= of owners", names, "clients", overrides="dataset.client=who clients=100"),
         clients(
             "client column with another partition",

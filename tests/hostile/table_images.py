@@ -6,17 +6,17 @@ from typing import Any
 
 import pyarrow as pa
 
-from folder_tables import with_value
+from folder_tables import set_value
 from hostile.harness import Case
-from hostile.tables import LISTS, N, table
+from hostile.tables import LIST_COLUMN, N, table
 from image_tables import encode_image, random_images
 
 IMAGES = [encode_image(image) for image in random_images(N, (1, 8, 8))]
 
 
-def images(name: str, values: Any, *expected: str, overrides: str = "", **extra: Any) -> Case:
+def images(name: str, values: Any, *expected: str, overrides: str = "", **case_options: Any) -> Case:
     return table(
-        name, {"x": None, "image": values}, *expected, overrides=f"dataset.features=image {overrides}", **extra
+        name, {"x": None, "image": values}, *expected, overrides=f"dataset.features=image {overrides}", **case_options
     )
 
 
@@ -36,12 +36,12 @@ def image_tables() -> list[Case]:
     colour = encode_image(random_images(1, (3, 8, 8))[0])
 
     def break_image(content: bytes | None) -> list[Any]:
-        return with_value(IMAGES, 5, {"bytes": content})
+        return set_value(IMAGES, 5, {"bytes": content})
 
     return [
-        images("an image of another size", with_value(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
-        images("a colour image among grey ones", with_value(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
-        images("an image that is missing", with_value(IMAGES, 5, None), "row 5 is empty"),
+        images("an image of another size", set_value(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
+        images("a colour image among grey ones", set_value(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
+        images("an image that is missing", set_value(IMAGES, 5, None), "row 5 is empty"),
         images("an image without bytes", break_image(None), "row 5 is empty"),
         images("an image of no bytes", break_image(b""), "row 5 is empty"),
         images("an image that is a text", break_image(b"hello"), "row 5 can't be read as an image"),
@@ -61,7 +61,7 @@ def image_tables() -> list[Case]:
         images(
             "test images of another size", IMAGES, "a sample has the shape [1, 9, 8]", test={"x": None, "image": wide}
         ),
-        images("test images are lists", IMAGES, "a sample has the shape", test={"x": None, "image": LISTS}),
+        images("test images are lists", IMAGES, "a sample has the shape", test={"x": None, "image": LIST_COLUMN}),
         images(
             "images of 80 megapixels in 4 GB",
             [bitmap(9000, 8900)] * N,
@@ -70,7 +70,7 @@ def image_tables() -> list[Case]:
         ),
         images(
             "an image of 2 gigapixels",
-            with_value(
+            set_value(
                 IMAGES,
                 5,
                 {"bytes": bitmap(8, 8)["bytes"][:18] + struct.pack("<ii", 50_000, 50_000) + bitmap(8, 8)["bytes"][26:]},
@@ -82,25 +82,27 @@ def image_tables() -> list[Case]:
         ),
         images("images with a shape of another size", IMAGES, "has 9 values, but", overrides="dataset.shape=[1,3,3]"),
         images("images, and leave_out", IMAGES, "leave_out must be", overrides="dataset.leave_out=[x]"),
-        images("lists of two lengths", with_value(LISTS, 5, [1.0]), "row 5 has a list of another length"),
-        images("an empty list", with_value(LISTS, 0, []), "row 0"),
+        images("lists of two lengths", set_value(LIST_COLUMN, 5, [1.0]), "row 5 has a list of another length"),
+        images("an empty list", set_value(LIST_COLUMN, 0, []), "row 0"),
         images("all lists empty", [[]] * N, "row 0"),
-        images("a list that is missing", with_value(LISTS, 5, None), "row 5 is empty"),
-        images("a list with a missing number", with_value(LISTS, 5, [1.0, None]), "row 5 has a value that is missing"),
+        images("a list that is missing", set_value(LIST_COLUMN, 5, None), "row 5 is empty"),
+        images(
+            "a list with a missing number", set_value(LIST_COLUMN, 5, [1.0, None]), "row 5 has a value that is missing"
+        ),
         images(
             "a list with NaN",
-            with_value(LISTS, 5, [1.0, float("nan")]),
+            set_value(LIST_COLUMN, 5, [1.0, float("nan")]),
             "row 5 has a value that is missing, NaN or inf",
         ),
         images(
             "a list with an infinite number",
-            with_value(LISTS, 5, [1.0, float("inf")]),
+            set_value(LIST_COLUMN, 5, [1.0, float("inf")]),
             "row 5 has a value that is missing",
         ),
-        images("a list beyond float32", with_value(LISTS, 5, [1.0, 1e300]), "row 5 has a value that is missing"),
+        images("a list beyond float32", set_value(LIST_COLUMN, 5, [1.0, 1e300]), "row 5 has a value that is missing"),
         images(
             "a list of integers with a missing one",
-            with_value([[k, 1] for k in range(N)], 5, [1, None]),
+            set_value([[k, 1] for k in range(N)], 5, [1, None]),
             "row 5 has a value",
         ),
         images("lists of texts", [["a", "b"]] * N, "must hold lists of numbers or images"),
@@ -108,22 +110,27 @@ def image_tables() -> list[Case]:
         images("lists of truth values", [[k % 2 == 0, True] for k in range(N)], "2: image", accepted=True),
         images(
             "ragged lists of lists",
-            with_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0]]),
+            set_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0]]),
             "row 5 has a list of an",
         ),
         images(
             "ragged lists inside",
-            with_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0], [1.0, 2.0]]),
+            set_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0], [1.0, 2.0]]),
             "row 5 has a",
         ),
         images(
-            "test lists of another length", LISTS, "a sample has the shape [1]", test={"x": None, "image": [[1.0]] * N}
+            "test lists of another length",
+            LIST_COLUMN,
+            "a sample has the shape [1]",
+            test={"x": None, "image": [[1.0]] * N},
         ),
-        images("lists of decimals", pa.array(LISTS).cast(pa.list_(pa.decimal128(20, 5))), "2: image", accepted=True),
+        images(
+            "lists of decimals", pa.array(LIST_COLUMN).cast(pa.list_(pa.decimal128(20, 5))), "2: image", accepted=True
+        ),
         images("lists of int64 beyond float32's digits", [[2**60 + k, k] for k in range(N)], "2: image", accepted=True),
         images(
             "a list with a missing number, filled",
-            with_value(LISTS, 5, [1.0, None]),
+            set_value(LIST_COLUMN, 5, [1.0, None]),
             "cells filled",
             accepted=True,
             overrides="dataset.missing=mean",

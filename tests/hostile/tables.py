@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from config_options import CONFIGS
 from fedcohort.command.data import describe_split
 from fedcohort.startup.command_line import run_with_one_line_errors
-from folder_tables import with_value
+from folder_tables import set_value
 from hostile.forked import fork
 from hostile.harness import Answer, Case
 from run_harness import compose_overrides, run_training
@@ -31,7 +31,7 @@ LIMIT_S = 60
 LABELS = [k % 3 for k in range(N)]
 X = [float(k) / N for k in range(N)]
 Columns = Mapping[str, Any]
-LISTS = [[float(k), float(k % 7)] for k in range(N)]
+LIST_COLUMN = [[float(k), float(k % 7)] for k in range(N)]
 SMALL = ("clients=4", "cohort=2", "rounds=1", "model=logreg")
 
 
@@ -90,8 +90,8 @@ def columns(folder: Path, changes: Columns, test: Columns | None = None) -> Path
     return folder
 
 
-def table(name: str, changes: Columns, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
-    return case(name, lambda folder: columns(folder, changes, test), *expected, **extra)
+def table(name: str, changes: Columns, *expected: str, test: Columns | None = None, **case_options: Any) -> Case:
+    return case(name, lambda folder: columns(folder, changes, test), *expected, **case_options)
 
 
 def label_tables() -> list[Case]:
@@ -109,19 +109,21 @@ def label_tables() -> list[Case]:
         table(
             "labels unsigned beyond int64", {"label": pa.array([2**64 - 1] * N, pa.uint64())}, "labels are texts, or"
         ),
-        table("a negative label", {"label": with_value(LABELS, 3, -1)}, "row 3 has label -1"),
-        table("a fractional label", {"label": with_value([float(k) for k in LABELS], 4, 0.5)}, "row 4 has label 0.5"),
+        table("a negative label", {"label": set_value(LABELS, 3, -1)}, "row 3 has label -1"),
+        table("a fractional label", {"label": set_value([float(k) for k in LABELS], 4, 0.5)}, "row 4 has label 0.5"),
         table(
             "an infinite label",
-            {"label": with_value([float(k) for k in LABELS], 4, float("inf"))},
+            {"label": set_value([float(k) for k in LABELS], 4, float("inf"))},
             "row 4 has label inf",
         ),
-        table("a NaN label", {"label": with_value([float(k) for k in LABELS], 4, float("nan"))}, "row 4 is empty"),
-        table("an empty label", {"label": with_value(LABELS, 5, None)}, "row 5 is empty"),
+        table("a NaN label", {"label": set_value([float(k) for k in LABELS], 4, float("nan"))}, "row 4 is empty"),
+        table("an empty label", {"label": set_value(LABELS, 5, None)}, "row 5 is empty"),
         table("all labels empty", {"label": [None] * N}, "row 0 is empty"),
-        table("a text of spaces as a label", {"label": with_value(text_labels, 6, "  ")}, "row 6 is empty"),
+        table("a text of spaces as a label", {"label": set_value(text_labels, 6, "  ")}, "row 6 is empty"),
         table(
-            "a text among numbers", {"label": with_value([str(k) for k in LABELS], 2, "unknown")}, "among whole numbers"
+            "a text among numbers",
+            {"label": set_value([str(k) for k in LABELS], 2, "unknown")},
+            "among whole numbers",
         ),
         table("one class", {"label": [0] * N}, "the single label 0"),
         table("one text", {"label": ["cat"] * N}, "the single label cat"),
@@ -132,13 +134,16 @@ def label_tables() -> list[Case]:
             test={"label": [f"id{k + 1}" for k in range(N)]},
         ),
         table(
-            "test has a new class", {}, "labels that no training row has: 3", test={"label": with_value(LABELS, 0, 3)}
+            "test has a new class",
+            {},
+            "labels that no training row has: 3",
+            test={"label": set_value(LABELS, 0, 3)},
         ),
         table(
             "test has a new text",
             {"label": text_labels},
             "that no training row has: fox",
-            test={"label": with_value(text_labels, 0, "fox")},
+            test={"label": set_value(text_labels, 0, "fox")},
         ),
         table(
             "train lacks a class that test has", {"label": [k % 2 for k in range(N)]}, "no training row has: 2", test={}
@@ -184,28 +189,28 @@ def feature_tables() -> list[Case]:
         table(
             "maps alone", {"x": pa.array([[("a", 1.0)]] * N, pa.map_(pa.string(), pa.float64()))}, "no column of num"
         ),
-        table("lists without features=", {"x": LISTS}, "has no column of numbers"),
-        table("a NaN cell", {"x": with_value(X, 3, float("nan"))}, "row 3 has a value that is NaN or infinite"),
-        table("an infinite cell", {"x": with_value(X, 3, float("-inf"))}, "row 3 has a value that is NaN or infinite"),
-        table("an empty cell", {"x": with_value(X, 3, None)}, "row 3 is empty", "dataset.missing=drop"),
-        table("a cell beyond float32", {"x": with_value(X, 3, 1e39)}, "row 3 holds 1e+39, which float32 can't hold"),
-        table("the first cell beyond float32", {"x": with_value(X, 0, -1e300)}, "row 0 holds -1e+300"),
+        table("lists without features=", {"x": LIST_COLUMN}, "has no column of numbers"),
+        table("a NaN cell", {"x": set_value(X, 3, float("nan"))}, "row 3 has a value that is NaN or infinite"),
+        table("an infinite cell", {"x": set_value(X, 3, float("-inf"))}, "row 3 has a value that is NaN or infinite"),
+        table("an empty cell", {"x": set_value(X, 3, None)}, "row 3 is empty", "dataset.missing=drop"),
+        table("a cell beyond float32", {"x": set_value(X, 3, 1e39)}, "row 3 holds 1e+39, which float32 can't hold"),
+        table("the first cell beyond float32", {"x": set_value(X, 0, -1e300)}, "row 0 holds -1e+300"),
         table("a constant feature", {"x": [1.0] * N}, "all 40 training samples are the same"),
         table(
             "a text among numbers",
-            {"x": with_value([str(v) for v in X], 3, "?")},
+            {"x": set_value([str(v) for v in X], 3, "?")},
             "row 3 holds '?', which is not a number",
         ),
         table(
             "a NaN in the test part",
             {},
             "test.parquet: column 'x', row 1 has a value",
-            test={"x": with_value(X, 1, float("nan"))},
+            test={"x": set_value(X, 1, float("nan"))},
         ),
         table("test lacks the feature", {}, "test.parquet has no column 'x'", test={"x": None}),
         table("test lacks the label", {}, "test.parquet has no column 'label'", test={"label": None}),
         table("test has texts for numbers", {}, "must hold numbers", test={"x": texts}),
-        table("test has lists for numbers", {}, "must hold numbers", test={"x": LISTS}),
+        table("test has lists for numbers", {}, "must hold numbers", test={"x": LIST_COLUMN}),
         table("an unknown column of features", {}, "has no column 'y'", overrides="dataset.features=y"),
         table("features= names scalars", {}, "must hold lists of numbers or images", overrides="dataset.features=x"),
         table(
@@ -248,7 +253,7 @@ def feature_tables() -> list[Case]:
         table("a column without a name", {"": X}, "1: x (left out: '')", accepted=True),
         table("texts beside", {"note": texts}, "1: x (left out: note)", accepted=True),
         table("dates beside", {"when": dates}, "1: x (left out: when)", accepted=True),
-        table("lists beside", {"list": LISTS}, "1: x (left out: list)", accepted=True),
+        table("lists beside", {"list": LIST_COLUMN}, "1: x (left out: list)", accepted=True),
         table("a column of nulls beside", {"none": [None] * N}, "1: x (left out: none)", accepted=True),
         table("row numbers beside", {"Unnamed: 0": range(N)}, "1: x (left out: Unnamed: 0)", accepted=True),
         table("more columns in the test part", {}, "1: x", test={"z": X}, accepted=True),
@@ -258,14 +263,14 @@ def feature_tables() -> list[Case]:
         table("categories", {"label": pa.array(["a", "b"] * (N // 2)).dictionary_encode()}, "1: x", accepted=True),
         table(
             "numbers as texts with bad cells dropped",
-            {"x": with_value([str(v) for v in X], 3, "?")},
+            {"x": set_value([str(v) for v in X], 3, "?")},
             "1 of 40 rows of train.parquet dropped",
             overrides="dataset.missing=drop",
             accepted=True,
         ),
         table(
             "empty cells filled",
-            {"x": with_value(X, 3, None)},
+            {"x": set_value(X, 3, None)},
             "1 training and 1 test cells filled",
             overrides="dataset.missing=mean",
             accepted=True,

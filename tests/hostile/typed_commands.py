@@ -10,10 +10,10 @@ BASE = ("rounds=1", "clients=10", "cohort=2", "model=logreg", "logger=none", "ca
 FREE = ("configs", "train.py", "logs", "studies", "received", "src", "tests", "file", "plain", "sweeps", "out")
 
 
-def train(command_line: str, text: str, *extra: str) -> Case:
+def train(command_line: str, text: str, *further: str) -> Case:
     sweep = command_line.startswith("-m")
     split = [command_line] if " = " in command_line or "'a b'" in command_line else command_line.split(" ")
-    arguments = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *extra]
+    arguments = [*(["-m"] if sweep else []), *BASE, *split[int(sweep) :], *further]
     return Case(
         f"train.py {command_line!r}",
         lambda folder: forked.train(prepare(folder), arguments),
@@ -53,6 +53,6 @@ def write_study(folder: Path, name: str, **changes: object) -> None:
 
 def find_damage(folder: Path) -> str:
     """Say what was written that a refused command doesn't write."""
-    strange = sorted(path.name for path in folder.iterdir() if path.name not in FREE)
+    unexpected = sorted(path.name for path in folder.iterdir() if path.name not in FREE)
     runs = sorted(path.name for path in folder.glob("logs/runs/*"))
-    return f"it wrote {', '.join(strange + runs)}" if strange or runs else ""
+    return f"it wrote {', '.join(unexpected + runs)}" if unexpected or runs else ""

@@ -37,17 +37,17 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize(("imported", "watches"), [("fedcohort.jobs.fork_server", False), ("json", True)])
-def test_a_killed_sweep_ends_its_workers(tmp_path: Path, imported: str, watches: bool) -> None:
+@pytest.mark.parametrize(("imported", "is_watched"), [("fedcohort.jobs.fork_server", False), ("json", True)])
+def test_a_killed_sweep_ends_its_workers(tmp_path: Path, imported: str, is_watched: bool) -> None:
     """The first way is Linux's. The pipe ends when both workers, its only writers, are gone."""
     (tmp_path / "sweep.py").write_text(SCRIPT)
     os.mkfifo(pipe := tmp_path / "pipe")
-    process = subprocess.Popen([sys.executable, str(tmp_path / "sweep.py"), str(pipe), imported, str(watches)])
-    with pipe.open("rb", buffering=0) as pipe_end:
-        got = pipe_end.read(1)
-        while got != b"xx":
-            got += pipe_end.read(1)
+    process = subprocess.Popen([sys.executable, str(tmp_path / "sweep.py"), str(pipe), imported, str(is_watched)])
+    with pipe.open("rb", buffering=0) as reader:
+        received = reader.read(1)
+        while received != b"xx":
+            received += reader.read(1)
         process.kill()
         process.wait()
-        assert select.select([pipe_end], [], [], 60)[0], "a worker outlives the sweep"
-        assert pipe_end.read(1) == b""
+        assert select.select([reader], [], [], 60)[0], "a worker outlives the sweep"
+        assert reader.read(1) == b""

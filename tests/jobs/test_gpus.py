@@ -21,7 +21,7 @@ def none_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(gpus.VISIBLE_GPUS_VARIABLE)
 
 
-def on(accelerator: str = "gpu", devices: Any = 1) -> Composition:
+def compose_on(accelerator: str = "gpu", devices: Any = 1) -> Composition:
     return Composition({"trainer": {"accelerator": accelerator, "devices": devices}}, {}, ())
 
 
@@ -70,11 +70,11 @@ def test_as_many_jobs_as_cards(
 def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     for number in (0, 3):
-        gpus.assign_gpu(SweepJob(tmp_path, number, ()), on())
+        gpus.assign_gpu(SweepJob(tmp_path, number, ()), compose_on())
         assert os.environ[gpus.VISIBLE_GPUS_VARIABLE] == "0"
 
 
-@pytest.mark.parametrize("composition", [on("cpu"), on("gpu", 2), on("gpu", "auto")])
+@pytest.mark.parametrize("composition", [compose_on("cpu"), compose_on("gpu", 2), compose_on("gpu", "auto")])
 def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composition) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     gpus.assign_gpu(SweepJob(tmp_path, 0, ()), composition)

@@ -92,7 +92,7 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched_jobs: list
     plan = read_plan(sweep.CURRENT_SWEEP.folder or tmp_path)
     assert isinstance(plan, SweepPlan)
     assert plan.jobs == launched_jobs
-    assert [(overrides[:2], why) for overrides, why in plan.refused] == [
+    assert [(overrides[:2], reason) for overrides, reason in plan.refused] == [
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12: lower cohort")
         for name in ("random", "flash")
     ]

@@ -85,8 +85,8 @@ def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:
 
 
 def test_closing_ends_the_jobs_that_run(tmp_path: Path) -> None:
-    with closing(run_in_workers(make_toy_jobs(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as ended:
-        pid = pid_of(tmp_path, 1) if next(ended) else 0
+    with closing(run_in_workers(make_toy_jobs(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as results:
+        pid = pid_of(tmp_path, 1) if next(results) else 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
 
@@ -111,8 +111,8 @@ def test_exit_codes_are_described() -> None:
 def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:
     """With the threads that were asked for, which this process itself doesn't get."""
     (tmp_path / "sweep.py").write_text(IMPORTING)
-    bare = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
-    done = subprocess.run(
-        [sys.executable, str(tmp_path / "sweep.py")], env=bare, capture_output=True, text=True, check=False
+    environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    process = subprocess.run(
+        [sys.executable, str(tmp_path / "sweep.py")], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.stdout == "False {(False, '3', True)}\n", done.stderr
+    assert process.stdout == "False {(False, '3', True)}\n", process.stderr

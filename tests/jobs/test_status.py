@@ -15,10 +15,10 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord, SweepJob, SweepPlan
 
 
-def trained_run(folder: Path, done: int, *validation: float) -> Path:
+def trained_run(folder: Path, rounds_done: int, *validation: float) -> Path:
     """The folder of a run of 50 rounds that has done some, with its validation accuracies from step 0 on."""
     folder.mkdir(parents=True)
-    (folder / "status.json").write_text(json.dumps({"rounds_done": done, "rounds": 50}))
+    (folder / "status.json").write_text(json.dumps({"rounds_done": rounds_done, "rounds": 50}))
     step = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     lines = [json.dumps({**step, "step": n, "metrics": {status.BEST_METRIC: v}}) for n, v in enumerate(validation)]
     (folder / "journal.jsonl").write_text("".join(f"{line}\n" for line in lines))
@@ -38,13 +38,13 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
         4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
     }
     plan = SweepPlan([[f"seed={n}"] for n in range(8)])
-    standing = SweepStatus(plan, records, is_live=True)
-    assert standing.n_waiting_jobs == 3
-    assert standing.count_jobs("done", "skipped") == 3
-    assert standing.seconds_left(100.0) == pytest.approx(91 / 2)
+    status = SweepStatus(plan, records, is_live=True)
+    assert status.n_waiting_jobs == 3
+    assert status.count_jobs("done", "skipped") == 3
+    assert status.seconds_left(100.0) == pytest.approx(91 / 2)
     # without one that is done: 10 s were a fifth of a job, so that a job takes 50
-    young = SweepStatus(plan, {n: records[n] for n in (2, 3)}, is_live=True)
-    assert young.seconds_left(100.0) == pytest.approx((0.8 * 50 + 45 + 6 * 50) / 2)
+    early_status = SweepStatus(plan, {n: records[n] for n in (2, 3)}, is_live=True)
+    assert early_status.seconds_left(100.0) == pytest.approx((0.8 * 50 + 45 + 6 * 50) / 2)
     assert SweepStatus(plan, {3: records[3]}, is_live=True).seconds_left(100.0) is None
     old = JobRecord(("seed=0",), "done")
     assert SweepStatus(plan, {0: old}, is_live=True).seconds_left(100.0) is None, "of an older fedcohort"

@@ -34,14 +34,14 @@ def count_finished_runs(logs: Path) -> int:
 
 def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     before = {path.name for path in ROOT.iterdir()}
-    done = train(tmp_path, "-m", "cohort=4", "split.limit=3,null")
-    assert done.returncode == 1
+    process = train(tmp_path, "-m", "cohort=4", "split.limit=3,null")
+    assert process.returncode == 1
     assert count_finished_runs(tmp_path) == 1
-    assert done.stderr.count("clients=12 needs 36 training samples") == 2, "when it fails, and at the end"
-    assert "failed: " in done.stderr
-    assert "Traceback" not in done.stderr
+    assert process.stderr.count("clients=12 needs 36 training samples") == 2, "when it fails, and at the end"
+    assert "failed: " in process.stderr
+    assert "Traceback" not in process.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    assert done.stderr.endswith(f"\nsweep {sweep}: 1 done, 1 failed.\n")
+    assert process.stderr.endswith(f"\nsweep {sweep}: 1 done, 1 failed.\n")
     repeat = train(tmp_path, "-m", "cohort=4,5,40", "resume=true", "sweep.skip_refused=true")
     assert repeat.returncode == 0
     assert count_finished_runs(tmp_path) == 2
@@ -54,25 +54,27 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
 
 def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
     """`fedcohort sweep status` says the same, hours later, of whichever launcher's jobs."""
-    done = train(tmp_path, "-m", "cohort=4", "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1")
-    assert done.returncode == 1
+    process = train(
+        tmp_path, "-m", "cohort=4", "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1"
+    )
+    assert process.returncode == 1
     (log,) = (tmp_path / "runs").glob("*/run.log")
     (path,) = (tmp_path / "sweeps").glob("*/jobs/0.json")
     reason = json.loads(path.read_text())["reason"]
     assert re.fullmatch(rf"RuntimeError: the node died \(.*/host/test_slurm\.py:\d+\); log: {log}", reason)
-    assert f": {reason}\n" in done.stderr
+    assert f": {reason}\n" in process.stderr
     assert log.read_text().endswith("RuntimeError: the node died\n")
 
 
 def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path: Path) -> None:
     """One job fails, and one takes its process with it."""
     kill = "+callback.die._target_=process_kills.no,process_kills.ExitingObserver"
-    done = train(tmp_path, "-m", "hydra/launcher=local", "cohort=4", kill)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
+    process = train(tmp_path, "-m", "hydra/launcher=local", "cohort=4", kill)
+    assert process.returncode == 1
+    assert "Traceback" not in process.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    *_, failed, killed, counts = done.stderr.splitlines()
-    assert failed.endswith("'process_kills' is not a package")
+    *_, failure_line, killed, counts = process.stderr.splitlines()
+    assert failure_line.endswith("'process_kills' is not a package")
     assert "its process was ended with exit code 9" in killed
     assert counts == f"sweep {sweep}: 2 failed."
 
@@ -91,10 +93,10 @@ def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
     overrides = ("selector=flash", "cohort=4", "callback=default", "callback.figures=null", "callback.progress=null")
     callback_option = "+callback.threads._target_=jobs.test_sweep.Threads"
     sweep = ("-m", "hydra/launcher=local", "hydra.launcher.n_jobs=2", "seed=0,1")
-    done = train(tmp_path, *sweep, *overrides, callback_option)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.splitlines()[-1].startswith("sweep ")
-    assert done.stderr.splitlines()[-1].endswith(": 2 done.")
+    process = train(tmp_path, *sweep, *overrides, callback_option)
+    assert process.returncode == 0, process.stderr
+    assert process.stderr.splitlines()[-1].startswith("sweep ")
+    assert process.stderr.splitlines()[-1].endswith(": 2 done.")
     for seed in (0, 1):
         (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
         assert (folder / "threads").read_text() == "1"
@@ -106,15 +108,15 @@ def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     (tmp_path / "mlflow.db").write_bytes(database_template())
-    done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
+    process = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
-    counts, report, verdict = done.stderr.splitlines()[-3:]
+    counts, report, verdict = process.stderr.splitlines()[-3:]
     assert verdict.endswith("a verdict needs 3.")
     assert report == f"report: {tmp_path / 'sweeps' / sweep / 'report' / 'report.html'}"
     summary, _, line = counts.partition(" Compare them: ")
     assert summary == f"sweep {sweep}: 2 done."
     arguments = shlex.split(line)[1:]
-    where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
-    assert arguments == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
+    tracking_option = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
+    assert arguments == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", tracking_option]
     options = parse_options(arguments[1:])
     assert ("", "flash") in compare_tracked_runs(options.query, options.question).matching.cells

@@ -29,7 +29,7 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 
 @pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sweeps, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
@@ -111,14 +111,14 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
 
 
 def test_another_place_is_named() -> None:
-    elsewhere = server.locate_server(None, "mine", Path("/a b/logs"))
-    where = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
-    assert describe_sweep(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
+    place = server.locate_server(None, "mine", Path("/a b/logs"))
+    options = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
+    assert describe_sweep(("seed=0",), ("seed=1",), place=place).endswith(f"fedcohort compare sweep=s {options}")
 
 
 def test_a_servers_address_is_named() -> None:
-    served = server.locate_server("http://127.0.0.1:9", "fedcohort", Path("logs"))
-    assert describe_sweep(("seed=0",), place=served).endswith(
+    place = server.locate_server("http://127.0.0.1:9", "fedcohort", Path("logs"))
+    assert describe_sweep(("seed=0",), place=place).endswith(
         "fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9"
     )
 

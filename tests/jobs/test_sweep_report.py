@@ -18,7 +18,7 @@ from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 
 @pytest.fixture(autouse=True)
-def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sweep, sweeps):
         monkeypatch.setattr(module, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
 

@@ -8,12 +8,12 @@ from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.study.progress import estimate_time_left as estimate
 from fedcohort.study.results import Results
 
-WALLS = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noisy", "random"): [5.0]}
+WALL_TIMES = {("equal", "random"): [2.0, 3.0, 4.0], ("equal", "worst"): [30.0], ("noisy", "random"): [5.0]}
 
 
-def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> WallTimeEstimate[tuple[str, str]]:
+def make_forecast(wall_times: dict[tuple[str, str], list[float]], folder: Path) -> WallTimeEstimate[tuple[str, str]]:
     study_results = Results(folder)
-    for (cell, row), seconds in walls.items():
+    for (cell, row), seconds in wall_times.items():
         for seed, wall_s in enumerate(seconds):
             study_results.rows[cell, row, seed] = {"status": "done", "wall_s": wall_s}
     return estimate(study_results)
@@ -29,13 +29,13 @@ def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> Wall
     ],
 )
 def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, row: str, seconds: float) -> None:
-    forecast = forecast_of(WALLS, tmp_path)
+    forecast = make_forecast(WALL_TIMES, tmp_path)
     assert forecast.estimate_seconds([(cell, row)]) == seconds
     assert forecast.estimate_seconds([(cell, row)] * 3) == 3 * seconds
 
 
 def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
-    forecast = forecast_of({}, tmp_path)
+    forecast = make_forecast({}, tmp_path)
     random, flash = ("equal", "random"), ("equal", "flash")
     assert forecast.estimate_seconds([random, flash]) == 0.0
     forecast.add_run(random, 2.0)

@@ -25,10 +25,10 @@ def test_the_spreads_in_the_docstring_are_correct() -> None:
     """a = 15: the standard deviation is sqrt(15 x 85 / (c + 1)) / 100; shares of clients at c = 100 and c = 2."""
     spreads = [float(np.sqrt(15 * 85 / (c + 1)) / 100) for c in (100, 10, 2)]
     assert spreads == pytest.approx([0.036, 0.108, 0.206], abs=5e-4)
-    at_100, at_2 = (Beta(15, c).rates(Draws(0, K)) for c in (100, 2))
-    assert np.mean((at_100 > 0.10) & (at_100 < 0.21)) == pytest.approx(0.9, abs=0.03)
-    assert np.mean(at_2 < 0.01) == pytest.approx(0.3, abs=0.015)
-    assert np.mean(at_2 > 0.5) == pytest.approx(1 / 11, abs=0.01)
+    rates_at_100, rates_at_2 = (Beta(15, c).rates(Draws(0, K)) for c in (100, 2))
+    assert np.mean((rates_at_100 > 0.10) & (rates_at_100 < 0.21)) == pytest.approx(0.9, abs=0.03)
+    assert np.mean(rates_at_2 < 0.01) == pytest.approx(0.3, abs=0.015)
+    assert np.mean(rates_at_2 > 0.5) == pytest.approx(1 / 11, abs=0.01)
 
 
 @pytest.mark.parametrize("a", [0.3, 2.3, 15, 33.3])

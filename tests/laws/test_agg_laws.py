@@ -31,13 +31,13 @@ def update(agg: Any, client: int, delta: torch.Tensor, n: int = 2) -> Any:
     return make_update(client, delta.tolist(), n=n, uploads=uploads, stored=stored)
 
 
-def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[torch.Tensor, Any]:
-    return close(agg, state, collect_updates(agg, updates), apart)
+def step(agg: Any, state: Any, updates: list[Any], signal_spacing: float = 0.0) -> tuple[torch.Tensor, Any]:
+    return close(agg, state, collect_updates(agg, updates), signal_spacing)
 
 
-def close(agg: Any, state: Any, collected: Arrivals, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
-    """Return the round's arrivals; each signal is 1 and increases by `apart` from one client id to the next."""
-    signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
+def close(agg: Any, state: Any, collected: Arrivals, signal_spacing: float = 0.0) -> tuple[torch.Tensor, Any]:
+    """Return the round's arrivals; each signal is 1 and grows by `signal_spacing` from one client id to the next."""
+    signals = dict.fromkeys(agg.needs, 1.0 + signal_spacing * collected.clients)
     direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction.displacement, after
 
@@ -47,7 +47,7 @@ def agg(request: pytest.FixtureRequest) -> Any:
     return make_component("agg", request.param)
 
 
-def fresh(agg: Any) -> Any:
+def make_initial_state(agg: Any) -> Any:
     return agg.init(make_population(6, **dict.fromkeys(agg.needs, np.ones(6))), P)
 
 
@@ -65,21 +65,21 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
 @failure_hint("Where all updates are equal, return this update, or set `sets_step_length = True`.")
 def test_equal_updates_give_the_common_direction(agg: Any) -> None:
     delta = vector(0)
-    direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
+    direction, _ = step(agg, make_initial_state(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
     assert_along(direction, delta, agg)
 
 
 @failure_hint("A round may have one arrival: divide by no variance or count of others, and return its update.")
 def test_the_direction_of_a_single_client_is_its_update(agg: Any) -> None:
-    direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
+    direction, _ = step(agg, make_initial_state(agg), [update(agg, 3, vector(1))])
     assert_along(direction, vector(1), agg)
 
 
 @failure_hint("Index per-client state by `arrived.outcome.clients`, never by position in the round.")
 def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     rows = [update(agg, k, vector(k), n=k + 1) for k in range(4)]
-    forward, after = step(agg, fresh(agg), rows, apart=0.3)
-    backward, backward_state = step(agg, fresh(agg), rows[::-1], apart=0.3)
+    forward, after = step(agg, make_initial_state(agg), rows, signal_spacing=0.3)
+    backward, backward_state = step(agg, make_initial_state(agg), rows[::-1], signal_spacing=0.3)
     torch.testing.assert_close(forward, backward, atol=1e-14, rtol=0)
     assert_same(pack_state(after), pack_state(backward_state), 1e-14)
 
@@ -87,10 +87,10 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
 @failure_hint("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
 def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
-    broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
-    with_it, after = step(agg, fresh(agg), [*rows, broken], apart=0.3)
-    without, state_without = step(agg, fresh(agg), rows, apart=0.3)
-    torch.testing.assert_close(with_it, without, atol=0, rtol=0)
+    nan_update = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
+    with_client, after = step(agg, make_initial_state(agg), [*rows, nan_update], signal_spacing=0.3)
+    without_client, state_without = step(agg, make_initial_state(agg), rows, signal_spacing=0.3)
+    torch.testing.assert_close(with_client, without_client, atol=0, rtol=0)
     assert_same(pack_state(after), pack_state(state_without), 0)
 
 
@@ -99,19 +99,19 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     """A client that the selector excludes has no effect, whatever update and reports it sent."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
         rows = [update(kind, k, vector(k), n=k + 1) for k in range(3)]
-        all_updates = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], stacked=True)
+        all_updates = collect_updates(kind, [*rows, update(kind, 5, vector(5), n=4)], keep_matrix=True)
         reweighted = replace_update_weights(all_updates, all_updates.weights * (all_updates.clients != 5))
-        with_it, after = close(kind, fresh(kind), reweighted, apart=0.3)
-        without, state_without = step(kind, fresh(kind), rows, apart=0.3)
-        torch.testing.assert_close(with_it, without, atol=1e-12, rtol=0)
+        with_clients, after = close(kind, make_initial_state(kind), reweighted, signal_spacing=0.3)
+        without_clients, state_without = step(kind, make_initial_state(kind), rows, signal_spacing=0.3)
+        torch.testing.assert_close(with_clients, without_clients, atol=1e-12, rtol=0)
         assert_same(pack_state(after), pack_state(state_without), 1e-12)
 
 
 @failure_hint("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
-    all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
+    all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], keep_matrix=True)
     plain, weighted = (
-        close(agg, fresh(agg), replace_update_weights(all_updates, share, are_weights_absolute=True))[0]
+        close(agg, make_initial_state(agg), replace_update_weights(all_updates, share, are_weights_absolute=True))[0]
         for share in (all_updates.weights, all_updates.weights * 0.693)
     )
     keeps_sum = torch.allclose(weighted, 0.693 * plain, atol=1e-12, rtol=0)
@@ -125,13 +125,13 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
     More than half of that weight has an effect on the model, or a notice at start-up says that it need not have.
     """
     rows = [update(agg, k, torch.eye(P, dtype=torch.float64)[k]) for k in range(2)]
-    all_updates = collect_updates(agg, rows, stacked=True)
+    all_updates = collect_updates(agg, rows, keep_matrix=True)
     before, after = (
-        close(agg, fresh(agg), replace_update_weights(all_updates, np.array(share)))[0]
+        close(agg, make_initial_state(agg), replace_update_weights(all_updates, np.array(share)))[0]
         for share in ([1.0, 1.0], [1.0, 4.0])
     )
-    moved = float(after[1] / after[0]) / float(before[1] / before[0])
-    assert moved < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else moved > 2
+    relative_change = float(after[1] / after[0]) / float(before[1] / before[0])
+    assert relative_change < 3.6 if UNADVISED_WEIGHTS in agg.recommendations else relative_change > 2
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
@@ -139,7 +139,7 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
 def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: float) -> None:
     if not any(signal.endswith("loss") for signal in agg.needs):
         pytest.skip("it reads no loss")
-    rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
+    rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), make_initial_state(agg)
     for single in (False, True):  # a client's report has an effect on its own weight only
         signals = dict.fromkeys(agg.needs, np.array([0.7 if single else value, value, value]))
         if "lr" in agg.needs:  # the server sets it
@@ -156,32 +156,32 @@ def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
     """Only these aggregators keep the matrix, which holds the updates of a cohort in memory."""
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
     assert (all_updates.updates is not None) == agg.stacked
-    streamed = replace(all_updates, updates=None, client_vectors=None)
+    without_matrix = replace(all_updates, updates=None, client_vectors=None)
     if not agg.stacked:
-        assert torch.isfinite(close(agg, fresh(agg), streamed, apart=0.3)[0]).all()
+        assert torch.isfinite(close(agg, make_initial_state(agg), without_matrix, signal_spacing=0.3)[0]).all()
         return
     with pytest.raises(ValueError, match="matrix of updates"):
-        close(agg, fresh(agg), streamed, apart=0.3)
+        close(agg, make_initial_state(agg), without_matrix, signal_spacing=0.3)
 
 
 @failure_hint(
     "Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts."
 )
 def test_a_restored_state_continues_identically(agg: Any) -> None:
-    state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
+    state = step(agg, make_initial_state(agg), [update(agg, k, vector(k)) for k in range(3)], signal_spacing=0.3)[1]
     loaded = save_and_restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
-    a, after = step(agg, copy.deepcopy(state), rows, apart=0.3)
-    b, restored_state = step(agg, loaded, rows, apart=0.3)
+    a, after = step(agg, copy.deepcopy(state), rows, signal_spacing=0.3)
+    b, restored_state = step(agg, loaded, rows, signal_spacing=0.3)
     assert torch.equal(a, b)
     assert_same(pack_state(after), pack_state(restored_state), 0)
 
 
 @failure_hint("Copy what you change: `direction` returns a new state and leaves its argument alone.")
 def test_the_input_state_is_not_modified(agg: Any) -> None:
-    state = fresh(agg)
+    state = make_initial_state(agg)
     before = copy.deepcopy(pack_state(state))
-    step(agg, state, [update(agg, k, vector(3 + k)) for k in range(2)], apart=0.3)
+    step(agg, state, [update(agg, k, vector(3 + k)) for k in range(2)], signal_spacing=0.3)
     assert_same(pack_state(state), before, 0)
 
 
@@ -190,15 +190,15 @@ def test_the_input_state_is_not_modified(agg: Any) -> None:
 )
 def test_global_generators_are_untouched(agg: Any) -> None:
     before = global_rng_guard.global_states()
-    step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])
+    step(agg, make_initial_state(agg), [update(agg, k, vector(k)) for k in range(3)])
     assert global_rng_guard.global_states() == before
 
 
 @failure_hint("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
 def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
     downloads = {name for hook in agg.hooks for name in hook.downloads}
-    assert set(agg.broadcast(fresh(agg))) == downloads
-    assert all(v.shape == (P,) for v in agg.broadcast(fresh(agg)).values())
+    assert set(agg.broadcast(make_initial_state(agg))) == downloads
+    assert all(v.shape == (P,) for v in agg.broadcast(make_initial_state(agg)).values())
 
 
 def assert_same(a: Any, b: Any, atol: float) -> None:

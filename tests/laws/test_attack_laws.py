@@ -15,7 +15,7 @@ ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
 AGGREGATORS = ("fedavg", "scaffold", "median", "krum", "norm_clipping")
 SELECTORS = ("random", "powd", "oort", "clustered", "fedpns", "rpowd", "feddiverse")
-LIGHT = {"feddiverse": ("selector.epochs=1", "selector.pretrain=0")}
+REDUCED_WORK = {"feddiverse": ("selector.epochs=1", "selector.pretrain=0")}
 COSTS = ("comm/", "comp/", "time/")
 
 
@@ -69,7 +69,7 @@ def test_every_attack_runs_with_aggregators_and_selectors(choice: str, tmp_path:
         AGGREGATORS, itertools.islice(itertools.cycle(SELECTORS), ATTACKS.index(choice), None), strict=False
     ):
         overrides = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
-        run = run_training(tmp_path / agg, *TINY, *overrides, *LIGHT.get(selector, ()))
+        run = run_training(tmp_path / agg, *TINY, *overrides, *REDUCED_WORK.get(selector, ()))
         assert np.isfinite(run.last.metrics["test/loss"]), overrides
         attackers.add(tuple(np.flatnonzero(run.reports[0].clients["attacker"]).tolist()))
         assert 0 <= run.last.metrics["attack/weight"] <= 1 + 1e-9

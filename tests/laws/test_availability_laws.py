@@ -34,13 +34,17 @@ def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
 
 def write_table(folder: Path) -> dict[str, Any]:
     """Write the table of a user, with three intervals a day for each of K clients."""
-    cuts = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
-    columns = {"client": np.repeat(np.arange(K), 3), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
+    bounds_s = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
+    columns = {
+        "client": np.repeat(np.arange(K), 3),
+        "start_s": bounds_s[:, ::2].ravel(),
+        "end_s": bounds_s[:, 1::2].ravel(),
+    }
     pq.write_table(pa.table(columns), folder / "ready.parquet")
     return {"path": str(folder / "ready.parquet"), "period_s": DAY}
 
 
-def clock_of(availability: Any, seed: int = 0) -> VirtualClock:
+def make_clock(availability: Any, seed: int = 0) -> VirtualClock:
     return VirtualClock(availability, Draws(seed, K), 0.0)
 
 
@@ -54,19 +58,19 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
     answers = []
     for _ in range(2):
         with forbid_global_rng():
-            clock = clock_of(availability)
-            answers.append([clock.find_ready_clients(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
-    for (client_ids, wait), (repeat, as_long) in zip(*answers, strict=True):
+            clock = make_clock(availability)
+            answers.append([clock.find_ready_clients(Draws(0, K, t), now_s) for t, now_s in enumerate(MOMENTS)])
+    for (client_ids, wait), (repeat, wait_again) in zip(*answers, strict=True):
         np.testing.assert_array_equal(client_ids, repeat)
-        assert wait == as_long
+        assert wait == wait_again
 
 
 @failure_hint("Return a bool for each client, [n_clients].")
 def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any) -> None:
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
-    for t, now in enumerate(MOMENTS):
-        client_ids, wait = clock_of(availability).find_ready_clients(Draws(0, K, t), now)
+    for t, now_s in enumerate(MOMENTS):
+        client_ids, wait = make_clock(availability).find_ready_clients(Draws(0, K, t), now_s)
         assert np.array_equal(client_ids, np.unique(client_ids))
         assert client_ids.dtype == np.int64
         assert set(client_ids.tolist()) <= set(range(K))
@@ -75,14 +79,14 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
 
 @failure_hint("Keep no state between calls: compute from round and time.")
 def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> None:
-    used, fresh = (
-        clock_of(availability),
-        [clock_of(availability).find_ready_clients(Draws(0, K, t), now) for t, now in ROUNDS],
+    reused_clock, answers = (
+        make_clock(availability),
+        [make_clock(availability).find_ready_clients(Draws(0, K, t), now_s) for t, now_s in ROUNDS],
     )
-    for (t, now), (client_ids, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        repeat, as_long = used.find_ready_clients(Draws(0, K, t), now)
+    for (t, now_s), (client_ids, wait) in reversed(list(zip(ROUNDS, answers, strict=True))):
+        repeat, wait_again = reused_clock.find_ready_clients(Draws(0, K, t), now_s)
         np.testing.assert_array_equal(client_ids, repeat)
-        assert wait == as_long
+        assert wait == wait_again
 
 
 ROUNDS = list(enumerate(MOMENTS))
@@ -90,66 +94,68 @@ ROUNDS = list(enumerate(MOMENTS))
 
 @failure_hint("Set `always` to whether all clients are ready in each round.")
 def test_always_is_true_exactly_if_all_clients_are_ready_in_all_rounds(availability: Any) -> None:
-    clock = clock_of(availability)
-    assert all(len(clock.find_ready_clients(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
+    clock = make_clock(availability)
+    assert (
+        all(len(clock.find_ready_clients(Draws(0, K, t), now_s)[0]) == K for t, now_s in ROUNDS) == availability.always
+    )
 
 
 @failure_hint("Let the schedule's next time be the first at which a client is ready.")
 def test_the_next_client_is_ready_at_the_given_time_and_none_before(availability: Any) -> None:
     schedule = make_schedule(availability)
-    for now in MOMENTS:
-        waits = schedule.seconds_until_ready(now)
-        assert waits.shape == (K,)
-        for k in np.flatnonzero((waits > 0) & np.isfinite(waits)):
-            assert schedule.seconds_until_ready(now + waits[k] + 1e-6)[k] == 0
+    for now_s in MOMENTS:
+        waits_s = schedule.seconds_until_ready(now_s)
+        assert waits_s.shape == (K,)
+        for k in np.flatnonzero((waits_s > 0) & np.isfinite(waits_s)):
+            assert schedule.seconds_until_ready(now_s + waits_s[k] + 1e-6)[k] == 0
             for share in (0.1, 0.5, 0.99):
-                assert schedule.seconds_until_ready(now + share * waits[k])[k] == pytest.approx(
-                    (1 - share) * waits[k], abs=1e-5
+                assert schedule.seconds_until_ready(now_s + share * waits_s[k])[k] == pytest.approx(
+                    (1 - share) * waits_s[k], abs=1e-5
                 )
 
 
 def test_wall_time_does_not_depend_on_the_other_clients(availability: Any) -> None:
-    stretch, seconds = clock_of(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
-    wall_times = stretch(np.arange(K), seconds)
+    to_wall_time, seconds = make_clock(availability).wall_time(30_000.25), np.linspace(10, 1e5, K)
+    wall_times = to_wall_time(np.arange(K), seconds)
     for ids in ([7], [3, 7, 20], [39, 0, 8]):
-        np.testing.assert_array_equal(stretch(np.array(ids), seconds[ids]), wall_times[ids])
+        np.testing.assert_array_equal(to_wall_time(np.array(ids), seconds[ids]), wall_times[ids])
 
 
 def test_wall_time_is_at_least_the_work_and_grows_with_it(availability: Any) -> None:
     seconds = np.concatenate([[0.0, 1e-9], np.geomspace(1e-3, 20 * DAY, 200)])
-    for now in MOMENTS:
-        stretch = clock_of(availability).wall_time(now)
-        took = np.stack([stretch(np.arange(K), np.full(K, work_s)) for work_s in seconds])
-        assert (took >= seconds[:, None]).all()
-        assert (np.diff(took, axis=0) >= -1e-6).all()
-        assert (took[0] == 0).all()
+    for now_s in MOMENTS:
+        to_wall_time = make_clock(availability).wall_time(now_s)
+        wall_s = np.stack([to_wall_time(np.arange(K), np.full(K, work_s)) for work_s in seconds])
+        assert (wall_s >= seconds[:, None]).all()
+        assert (np.diff(wall_s, axis=0) >= -1e-6).all()
+        assert (wall_s[0] == 0).all()
 
 
 def test_work_in_two_parts_ends_at_the_same_time(availability: Any) -> None:
     schedule, first, second = make_schedule(availability), 5_000.0, 40_000.0
-    for now in MOMENTS:
-        in_one = schedule.completion_time(np.arange(K), now, np.full(K, first + second))
+    for now_s in MOMENTS:
+        completion_s = schedule.completion_time(np.arange(K), now_s, np.full(K, first + second))
         for k in range(K):
-            after_first = schedule.completion_time(np.array([k]), now, np.array([first]))
-            two = schedule.completion_time(np.array([k]), now + float(after_first[0]), np.array([second]))
-            assert after_first + two == pytest.approx(in_one[k], rel=1e-9, abs=1e-3)
+            after_first = schedule.completion_time(np.array([k]), now_s, np.array([first]))
+            after_second = schedule.completion_time(np.array([k]), now_s + float(after_first[0]), np.array([second]))
+            assert after_first + after_second == pytest.approx(completion_s[k], rel=1e-9, abs=1e-3)
 
 
 @pytest.mark.parametrize("partial_work", [False, True])
 def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, partial_work: bool) -> None:
     rng = np.random.default_rng(2)
     down, infer, unit, up = (rng.exponential(scale, K) for scale in (50.0, 100.0, 3_000.0, 50.0))
-    for now in MOMENTS[:5]:
-        stretch = partial(clock_of(availability).wall_time(now), np.arange(K))
-        ended = []
+    for now_s in MOMENTS[:5]:
+        to_wall_time = partial(make_clock(availability).wall_time(now_s), np.arange(K))
+        outcomes = []
         for slower in (1.0, 1.1, 2.0, 7.0):
             timing = Timing(slower * down, slower * infer, slower * unit, slower * up)
-            ended.append(compute_outcome(timing, 5, 30_000.0, partial_work, wall_time=stretch))
-        assert (np.diff([outcome.units_done for outcome in ended], axis=0) <= 0).all()
-        arrivals = np.stack([np.where(outcome.units_done == 5, outcome.finish_s, np.inf) for outcome in ended])
+            outcomes.append(compute_outcome(timing, 5, 30_000.0, partial_work, wall_time=to_wall_time))
+        assert (np.diff([outcome.units_done for outcome in outcomes], axis=0) <= 0).all()
+        arrivals = np.stack([np.where(outcome.units_done == 5, outcome.finish_s, np.inf) for outcome in outcomes])
         with np.errstate(invalid="ignore"):
             assert not (np.diff(arrivals, axis=0) < -1e-6).any()
-        for outcome in ended:
+        for outcome in outcomes:
             assert (outcome.finish_s[outcome.is_in_time] <= 30_000 + 1e-3).all()
 
 

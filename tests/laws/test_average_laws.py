@@ -13,7 +13,7 @@ TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=0", "split.limit=120"),
     *("heterogeneity=noise15", "proxy=noise", "proxy.n=20"),
 )
-LIGHT = {"agg=feddf": ("agg.steps=20",), "agg=rhfl": ("agg.batches=1",)}
+REDUCED_WORK = {"agg=feddf": ("agg.steps=20",), "agg=rhfl": ("agg.batches=1",)}
 METRICS = ("test/acc", "test/loss", "server_val/acc", "server_val/loss")
 GROUPS = ("agg", "server", "deadline")
 
@@ -29,7 +29,7 @@ def outcome(logs: Path, *overrides: str) -> FinishedRun | str:
 @pytest.mark.parametrize("case", [f"{group}={option}" for group in GROUPS for option in list_options(group)])
 @failure_hint("No component may read the average: it may only be loaded while a model is evaluated.")
 def test_an_average_changes_no_round(case: str, tmp_path: Path) -> None:
-    overrides = (case, *LIGHT.get(case, ()))
+    overrides = (case, *REDUCED_WORK.get(case, ()))
     plain, averaged = outcome(tmp_path / "0", *overrides), outcome(tmp_path / "1", *overrides, "eval.average=ema")
     if isinstance(plain, str) or isinstance(averaged, str):
         assert plain == averaged

@@ -56,7 +56,7 @@ def codec(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture(params=[case for case in CASES if make_component("codec", case[0], **case[1]).hooks], ids=spell_case)
-def confining_codec(request: pytest.FixtureRequest) -> Any:
+def codec_with_hooks(request: pytest.FixtureRequest) -> Any:
     """Yield each codec that restricts the gradient during training."""
     choice, changes = request.param
     return make_component("codec", choice, **changes)
@@ -102,8 +102,8 @@ def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, lay
     update[: layout.n_params // 2] = value
     assert codec.transmit(update, layout, make_generator_factory()).shape == update.shape
     if layout.n_params:
-        all_of_it = torch.full((layout.n_params,), value)
-        assert not torch.isfinite(codec.transmit(all_of_it, layout, make_generator_factory())).all()
+        non_finite_update = torch.full((layout.n_params,), value)
+        assert not torch.isfinite(codec.transmit(non_finite_update, layout, make_generator_factory())).all()
 
 
 @failure_hint("Derive all draws from the key of (seed, round, client).")
@@ -119,44 +119,44 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
         assert torch.equal(codec.transmit(delta, layout, other_key), first) == lossless
 
 
-def test_hooks_are_keyed_by_round_and_client(confining_codec: Any) -> None:
+def test_hooks_are_keyed_by_round_and_client(codec_with_hooks: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [draw_normal(layout.n_params) for _ in range(3)]
     with forbid_global_rng():
         for gradient, client in zip(g, (3, 3, 4), strict=True):
-            begin_round(confining_codec, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
+            begin_round(codec_with_hooks, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
     assert torch.equal(g[0], g[1])
     assert not torch.equal(g[0], g[2])
 
 
 @every_layout
-def test_a_corrected_gradient_is_sent_without_loss(confining_codec: Any, layout: Layout) -> None:
+def test_a_corrected_gradient_is_sent_without_loss(codec_with_hooks: Any, layout: Layout) -> None:
     # `begin` and `transmit` draw the same numbers, so that the gradient that passes the hook can be sent
     g = draw_normal(layout.n_params)
-    begin_round(confining_codec, torch.zeros(layout.n_params), layout, 2).correct(g, g)
-    torch.testing.assert_close(confining_codec.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
+    begin_round(codec_with_hooks, torch.zeros(layout.n_params), layout, 2).correct(g, g)
+    torch.testing.assert_close(codec_with_hooks.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
 
 
 def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
     plain, last = LAYOUTS["mixed"], make_layout(*SHAPES, channels_last=True)
     delta = draw_normal(plain.n_params)
 
-    def relaid(vector: torch.Tensor) -> torch.Tensor:
-        out = torch.empty_like(vector)
+    def change_layout(vector: torch.Tensor) -> torch.Tensor:
+        copy = torch.empty_like(vector)
         for a, b in zip(plain.parameters, last.parameters, strict=True):
-            b.make_view(out).copy_(a.make_view(vector))
-        return out
+            b.make_view(copy).copy_(a.make_view(vector))
+        return copy
 
-    assert not torch.equal(relaid(delta), delta)
+    assert not torch.equal(change_layout(delta), delta)
     assert torch.equal(
-        codec.transmit(relaid(delta), last, make_generator_factory()),
-        relaid(codec.transmit(delta, plain, make_generator_factory())),
+        codec.transmit(change_layout(delta), last, make_generator_factory()),
+        change_layout(codec.transmit(delta, plain, make_generator_factory())),
     )
     if codec.hooks:
-        w, g, relaid_out = torch.zeros_like(delta), delta.clone(), relaid(delta)
+        w, g, changed_gradient = torch.zeros_like(delta), delta.clone(), change_layout(delta)
         begin_round(codec, w, plain).correct(g, w)
-        begin_round(codec, w, last).correct(relaid_out, w)
-        torch.testing.assert_close(relaid_out, relaid(g))
+        begin_round(codec, w, last).correct(changed_gradient, w)
+        torch.testing.assert_close(changed_gradient, change_layout(g))
 
 
 @every_layout
@@ -190,20 +190,24 @@ def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> N
         torch.testing.assert_close(on_gpu.cpu(), g)
 
 
-def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
-    server, worker = (FlatModel(make_network(torch.float64, *extra)) for _ in range(2))
+def make_codec_trainer(
+    codec: Any, *layers: nn.Module, other_hooks: tuple[Any, ...] = (), **client: Any
+) -> LocalTrainer:
+    server, worker = (FlatModel(make_network(torch.float64, *layers)) for _ in range(2))
     parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
     method = LocalTrainingMethod(*parts, (*other_hooks, *codec.hooks))
     return LocalTrainer(server, worker, make_federation(dtype=torch.float64), method, SEED)
 
 
 def train_clients(codec: Any, kind: str) -> list[ClientUpdate]:
-    engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
+    engine, _ = choose_engine(kind, make_codec_trainer(codec, momentum=0.5), 3)
     return list(engine.train_clients([make_task(k) for k in range(3)], {}))
 
 
-def test_engines_agree(confining_codec: Any) -> None:
-    reference, *other_results = (train_clients(confining_codec, kind) for kind in ("sequential", "vectorised", "debug"))
+def test_engines_agree(codec_with_hooks: Any) -> None:
+    reference, *other_results = (
+        train_clients(codec_with_hooks, kind) for kind in ("sequential", "vectorised", "debug")
+    )
     assert all(float(update.delta.norm()) > 0 for update in reference)
     for result in other_results:
         for a, b in zip(reference, result, strict=True):
@@ -213,25 +217,25 @@ def test_engines_agree(confining_codec: Any) -> None:
 
 @failure_hint("Transmit parameters only: buffers are averaged whole.")
 def test_buffers_are_not_encoded(codec: Any) -> None:
-    trainer = trainer_of(codec, nn.BatchNorm1d(8))
+    trainer = make_codec_trainer(codec, nn.BatchNorm1d(8))
     update = trainer.train(make_task(0), {})
     assert torch.equal(update.buffers, trainer.worker.buffers)
     assert torch.equal(update.counters, trainer.worker.counters)
     assert not torch.equal(update.buffers, trainer.server.buffers)
 
 
-def test_a_plain_round_is_trained_for_its_upload(confining_codec: Any) -> None:
+def test_a_plain_round_is_trained_for_its_upload(codec_with_hooks: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
-    only_codec, task = trainer_of(confining_codec), replace(make_task(0), uses_only_codec_hooks=True)
+    only_codec, task = make_codec_trainer(codec_with_hooks), replace(make_task(0), uses_only_codec_hooks=True)
     weighers = [
         agg.hooks
         for agg in (make_component("agg", choice) for choice in list_options("agg"))
         if find_weigher(agg.hooks)
     ]
-    with_weigher = trainer_of(confining_codec, other_hooks=weighers[0])
-    assert with_weigher.weighs_samples
+    with_sample_weights = make_codec_trainer(codec_with_hooks, other_hooks=weighers[0])
+    assert with_sample_weights.weighs_samples
     torch.testing.assert_close(
-        with_weigher.train(task, {}).delta, only_codec.train(make_task(0), {}).delta, atol=1e-6, rtol=0
+        with_sample_weights.train(task, {}).delta, only_codec.train(make_task(0), {}).delta, atol=1e-6, rtol=0
     )
 
 

@@ -30,11 +30,11 @@ def names_of(tables: Tables) -> list[str]:
     return list(dict.fromkeys(name for columns in tables.values() for name in columns))
 
 
-def otherwise(names: list[str]) -> dict[str, str]:
+def add_prefix(names: list[str]) -> dict[str, str]:
     return {name: f"their {name}" for name in names}
 
 
-def in_turn(names: list[str]) -> dict[str, str]:
+def rotate_names(names: list[str]) -> dict[str, str]:
     """Return names in which each column has the name of the next."""
     return dict(zip(names, [*names[1:], names[0]], strict=True))
 
@@ -70,24 +70,24 @@ def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> No
     assert all(nodes[choice]["columns"] is None for choice in reading)
 
 
-@pytest.mark.parametrize("renaming", [otherwise, in_turn])
+@pytest.mark.parametrize("renaming", [add_prefix, rotate_names])
 @failure_hint("Look each column up with `find_column`, so that `dataset.columns` can rename it.")
 def test_renamed_columns_give_the_same_data(
     layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables, _ = make_tables(layout)
     columns = renaming(names_of(tables))
-    for name, called in (("ours", {}), ("theirs", columns)):
+    for name, column_names in (("ours", {}), ("theirs", columns)):
         (tmp_path / name).mkdir()
-        save(tmp_path / name, tables, called)
+        save(tmp_path / name, tables, column_names)
     expected = load(layout, None, path=str(tmp_path / "ours"))
     assert_equal_data(load(layout, columns, path=str(tmp_path / "theirs")), expected)
     if "hub" not in load_options("dataset", layout.partition(" ")[0]) or "given" in make_tables(layout)[1].values():
         return
     loaded = []
-    for name, called in (("ours", None), ("theirs", columns)):
+    for name, column_names in (("ours", None), ("theirs", columns)):
         serve_folder(monkeypatch, tmp_path / name)
-        loaded.append(load(layout, called, path=None, hub="someone/data"))
+        loaded.append(load(layout, column_names, path=None, hub="someone/data"))
     assert loaded[1].revision.startswith("someone/data@0")
     assert_equal_data(*loaded)
 
@@ -110,7 +110,7 @@ def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_pa
 )
 def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path: Path) -> None:
     tables, _ = make_tables(layout)
-    columns = otherwise(names_of(tables))
+    columns = add_prefix(names_of(tables))
     cells = [(part, name) for part in tables if part in ("train", "vocabulary") for name in tables[part]]
     for part, name in cells:
         values = list(tables[part][name])
@@ -199,7 +199,7 @@ def test_a_mismatch_between_columns_gives_the_users_column_name(
         "y": [["so"] * 10] * n,
         "x": [["<PAD>"] * 10] * n,
     }
-    columns = otherwise(names_of(tables))
+    columns = add_prefix(names_of(tables))
     save(tmp_path, {**tables, part: {**tables[part], name: wrong[name]}}, columns)
     with pytest.raises(
         DataError, match=rf"^dataset\.columns\.{name}=their {name}: .*column 'their {name}',? {message}"

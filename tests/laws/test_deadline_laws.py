@@ -56,8 +56,8 @@ def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> No
 
 @failure_hint("Set `announces` to whether `announce` returns a finite number.")
 def test_announces_is_true_exactly_if_clients_get_a_finite_deadline(deadline: Any) -> None:
-    announced = deadline.announce(deadline.init(POPULATION), context())
-    assert deadline.announces == bool(np.isfinite(announced))
+    deadline_s = deadline.announce(deadline.init(POPULATION), context())
+    assert deadline.announces == bool(np.isfinite(deadline_s))
 
 
 @failure_hint("Close at the announced deadline or when the last client has finished, whichever is first.")
@@ -65,16 +65,16 @@ def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(
     for seed in range(20):
         ctx = context(seed)
         finish = ctx.expected.finish_s(UNITS)
-        announced = deadline.announce(deadline.init(POPULATION), ctx)
+        deadline_s = deadline.announce(deadline.init(POPULATION), ctx)
         close = close_round(deadline, ctx, finish)
-        assert close <= (announced if np.isfinite(announced) else finish.max())
+        assert close <= (deadline_s if np.isfinite(deadline_s) else finish.max())
 
 
 @failure_hint("Set `bounded` to whether a client can be late.")
 def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     """`bounded` states whether partial work can have an effect."""
-    announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
-    assert deadline.bounded or announced == {np.inf}
+    deadlines_s = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
+    assert deadline.bounded or deadlines_s == {np.inf}
     ctx = context(n_selected=deadline.cohort_size(COHORT))
     slow = close_round(deadline, ctx, 100 * ctx.expected.finish_s(UNITS))
     assert (slow < 100 * ctx.expected.finish_s(UNITS).max()) == deadline.bounded
@@ -128,16 +128,16 @@ def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline:
     assert (np.diff(n_selected) >= 0).all()
 
 
-@pytest.mark.parametrize("away", [0.0, 2.5])
+@pytest.mark.parametrize("pause_s", [0.0, 2.5])
 @failure_hint("Count arrivals and units at the closing time; both must grow with it.")
-def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away: float) -> None:
+def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, pause_s: float) -> None:
     """Test uninterrupted work, and work with a pause of 2.5 s for all clients from second 2."""
     for seed in range(5):
         timing = context(seed).expected
         close = close_round(deadline, context(seed), timing.finish_s(UNITS))
         closed = [
             compute_outcome(
-                timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + away * (s > 2.0)
+                timing, UNITS, factor * close, deadline.partial_work, wall_time=lambda s: s + pause_s * (s > 2.0)
             )
             for factor in (0.25, 0.5, 0.9, 1.0, 1.1, 2.0, 4.0)
         ]

@@ -70,12 +70,12 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[int]) -> None:
     all_clients, subset = np.arange(K), np.array(ids)
     for method in (device.sample, device.expect):
-        timing_of_all, part = (
+        all_timings, subset_timings = (
             method(all_clients, work(all_clients), Draws(0, K, 3)),
             method(subset, work(subset), Draws(0, K, 3)),
         )
         for phase in PHASES:
-            np.testing.assert_array_equal(getattr(timing_of_all, phase)[subset], getattr(part, phase))
+            np.testing.assert_array_equal(getattr(all_timings, phase)[subset], getattr(subset_timings, phase))
 
 
 @failure_hint("Return one non-negative number for each client asked.")
@@ -96,10 +96,10 @@ def test_shapes_and_signs(device: Any) -> None:
 @failure_hint("Let computing time be proportional to the samples.")
 def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     clients = np.arange(K)
-    once, twice = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
-    np.testing.assert_allclose(twice.unit_s, 2 * once.unit_s)
-    np.testing.assert_allclose(twice.infer_s, 2 * once.infer_s)
-    np.testing.assert_allclose(twice.down_s, once.down_s)
+    single, double = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
+    np.testing.assert_allclose(double.unit_s, 2 * single.unit_s)
+    np.testing.assert_allclose(double.infer_s, 2 * single.infer_s)
+    np.testing.assert_allclose(double.down_s, single.down_s)
 
 
 @failure_hint("Let a unit of work take the same time, however many are asked for.")
@@ -108,10 +108,10 @@ def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
     clients = np.arange(K)
     workload = work(clients)
     for method in (device.sample, device.expect):
-        once, twice = (method(clients, replace(workload, units=units), Draws(0, K, 3)) for units in (5, 10))
-        assert equal_timings(once, twice)
-        trained = once.finish_s(10) - once.finish_s(0)
-        np.testing.assert_allclose(trained, 2 * (once.finish_s(5) - once.finish_s(0)))
+        single, double = (method(clients, replace(workload, units=units), Draws(0, K, 3)) for units in (5, 10))
+        assert equal_timings(single, double)
+        training_s = single.finish_s(10) - single.finish_s(0)
+        np.testing.assert_allclose(training_s, 2 * (single.finish_s(5) - single.finish_s(0)))
 
 
 def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
@@ -129,8 +129,8 @@ def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
 
 
 def make_workload(direction: str, size: float) -> Workload:
-    usual, changed = work(np.arange(K)), np.full(K, size)
-    return replace(usual, bytes_down=changed) if direction == "down" else replace(usual, bytes_up=changed)
+    workload, changed = work(np.arange(K)), np.full(K, size)
+    return replace(workload, bytes_down=changed) if direction == "down" else replace(workload, bytes_up=changed)
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])

@@ -16,7 +16,7 @@ from fedcohort.types import Ids, Selection
 from selector_harness import Step
 from selector_worlds import WORLDS, cached_selector, every_selector, played_rounds
 
-PLAYED = ["all clients available", "half lost", "coming and going", "cohort of all clients", "one available"]
+WORLD_NAMES = ["all clients available", "half lost", "coming and going", "cohort of all clients", "one available"]
 N_REPEATS = 120
 MAX_Z = 5.0  # largest z-score of an inclusion frequency; keys are fixed, so that a correct selector always passes
 
@@ -29,12 +29,12 @@ def select_again(choice: str, step: Step, key: int, n_clients: int) -> tuple[Sel
     if key == 0 and len(ctx.available):
         selector.plan(step.before, ctx)
     rng.start_selection()
-    selection, _ = selector.select(step.before, ctx, step.blocking)
+    selection, _ = selector.select(step.before, ctx, step.blocking_answers)
     return selection, rng.finish()
 
 
 @every_selector
-@for_all("world", PLAYED)
+@for_all("world", WORLD_NAMES)
 @failure_hint("Draw with `top`, `draw` or `draw_successively`, and read numbers from `ctx.rng` only.")
 def test_the_log_changes_no_choice_and_describes_each_draw(choice: str, world: str) -> None:
     """The logged weights allow the logged order: infinite ones come first, zeros last."""

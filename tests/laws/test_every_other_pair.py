@@ -17,12 +17,12 @@ from fedcohort.types import RoundReport
 from run_harness import FinishedRun, collecting_overrides, compose_overrides, run_composition, same_bits
 
 GROUPS = ("samples", "deadline", "availability", "device", "client", "regulariser", "codec", "attack")
-TURNS = ("selector", "agg", "objective")
+ROTATED_GROUPS = ("selector", "agg", "objective")
 TINY = (
     *("clients=6", "cohort=3", "client.epochs=2", "split.limit=240", "model=logreg", "proxy=noise", "proxy.n=20"),
     *("checkpoint.every_s=0", "deadline.window_s=5", "heterogeneity=noise15"),
 )
-LIGHT = {
+REDUCED_WORK = {
     "availability=diurnal": ("availability.day_s=60",),
     "agg=feddf": ("agg.steps=20",),
     "agg=rhfl": ("agg.batches=1",),
@@ -32,7 +32,7 @@ LIGHT = {
 JOBS = 8  # number of test cases that share the runs
 ROWS = [
     [f"{group}={list_options(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
-    + [f"{group}={list_options(group)[n % len(list_options(group))]}" for group in TURNS]
+    + [f"{group}={list_options(group)[n % len(list_options(group))]}" for group in ROTATED_GROUPS]
     for n, row in enumerate(covering_rows([len(list_options(group)) for group in GROUPS]))
 ]
 
@@ -51,7 +51,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def list_overrides(row: list[str], tables: Path) -> list[str]:
     groups = [override.removesuffix("=trace") for override in row if override.endswith("=trace")]
     files = [f"{group}.path={tables / group}.csv" for group in groups]
-    return [*TINY, *row, *files, *(option for override in row for option in LIGHT.get(override, ()))]
+    return [*TINY, *row, *files, *(option for override in row for option in REDUCED_WORK.get(override, ()))]
 
 
 def run(logs: Path, *overrides: str) -> FinishedRun:
@@ -84,8 +84,8 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
         n_lost += int((table["units"][after.cohort] == 0).sum())
     assert len(after.cohort) + len(was_in_flight) == len(after.arrived) + n_lost + len(is_in_flight)
     closed = metrics.get("round/closed_s", 0.0)
-    in_time = np.setdiff1d(after.arrived, was_in_flight)
-    assert (table["finish_s"][in_time] <= closed * (1 + 1e-9)).all()
+    on_time_ids = np.setdiff1d(after.arrived, was_in_flight)
+    assert (table["finish_s"][on_time_ids] <= closed * (1 + 1e-9)).all()
     assert rise["time/virtual_s"] >= (metrics["round/waited_s"] + closed + 5 * bool(len(after.cohort))) * (1 - 1e-9)
     assert rise["comm/down_bytes"] >= model_bytes * len(after.cohort)
     assert rise["comm/up_bytes"] >= 0

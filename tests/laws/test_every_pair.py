@@ -35,7 +35,7 @@ TINY = (
     ),
     *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every=1000"),
 )
-LIGHT = {  # reduced work for two rounds
+REDUCED_WORK = {  # reduced work for two rounds
     "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),
     "agg=feddf": ("agg.steps=20",),
     "agg=rhfl": ("agg.batches=1",),
@@ -49,7 +49,7 @@ def aliases(group: str) -> list[str]:
 
 @cache
 def compose_choice(logs: Path, override: str) -> Composition:
-    return compose_overrides(*collecting_overrides(logs, *TINY, override, *LIGHT.get(override, ())))
+    return compose_overrides(*collecting_overrides(logs, *TINY, override, *REDUCED_WORK.get(override, ())))
 
 
 def compose_row(logs: Path, row: list[str]) -> Composition:
@@ -64,8 +64,8 @@ def compose_row(logs: Path, row: list[str]) -> Composition:
 
 def other_settings() -> Iterator[list[str]]:
     """Yield three rows for each alias."""
-    named = ((group, alias) for group in GROUPS for alias in aliases(group))
-    for n, (group, alias) in enumerate(named):
+    aliases_by_group = ((group, alias) for group in GROUPS for alias in aliases(group))
+    for n, (group, alias) in enumerate(aliases_by_group):
         for i in range(3 * n, 3 * n + 3):
             partners = {
                 other_group: list_options(other_group)[i % len(list_options(other_group))] for other_group in GROUPS

@@ -50,7 +50,7 @@ def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise:
 @failure_hint("Draw the noise of each client from its own generator.")
 def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) -> None:
     """Client 2 of six gets the same noise whether its neighbours have equally many samples or one."""
-    hashes_by_others = []
+    inputs_by_neighbour = []
     for n_others in (5, 1):
         sizes = np.array([n_others, n_others, 6, n_others, n_others, n_others])
         start = int(sizes[:2].sum())
@@ -58,12 +58,12 @@ def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) ->
         train[start : start + 6], val[start : start + 6] = images(12)[:6], images(12)[6:]
         parts = [(x, RaggedPositions.from_sizes(np.arange(len(x)), sizes)) for x in (train, val)]
         before = [x.copy() for x in (train, val)]
-        levels, disturbed = noise.levels(Draws(3, 6)), disturb_clients(noise, parts, seed=3)
-        assert (disturbed is None) == (not levels.any())
-        if disturbed is not None:
-            np.testing.assert_array_equal(disturbed.noise_levels, levels)
+        levels, noise_facts = noise.levels(Draws(3, 6)), disturb_clients(noise, parts, seed=3)
+        assert (noise_facts is None) == (not levels.any())
+        if noise_facts is not None:
+            np.testing.assert_array_equal(noise_facts.noise_levels, levels)
             rows = np.repeat(levels > 0, sizes)
             original_hashes = np.concatenate([hash_rows(x[rows]) for x in before])
-            np.testing.assert_array_equal(np.sort(disturbed.clean_row_hashes), np.sort(original_hashes))
-        hashes_by_others.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
-    np.testing.assert_array_equal(hashes_by_others[0], hashes_by_others[1])
+            np.testing.assert_array_equal(np.sort(noise_facts.clean_row_hashes), np.sort(original_hashes))
+        inputs_by_neighbour.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
+    np.testing.assert_array_equal(inputs_by_neighbour[0], inputs_by_neighbour[1])

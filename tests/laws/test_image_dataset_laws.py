@@ -64,16 +64,16 @@ def test_a_notice_compares_the_number_of_images_with_the_originals(choice: str, 
 @failure_hint("Read labels with `read_class_column`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(choice: str, tmp_path: Path) -> None:
     pictures: ImageTableSpec = IMAGE_MODULES[choice].TABLE_SPEC
-    named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
+    label_names: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, choice)
-    np.testing.assert_array_equal(load(tmp_path, choice, **named).test_y, before.test_y)
+    np.testing.assert_array_equal(load(tmp_path, choice, **label_names).test_y, before.test_y)
     assert tuple(before.class_names) in ((), tuple(pictures.classes))
     with pytest.raises(DataError, match=r"test.parquet: column '\w+', row 3 has label 'no such'; labels are "):
         load(
             tmp_path,
             choice,
             None,
-            **{pictures.label_columns[0]: [*named[pictures.label_columns[0]][:3], "no such", *["?"] * 20]},
+            **{pictures.label_columns[0]: [*label_names[pictures.label_columns[0]][:3], "no such", *["?"] * 20]},
         )
 
 
@@ -81,26 +81,28 @@ def test_class_names_give_the_same_labels(choice: str, tmp_path: Path) -> None:
 def test_an_error_names_file_column_and_row(choice: str, tmp_path: Path) -> None:
     pictures: ImageTableSpec = IMAGE_MODULES[choice].TABLE_SPEC
     image, label = pictures.image_columns[0], pictures.label_columns[0]
-    good = image_columns(choice)
-    cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
-    wide = [*good[image][:5], encode_image(random_images(1, (3, 40, 50))[0]), *good[image][6:]]
+    columns = image_columns(choice)
+    truncated = [*columns[image][:5], {"bytes": columns[image][5]["bytes"][:60], "path": None}, *columns[image][6:]]
+    other_size = [*columns[image][:5], encode_image(random_images(1, (3, 40, 50))[0]), *columns[image][6:]]
     top = len(pictures.classes) - 1
     cases: list[tuple[dict[str, Any], str]] = [
         ({label: None}, rf"test.parquet has no column '{label}'.*; it has {image}"),
         ({image: None}, rf"test.parquet has no column '{image}'.*; it has {label}"),
-        ({image: cut}, rf"test.parquet: column '{image}', row 5 can't be read as an image"),
-        ({image: [*good[image][:5], None, *good[image][6:]]}, rf"'{image}', row 5 is empty"),
+        ({image: truncated}, rf"test.parquet: column '{image}', row 5 can't be read as an image"),
+        ({image: [*columns[image][:5], None, *columns[image][6:]]}, rf"'{image}', row 5 is empty"),
         ({label: [0] * 9 + [top + 1] * 15}, rf"'{label}', row 9 has label {top + 1}; .* at most {top}"),
         ({label: [0.0] * 9 + [0.5] * 15}, rf"'{label}', row 9 has label 0.5; labels are texts, or whole numbers"),
         ({label: [0, None] * 12}, rf"'{label}', row 1 is empty"),
     ]
     if not pictures.image_format.resize:
         expected = r"row 5 is an image of \(\d, 40, 50\), but "
-        cases.append(({image: wide}, expected))
+        cases.append(({image: other_size}, expected))
         cases.append(({image: [[0.0] * 7] * N}, rf"'{image}' must hold (grey|RGB) images of .*, but holds \(7,\)"))
-    for extra in set(good) - {image, label}:
-        cases.append(({extra: None}, rf"test.parquet has no column '{extra}'"))
-        cases.append(({extra: [*good[extra][:8], None, *good[extra][9:]]}, rf"'{extra}', row 8 is empty"))
+    for attribute in set(columns) - {image, label}:
+        cases.append(({attribute: None}, rf"test.parquet has no column '{attribute}'"))
+        cases.append(
+            ({attribute: [*columns[attribute][:8], None, *columns[attribute][9:]]}, rf"'{attribute}', row 8 is empty")
+        )
     for changes, message in cases:
         with pytest.raises(DataError, match=rf"^dataset.path: .*{message}"):
             load(tmp_path, choice, **changes)

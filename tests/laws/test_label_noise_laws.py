@@ -64,7 +64,9 @@ def test_labels_of_a_single_class_are_not_flipped(noise: Any) -> None:
 def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
     parts = RaggedPositions.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
-    among = not_none(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
-    np.testing.assert_array_equal(not_none(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)
+    client_labels = not_none(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
+    np.testing.assert_array_equal(
+        not_none(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], client_labels
+    )
     expected = noise.flip(true_y[200:400], 0.5, C, new_generator(2, "label_flip", client=1))
-    np.testing.assert_array_equal(among, expected)
+    np.testing.assert_array_equal(client_labels, expected)

@@ -19,10 +19,10 @@ from fedcohort.training.memory_layout import check_channels_last, uses_channels_
 from laws.test_model_laws import inputs, shape_for
 from process_kills import run_in_child
 
-THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
+SMALLEST_FRACTIONS = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
 
 
-def thinnest(choice: str) -> dict[str, Any]:
+def get_smallest_options(choice: str) -> dict[str, Any]:
     """Return the options of the smallest model: one unit, channel and group."""
     options = {name: value for name, value in load_options("model", choice).items() if name != "_target_"}
     for name, value in options.items():
@@ -30,7 +30,7 @@ def thinnest(choice: str) -> dict[str, Any]:
             options[name] = [1] * len(value)
         elif isinstance(value, int):
             options[name] = 1
-    return options | {name: by_choice[choice] for name, by_choice in THINNEST.items() if choice in by_choice}
+    return options | {name: values[choice] for name, values in SMALLEST_FRACTIONS.items() if choice in values}
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_a_step_is_the_same_in_every_layout(choice: str, steps: dict[str, dict[s
 
 def compare(choice: str) -> dict[str, float]:
     """Return the distances for one model; of `auto` where that is another layout than the default."""
-    model = make_component("model", choice, **thinnest(choice))
+    model = make_component("model", choice, **get_smallest_options(choice))
     plain, network = take_step(model, False)
     distances = {}
     for layout in ("auto", "yes"):

@@ -18,9 +18,9 @@ SHAPES = ((3, 32, 32), (9, 128), (20,))
 
 def shape_for(model: Any) -> tuple[int, ...]:
     """Return the first input shape that the model accepts."""
-    taken = [shape for shape in SHAPES if build_or_refuse(model, shape)[0] is not None]
-    assert taken, f"{model} takes none of {SHAPES}: put its shape there"
-    return taken[0]
+    accepted_shapes = [shape for shape in SHAPES if build_or_refuse(model, shape)[0] is not None]
+    assert accepted_shapes, f"{model} takes none of {SHAPES}: put its shape there"
+    return accepted_shapes[0]
 
 
 def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | None, str]:
@@ -80,8 +80,8 @@ def test_the_model_fits_a_flat_vector_and_every_parameter_learns(built: Any) -> 
     before = flat.logits(x).detach()
     targets = y.repeat_interleave(shape[0]) if model.per_position else y
     nn.functional.cross_entropy(flat.logits(x).flatten(0, -2), targets).backward()
-    silent = [block.name for block in flat.layout.parameters if not block.make_view(flat.g).any()]
-    assert silent == []
+    without_gradient = [block.name for block in flat.layout.parameters if not block.make_view(flat.g).any()]
+    assert without_gradient == []
     with torch.no_grad():
         flat.w.mul_(1.5)
     assert not torch.allclose(flat.logits(x), before)

@@ -26,7 +26,7 @@ NEUTRAL = (
     "agg=feddf agg.steps=0",
     "eval.clients_sample=6",
 )
-WITHOUT = {  # options that disable everything except the choice of clients
+NEUTRAL_OVERRIDES = {  # options that disable everything except the choice of clients
     "feddiverse": ("selector.pretrain=0", "selector.epochs=1"),
     "fedpns": ("selector.keep=1",),
     "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
@@ -52,7 +52,7 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
 
 
 @failure_hint(
-    "A selector changes training by Selection and AggregationOverride only; list options that do more in `WITHOUT`."
+    "A selector changes training by Selection and AggregationOverride only; put other options in `NEUTRAL_OVERRIDES`."
 )
 def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
@@ -61,7 +61,7 @@ def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
         selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        run = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
+        run = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
         assert run.last.fingerprint == full.last.fingerprint, choice
         assert compared_metrics(run, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
 

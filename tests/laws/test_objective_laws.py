@@ -24,17 +24,17 @@ def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 @failure_hint("Return the plain cross-entropy of each sample as the second result.")
 def test_cross_entropy_is_reported_in_addition(objective: Any) -> None:
     logits, y, z = batch()
-    _, ce = objective.per_sample(logits, y, z)
-    torch.testing.assert_close(ce, F.cross_entropy(logits, y, reduction="none"))
+    _, cross_entropy = objective.per_sample(logits, y, z)
+    torch.testing.assert_close(cross_entropy, F.cross_entropy(logits, y, reduction="none"))
 
 
 @failure_hint("Compute each sample's loss from its own row only.")
 def test_samples_are_independent(objective: Any) -> None:
     logits, y, z = batch()
-    in_batch, _ = objective.per_sample(logits, y, z)
+    batch_losses, _ = objective.per_sample(logits, y, z)
     for i in range(len(y)):
         single, _ = objective.per_sample(logits[i : i + 1], y[i : i + 1], z[i : i + 1])
-        torch.testing.assert_close(single[0], in_batch[i])
+        torch.testing.assert_close(single[0], batch_losses[i])
 
 
 @failure_hint("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")
@@ -65,15 +65,15 @@ def test_the_loss_of_extreme_logits_is_finite(objective: Any) -> None:
 @failure_hint("Let `transform_mean` grow with the mean loss.")
 def test_the_outer_function_is_increasing(objective: Any) -> None:
     means = torch.linspace(0, 8, 33, dtype=torch.float64)
-    outer = objective.transform_mean(means)
-    assert (outer.diff() > 0).all()
-    assert float(outer[0]) == pytest.approx(0, abs=1e-12)
+    transformed = objective.transform_mean(means)
+    assert (transformed.diff() > 0).all()
+    assert float(transformed[0]) == pytest.approx(0, abs=1e-12)
 
 
 @pytest.mark.parametrize("choice", list_options("server"))
 def test_a_server_moves_along_the_direction(choice: str) -> None:
     server, g = make_component("server", choice), torch.tensor([1.0, -2.0], dtype=torch.float64)
-    moved, _ = server.step(server.init(2), g)
-    assert float(moved @ g) > 0
-    still, _ = server.step(server.init(2), torch.zeros(2, dtype=torch.float64))
-    assert still.tolist() == [0, 0]
+    step, _ = server.step(server.init(2), g)
+    assert float(step @ g) > 0
+    zero_step, _ = server.step(server.init(2), torch.zeros(2, dtype=torch.float64))
+    assert zero_step.tolist() == [0, 0]

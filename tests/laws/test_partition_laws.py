@@ -16,9 +16,9 @@ from global_rng_guard import forbid_global_rng
 N, C, A, K = 1200, 10, 2, 12
 
 
-OVER = "quantity over "
+QUANTITY_PREFIX = "quantity over "
 SIZED = [
-    OVER + choice
+    QUANTITY_PREFIX + choice
     for choice in list_options("partition")
     if getattr(make_component("partition", choice), "takes_sizes", False)
 ]
@@ -27,11 +27,11 @@ SIZED = [
 @pytest.fixture(params=[*list_options("partition"), *SIZED])
 def partition(request: pytest.FixtureRequest) -> Any:
     """Yield every partition, and partition=quantity over each base that accepts sizes."""
-    if not request.param.startswith(OVER):
+    if not request.param.startswith(QUANTITY_PREFIX):
         return make_component("partition", request.param)
     return replace(
         make_component("partition", "quantity"),
-        base=make_component("partition", request.param.removeprefix(OVER)),
+        base=make_component("partition", request.param.removeprefix(QUANTITY_PREFIX)),
         spread=0.1,
     )
 
@@ -55,9 +55,9 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
         parts = split(partition, seed)
         assert len(parts) == K
         assert all(part.dtype == np.int64 and (np.diff(part) > 0).all() and len(part) for part in parts)
-        dealt = np.sort(np.concatenate(parts))
-        assert (np.diff(dealt) > 0).all()
-        assert len(dealt) == N or not partition.takes_all
+        distributed_ids = np.sort(np.concatenate(parts))
+        assert (np.diff(distributed_ids) > 0).all()
+        assert len(distributed_ids) == N or not partition.takes_all
 
 
 @failure_hint("Draw from the generator that `split` receives.")

@@ -29,7 +29,7 @@ from run_harness import FinishedRun, run_training
 K, EPOCHS = 12, 2
 PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # sizes of logistic regression on 8 x 8 digits
 MODEL = 4 * PARAMETERS
-WRITTEN = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
+JOURNAL_ONLY = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 SMALL = (
     *("split.limit=240", "eval.every=9", "eval.clients_every=0", "rounds=2"),
     *(f"clients={K}", f"client.epochs={EPOCHS}"),
@@ -67,10 +67,10 @@ SELECTORS, AGGS = list_queriers("selector"), list_queriers("agg")
 PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] & AGGS[a]]
 
 
-def play(logs: Path, selector: str, agg: str, *overrides: str) -> FinishedRun:
+def run_selector(logs: Path, selector: str, agg: str, *overrides: str) -> FinishedRun:
     options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
     parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
-    return run_training(logs, *SMALL, *WRITTEN, *parts, *overrides)
+    return run_training(logs, *SMALL, *JOURNAL_ONLY, *parts, *overrides)
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 )
 def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
     """A job does not repeat the selector's query, so that it lasts as long as its training."""
-    run = play(tmp_path, selector, agg)
+    run = run_selector(tmp_path, selector, agg)
     table = check(Closed(run, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
     jobs = table[table.arrived]
     assert jobs.finish_s.to_numpy() == pytest.approx(run.info.n_train[jobs.client].astype(float))
@@ -143,7 +143,7 @@ def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: 
 @failure_hint("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
 def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
-    table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
+    table = check(Closed(run_selector(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
     assert table.queried[table.step > 0].any()
     assert not table.queried[table.step == 0].any()
 
@@ -153,7 +153,7 @@ def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path:
 )
 def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> None:
     """The aggregator queries the clients that train, which makes their jobs one forward pass longer."""
-    run = play(tmp_path, "random", "qffl")
+    run = run_selector(tmp_path, "random", "qffl")
     table = check(Closed(run, AGGS["qffl"], concurrent=False, by_selector=False))
     assert (table.queried == table.selected).all()
     jobs = table[table.arrived]
@@ -168,7 +168,9 @@ def test_a_client_that_leaves_before_it_answers_is_charged_and_recorded(selector
     ready = [f"{k},0,{1 if k % 2 == 0 else 5000}" for k in range(K)]
     (tmp_path / "ready.csv").write_text("\n".join(["client,start_s,end_s", *ready]))
     trace = ("availability=trace", f"availability.path={tmp_path / 'ready.csv'}", "availability.period_s=5000")
-    table = check(Closed(play(tmp_path, selector, "fedavg", *trace), SELECTORS[selector], selector in CONCURRENT))
-    silent = table[table.queried & table.signal_loss.isna()]
-    assert len(silent)
-    assert (silent.client % 2 == 0).all()
+    table = check(
+        Closed(run_selector(tmp_path, selector, "fedavg", *trace), SELECTORS[selector], selector in CONCURRENT)
+    )
+    unanswered = table[table.queried & table.signal_loss.isna()]
+    assert len(unanswered)
+    assert (unanswered.client % 2 == 0).all()

@@ -36,6 +36,6 @@ def test_a_refill_leaves_fedcors_losses_and_the_fit_of_the_round() -> None:
     """Clients 0 and 1, which are busy at the refill, keep their answers in rounds 1, 3 (fit) and 4 (shadow)."""
     selector = quick(warmup=2, interval=3, memory=100)
     for step in play_rounds(selector, World(), 5)[1:]:
-        answers = {k: result.without(np.arange(12) < 2) for k, result in step.blocking.items()}
+        answers = {k: result.without(np.arange(12) < 2) for k, result in step.blocking_answers.items()}
         refill = replace(step.ctx, cohort=1, available=np.arange(2, 12), is_refill=True)
         assert selector.select(step.chosen, refill, answers)[1] is step.chosen

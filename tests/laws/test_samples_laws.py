@@ -91,19 +91,19 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
     for client, n in enumerate(SIZES):
         rng = partial(draws.generator, client=client)
         chosen = samples.choose(samples.init(population()), replace(request(n, 0.001), rng=rng))
-        foreseen = predict_chosen_samples(samples, client, n, draws)
-        assert (np.arange(n) if foreseen is None else foreseen).tolist() == chosen.tolist()
+        predicted = predict_chosen_samples(samples, client, n, draws)
+        assert (np.arange(n) if predicted is None else predicted).tolist() == chosen.tolist()
 
 
 @failure_hint("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
 def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
     """Each signal of a loss list is a finite number, or the run is rejected."""
     facts = Facts(replace(make_components(), samples=samples), {})
-    resting = [signal for signal in list_signals() if find_signal(signal).requirement is LOSS_LISTS]
-    assert {"loss_low", "loss_high"} <= set(resting)
+    loss_list_signals = [signal for signal in list_signals() if find_signal(signal).requirement is LOSS_LISTS]
+    assert {"loss_low", "loss_high"} <= set(loss_list_signals)
     sample_request = request(30, 40.0)
     report = samples.report_losses(samples.init(population()), sample_request, sample_request.losses)
-    for signal in resting:
+    for signal in loss_list_signals:
         if LOSS_LISTS.holds(facts):
             assert np.isfinite(find_reported(signal).read(make_update(0, [0.0], loss_report=report)))
         else:
@@ -117,8 +117,8 @@ def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     clients = np.arange(3)
     state = samples.init(population())
     for round_number in range(100):  # until the controllers have raised a threshold
-        falling = signals | {"loss_sum": np.full(3, 0.99**round_number)}
-        outcome = RoundOutcome(round_number, Selection(clients), clients, clients[:0], falling, {}, 9.0, 9.0)
+        falling_signals = signals | {"loss_sum": np.full(3, 0.99**round_number)}
+        outcome = RoundOutcome(round_number, Selection(clients), clients, clients[:0], falling_signals, {}, 9.0, 9.0)
         state = samples.observe(state, outcome)
     plain = [request(100, deadline_s) for deadline_s in (0.001, 40.0, np.inf)]
     reversed_losses = [replace(sample_request, losses=sample_request.losses[::-1].copy()) for sample_request in plain]

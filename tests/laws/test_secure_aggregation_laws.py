@@ -44,12 +44,12 @@ def test_reports_that_read_the_update_are_marked(name: str) -> None:
     assert isinstance(signal, Reported)
     try:
         signal.read(hidden_update())
-        has_read = False
+        reads_update = False
     except Hidden:
-        has_read = True
+        reads_update = True
     except (KeyError, ValueError):  # a report of a list of losses, which this client does not keep
-        has_read = False
-    assert signal.is_gradient == has_read
+        reads_update = False
+    assert signal.is_gradient == reads_update
 
 
 @pytest.fixture(scope="module")

@@ -20,12 +20,14 @@ def favour_absent_clients(absent: Ids, factor: float) -> Callable[[str, np.ndarr
     """Return a change of signals that makes absent clients `factor` times more attractive."""
 
     def change(signal: str, values: np.ndarray) -> np.ndarray:
-        out = values.copy()
+        changed = values.copy()
         if signal in ("label_counts", "group_counts") and factor > 1:
-            out[absent] = 20  # a perfect balance
+            changed[absent] = 20  # a perfect balance
         else:
-            out[absent] = (out[absent] * (1 / factor if signal in SMALL_IS_GOOD else factor)).astype(out.dtype)
-        return out
+            changed[absent] = (changed[absent] * (1 / factor if signal in SMALL_IS_GOOD else factor)).astype(
+                changed.dtype
+            )
+        return changed
 
     return change
 
@@ -35,7 +37,11 @@ def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
     """Return fifty rounds in which three of twenty clients never arrive; `factor` makes the selector prefer them."""
     change = favour_absent_clients(ABSENT, factor)
     world = World(
-        20, cohort, lost=lambda t, cohort_ids: np.intersect1d(cohort_ids, ABSENT), corrupt=change, facts=change
+        20,
+        cohort,
+        find_failing=lambda t, cohort_ids: np.intersect1d(cohort_ids, ABSENT),
+        corrupt=change,
+        change_static=change,
     )
     return play_rounds(cached_selector(choice), world, 50)
 
@@ -47,8 +53,8 @@ def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: 
     """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""
     later = play_with_absent(choice, cohort, factor)[20:]
     places = sum(len(step.selection.clients) for step in later)
-    lost = sum(len(step.outcome.failed) for step in later)
-    assert lost <= 1.2 * places * len(ABSENT) / 20
+    n_failed = sum(len(step.outcome.failed) for step in later)
+    assert n_failed <= 1.2 * places * len(ABSENT) / 20
     empty = [not len(step.outcome.clients) for step in later]
     assert sum(empty) <= 2
     assert not any(before and after for before, after in itertools.pairwise(empty))
@@ -58,19 +64,19 @@ def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: 
 @failure_hint("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
 def test_a_client_is_offered_again_when_its_back_off_ends(choice: str) -> None:
     """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
-    selector, counts, back = (
+    selector, counts, return_rounds = (
         cached_selector(choice),
         dict.fromkeys(ABSENT.tolist(), 0),
         dict.fromkeys(ABSENT.tolist(), 0),
     )
-    lap = -(-20 // selector.shortlist(3))
+    cycle_rounds = -(-20 // selector.shortlist(3))
     for step in play_with_absent(choice, 3, 10.0):
-        offered = np.isin(ABSENT, step.ctx.available)
-        due = [not selector.backs_off or step.ctx.round >= back[k] for k in ABSENT.tolist()]
-        assert offered.tolist() == due
+        is_offered = np.isin(ABSENT, step.ctx.available)
+        expected = [not selector.backs_off or step.ctx.round >= return_rounds[k] for k in ABSENT.tolist()]
+        assert is_offered.tolist() == expected
         assert len(step.ctx.ready) == 20
         for k in step.outcome.failed.tolist():
             counts[k] += 1
             if counts[k] >= 3:
-                back[k] = step.ctx.round + 1 + lap * min(2 ** (counts[k] - 3), 8)
+                return_rounds[k] = step.ctx.round + 1 + cycle_rounds * min(2 ** (counts[k] - 3), 8)
     assert max(counts.values()) >= (3 if selector.backs_off else 0)

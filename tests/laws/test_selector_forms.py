@@ -14,12 +14,12 @@ from selector_harness import World, changing_clients, check_selection, lose_half
 
 OPTION = re.compile(r"^ *(?P<name>\w+): *.*? +# (?P<range>[^;\n]+)", re.MULTILINE)
 WORLDS = (
-    World(available=changing_clients, lost=lose_half),
+    World(available=changing_clients, find_failing=lose_half),
     World(available=lambda t: [] if t % 3 != 1 else changing_clients(t)),
     World(available=lambda t: [] if t < 2 else [t % 12]),
     World(cohort=40, available=changing_clients),
     World(n_clients=1, cohort=1),
-    World(lost=lambda t, cohort: cohort),
+    World(find_failing=lambda t, cohort: cohort),
 )
 ROUNDS = 8
 
@@ -32,13 +32,13 @@ def _few_descent_steps(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def alternatives(text: str) -> list[Any]:
     """Return the values that a range comment lists, and None where null is allowed."""
-    listed: list[Any] = []
+    options: list[Any] = []
     if text.startswith("one of "):
-        listed = re.split(", | or ", text.removeprefix("one of ").strip())
+        options = re.split(", | or ", text.removeprefix("one of ").strip())
     elif text.startswith("true or false"):
-        listed = [True, False]
-    listed = [None if value == "null" else value for value in listed]
-    return [*listed, None] if text.strip().endswith(" or null") and None not in listed else listed
+        options = [True, False]
+    options = [None if value == "null" else value for value in options]
+    return [*options, None] if text.strip().endswith(" or null") and None not in options else options
 
 
 def forms(choice: str) -> Iterator[dict[str, Any]]:

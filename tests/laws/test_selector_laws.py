@@ -58,9 +58,9 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
     for stride in (1, 2):
 
         def corrupt(signal: str, values: np.ndarray, stride: int = stride) -> np.ndarray:
-            out = values.copy()
-            out[::stride] = value
-            return out
+            corrupted = values.copy()
+            corrupted[::stride] = value
+            return corrupted
 
         world = World(corrupt=corrupt, available=changing_clients)
         for step in play_rounds(cached_selector(choice), world, ROUNDS):
@@ -89,7 +89,7 @@ def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
 def test_equal_runs_are_equal(choice: str) -> None:
     first, second = (
         played_rounds(choice, "half lost"),
-        play_rounds(make_selector(choice), World(lost=lose_half), ROUNDS),
+        play_rounds(make_selector(choice), World(find_failing=lose_half), ROUNDS),
     )
     assert list_cohorts(first) == list_cohorts(second)
     assert equal_states(first[-1].after, second[-1].after)
@@ -115,9 +115,11 @@ def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> No
     """Reading a signal that is not in `needs` raises; one that is declared and never read is charged for nothing."""
     world = World()
     steps = play_rounds(cached_selector(choice), world, 1)
-    while world.read != cached_selector(choice).needs and len(steps) < 3 * ROUNDS:  # a method may have a warm-up
+    while (
+        world.read_signals != cached_selector(choice).needs and len(steps) < 3 * ROUNDS
+    ):  # a method may have a warm-up
         steps += play_rounds(cached_selector(choice), world, 1, steps[-1].after, len(steps), steps[-1].failures)
-    assert world.read == cached_selector(choice).needs
+    assert world.read_signals == cached_selector(choice).needs
 
 
 @every_selector
@@ -188,13 +190,13 @@ def test_a_resumed_selector_continues_identically(choice: str, stop: int) -> Non
 @every_selector
 @failure_hint("Index the state by `outcome.clients`, never by position in the round.")
 def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
-    selector, world = cached_selector(choice), World(lost=lose_half)
+    selector, world = cached_selector(choice), World(find_failing=lose_half)
     last = played_rounds(choice, "half lost")[3]
-    back = np.arange(len(last.outcome.clients))[::-1]
-    signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
-    turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
+    reversed_order = np.arange(len(last.outcome.clients))[::-1]
+    signals = {signal: reorder(signal, column, reversed_order) for signal, column in last.outcome.signals.items()}
+    reversed_outcome = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
     a = play_rounds(selector, world, 2, last.after, 4, last.failures)
-    b = play_rounds(selector, world, 2, selector.observe(last.chosen, turned)[1], 4, last.failures)
+    b = play_rounds(selector, world, 2, selector.observe(last.chosen, reversed_outcome)[1], 4, last.failures)
     assert list_cohorts(a) == list_cohorts(b)
     for first_step, second_step in zip(a, b, strict=True):
         if first_step.selection.scores is not None:

@@ -31,10 +31,10 @@ def run_rounds(server: Any, rounds: int) -> Any:
 
 @failure_hint("Return a displacement that has a positive product with the direction: the server adds it to the model.")
 def test_the_first_step_goes_along_the_direction(server: Any) -> None:
-    moved, _ = server.step(server.init(P), g(0))
-    assert moved.shape == (P,)
-    assert moved.dtype == torch.float64
-    assert torch.equal(moved.sign(), g(0).sign())
+    step, _ = server.step(server.init(P), g(0))
+    assert step.shape == (P,)
+    assert step.dtype == torch.float64
+    assert torch.equal(step.sign(), g(0).sign())
 
 
 @failure_hint("Multiply the displacement by `lr`, and leave `lr` out of the state.")
@@ -56,8 +56,8 @@ def test_opposite_directions_give_opposite_steps(server: Any) -> None:
 
 @failure_hint("Return a displacement of 0 for a first direction of 0: add a constant to each divisor.")
 def test_a_zero_direction_changes_nothing(server: Any) -> None:
-    moved, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
-    assert moved.tolist() == [0.0] * P
+    step, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
+    assert step.tolist() == [0.0] * P
 
 
 @failure_hint("Keep everything that changes between rounds in the State dataclass.")

@@ -19,12 +19,12 @@ from process_kills import act_at_call, kill_self, run_in_child
 from run_harness import FinishedRun, run_training, same_bits
 
 STRATEGY = ("selector=flash", "agg=scaffold", "server=momentum", "client=adam", "objective=flash_robust")
-HARD = (*STRATEGY, "split.limit=240", "rounds=6")
+SIX_ROUNDS = (*STRATEGY, "split.limit=240", "rounds=6")
 
 
 @pytest.fixture(scope="module")
 def uninterrupted_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("whole"), *HARD)
+    return run_training(tmp_path_factory.mktemp("whole"), *SIX_ROUNDS)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def copied_folder(two_rounds: FinishedRun, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("rounds_before", "extra"),
+    ("rounds_before", "overrides"),
     [
         (1, ()),
         (3, ("eval.every=2",)),
@@ -54,16 +54,16 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     rounds_before: int,
-    extra: tuple[str, ...],
+    overrides: tuple[str, ...],
 ) -> None:
     act_at_call(monkeypatch, rounds, "make_round_report", rounds_before + 2, kill_self)  # step 0 is a report too
-    status = run_in_child(lambda: run_training(tmp_path, *HARD, *extra) and None)
+    status = run_in_child(lambda: run_training(tmp_path, *SIX_ROUNDS, *overrides) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()
-    resumed = run_training(tmp_path, *HARD, *extra, "resume=true")
-    every = 2 if "checkpoint.every=2" in extra else 1
-    saved = rounds_before // every * every
-    assert resumed.reports[0].step == (saved + 1 if saved else 0)
+    resumed = run_training(tmp_path, *SIX_ROUNDS, *overrides, "resume=true")
+    checkpoint_every = 2 if "checkpoint.every=2" in overrides else 1
+    last_checkpoint = rounds_before // checkpoint_every * checkpoint_every
+    assert resumed.reports[0].step == (last_checkpoint + 1 if last_checkpoint else 0)
     assert same_bits(uninterrupted_run, resumed)
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
@@ -72,9 +72,9 @@ def test_a_kill_in_the_middle_of_training(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, kill_self)
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *SIX_ROUNDS) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted_run, run_training(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted_run, run_training(tmp_path, *SIX_ROUNDS, "resume=true"))
 
 
 @pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
@@ -83,9 +83,9 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 ) -> None:
     owner = checkpoint if moment == "rename_checkpoint" else os
     act_at_call(monkeypatch, owner, moment, 3, kill_self)
-    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *SIX_ROUNDS) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted_run, run_training(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted_run, run_training(tmp_path, *SIX_ROUNDS, "resume=true"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -93,7 +93,7 @@ def test_a_signal_finishes_the_round_and_saves(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, lambda: os.kill(os.getpid(), number))
-    status = run_in_child(lambda: run_training(tmp_path, *HARD, "checkpoint.every=5") and None)
+    status = run_in_child(lambda: run_training(tmp_path, *SIX_ROUNDS, "checkpoint.every=5") and None)
     monkeypatch.undo()
     assert os.waitstatus_to_exitcode(status) == 128 + number
     (path,) = (tmp_path / "runs").iterdir()
@@ -102,14 +102,14 @@ def test_a_signal_finishes_the_round_and_saves(
         "interrupted",
         3,
     )  # 12 clients, then 4 a round: the 19th is in 3
-    resumed = run_training(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
+    resumed = run_training(tmp_path, *SIX_ROUNDS, "checkpoint.every=5", "resume=true")
     assert resumed.reports[0].step == 4
     assert same_bits(uninterrupted_run, resumed)
 
 
 def test_more_rounds_extend_a_finished_run(uninterrupted_run: FinishedRun, tmp_path: Path) -> None:
     run_training(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
-    longer = run_training(tmp_path, *HARD, "resume=true")
+    longer = run_training(tmp_path, *SIX_ROUNDS, "resume=true")
     assert longer.reports[0].step == 3
     assert same_bits(uninterrupted_run, longer)
 
@@ -131,9 +131,9 @@ def test_another_config_is_another_run(copied_folder: Path, tmp_path: Path) -> N
 
 
 def test_the_checkpoint_is_plain_data(uninterrupted_run: FinishedRun) -> None:
-    saved = torch.load(uninterrupted_run.folder / "last.ckpt", weights_only=True)
-    assert saved["fedcohort"]["format"] == checkpoint.CHECKPOINT_FORMAT
-    network = {k.removeprefix("network."): v for k, v in saved["state_dict"].items()}
+    content = torch.load(uninterrupted_run.folder / "last.ckpt", weights_only=True)
+    assert content["fedcohort"]["format"] == checkpoint.CHECKPOINT_FORMAT
+    network = {k.removeprefix("network."): v for k, v in content["state_dict"].items()}
     final = torch.load(uninterrupted_run.folder / "weights.pt", weights_only=True)
     assert network.keys() == final.keys()
     assert all(torch.equal(network[name], final[name]) for name in final)
@@ -141,9 +141,9 @@ def test_the_checkpoint_is_plain_data(uninterrupted_run: FinishedRun) -> None:
 
 def test_a_checkpoint_of_another_config_is_refused(copied_folder: Path, tmp_path: Path) -> None:
     path = copied_folder / "last.ckpt"
-    saved = torch.load(path, weights_only=True)
-    next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
-    checkpoint.write_checkpoint(saved, path)
+    content = torch.load(path, weights_only=True)
+    next(s for s in content["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
+    checkpoint.write_checkpoint(content, path)
     with pytest.raises(CheckpointError, match="a run with other options"):
         run_training(tmp_path, "rounds=4", "resume=true")
 
@@ -183,9 +183,9 @@ def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
 
 
 def test_a_start_that_was_broken_off_never_hides_progress(copied_folder: Path, tmp_path: Path) -> None:
-    debris = copied_folder.with_name(copied_folder.name + "-2")
-    debris.mkdir()
-    (debris / "config.yaml").write_text("")
+    unfinished_folder = copied_folder.with_name(copied_folder.name + "-2")
+    unfinished_folder.mkdir()
+    (unfinished_folder / "config.yaml").write_text("")
     resumed = run_training(tmp_path, "rounds=3", "resume=true")
     assert resumed.folder == copied_folder
     assert resumed.reports[0].step == 3

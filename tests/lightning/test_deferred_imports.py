@@ -39,14 +39,14 @@ assert scipy.signal.windows.hamming(3)[1] == 1
 
 def test_a_run_does_without_them_and_torch_compile_still_works(tmp_path: Path) -> None:
     """The check runs in a separate process, because pytest's has imported the modules."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", WHOLE_RUN, str(tmp_path)],
         cwd=ROOT / "tests",
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
 
 
 NAME = "wsgiref.handlers"  # of the standard library; nothing else imports it

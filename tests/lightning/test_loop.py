@@ -91,9 +91,9 @@ def test_the_report_scores_the_new_model(reference: FinishedRun) -> None:
 
 
 def test_step_zero_is_w_0(tmp_path: Path) -> None:
-    fast, slow = run_training(tmp_path / "a", "client.lr=0.1"), run_training(tmp_path / "b", "client.lr=0.0001")
-    assert fast.reports[0].metrics == slow.reports[0].metrics
-    assert fast.reports[0].step == 0
+    large_lr, small_lr = run_training(tmp_path / "a", "client.lr=0.1"), run_training(tmp_path / "b", "client.lr=0.0001")
+    assert large_lr.reports[0].metrics == small_lr.reports[0].metrics
+    assert large_lr.reports[0].step == 0
 
 
 def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> None:
@@ -124,13 +124,13 @@ def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
         assert np.array_equal(first.info.noise_rate, other_run.info.noise_rate)
         assert first.reports[0].fingerprint == other_run.reports[0].fingerprint
         for report, other_report in zip(first.reports[1:], other_run.reports[1:], strict=True):
-            in_both = np.intersect1d(report.cohort, other_report.cohort)
-            assert len(in_both)
-            assert np.array_equal(report.clients["finish_s"][in_both], other_report.clients["finish_s"][in_both])
+            common_ids = np.intersect1d(report.cohort, other_report.cohort)
+            assert len(common_ids)
+            assert np.array_equal(report.clients["finish_s"][common_ids], other_report.clients["finish_s"][common_ids])
     # local training of the first round starts from the same w_0: the same client reports the same loss, bit for bit
     for other_run in runs[1:]:
-        in_both = np.intersect1d(first.reports[1].cohort, other_run.reports[1].cohort)
-        losses = [run.reports[1].clients["train_loss"][in_both] for run in (first, other_run)]
+        common_ids = np.intersect1d(first.reports[1].cohort, other_run.reports[1].cohort)
+        losses = [run.reports[1].clients["train_loss"][common_ids] for run in (first, other_run)]
         assert np.array_equal(*losses)
 
 
@@ -165,8 +165,8 @@ def test_evaluation_can_be_rare(tmp_path: Path) -> None:
 
 def clients_columns(run: FinishedRun) -> list[tuple[dict[str, float], np.ndarray, np.ndarray]]:
     """Of each report: metrics `clients/*`, the losses, the test accuracies."""
-    named = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in run.reports]
-    return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(named, run.reports, strict=True)]
+    client_metrics = [{name: v for name, v in r.metrics.items() if name.startswith("clients/")} for r in run.reports]
+    return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(client_metrics, run.reports, strict=True)]
 
 
 def test_a_sample_of_all_clients_has_all_clients(reference: FinishedRun, tmp_path: Path) -> None:
@@ -189,8 +189,8 @@ def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector
         for column in ("loss", "test_acc"):
             np.testing.assert_equal(result.clients[column][scored], full_report.clients[column][scored])
         assert result.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
-    elsewhere = run_training(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
-    assert np.flatnonzero(~np.isnan(elsewhere.reports[0].clients["loss"])).tolist() != scored.tolist()
+    other_seed = run_training(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
+    assert np.flatnonzero(~np.isnan(other_seed.reports[0].clients["loss"])).tolist() != scored.tolist()
 
 
 def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:

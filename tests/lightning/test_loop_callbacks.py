@@ -22,9 +22,9 @@ def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
     # under manual optimization global_step stays 0, and ModelCheckpoint then saves nothing
     overrides = (*BEST, f"+callback.best.dirpath={tmp_path / 'best'}", "+callback.best.save_top_k=2", "rounds=4")
     run = run_training(tmp_path, *overrides)
-    saved = sorted((tmp_path / "best").glob("*.ckpt"))
-    assert len(saved) == 2
-    steps = {torch.load(path, weights_only=True)["global_step"] for path in saved}
+    checkpoints = sorted((tmp_path / "best").glob("*.ckpt"))
+    assert len(checkpoints) == 2
+    steps = {torch.load(path, weights_only=True)["global_step"] for path in checkpoints}
     assert steps <= {1, 2, 3, 4}
     losses = {report.step: report.metrics["server_val/loss"] for report in run.reports[1:]}
     assert steps == set(sorted(losses, key=losses.__getitem__)[:2])
@@ -82,11 +82,13 @@ def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypat
 
 
 RATE = ("+callback.rate._target_=lightning.pytorch.callbacks.LearningRateMonitor",)
-TWICE = tuple(f"+callback.{name}._target_=lightning.pytorch.callbacks.ModelCheckpoint" for name in "ab")
+TWO_CHECKPOINT_CALLBACKS = tuple(
+    f"+callback.{name}._target_=lightning.pytorch.callbacks.ModelCheckpoint" for name in "ab"
+)
 
 
 @pytest.mark.parametrize(
-    ("overrides", "message"), [(RATE, "has no logger"), (TWICE, "more than one stateful callback")]
+    ("overrides", "message"), [(RATE, "has no logger"), (TWO_CHECKPOINT_CALLBACKS, "more than one stateful callback")]
 )
 def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
     tmp_path: Path, overrides: tuple[str, ...], message: str

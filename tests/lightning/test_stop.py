@@ -21,7 +21,7 @@ from fedcohort.selector.base import first_round_notice
 from fedcohort.training.local import LocalTrainer
 from run_harness import CollectReports, FinishedRun, run_training, same_bits
 
-BEGINS = f"{first_round_notice('flash')}\n"  # said at the start
+START_NOTICE = f"{first_round_notice('flash')}\n"  # said at the start
 OVERRIDES = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
 INT, TERM = signal.SIGINT, signal.SIGTERM
 
@@ -102,7 +102,7 @@ def test_before_the_first_round_nothing_is_left(
     signals(monkeypatch, owner, name, number)
     code, output = child(tmp_path, *OVERRIDES)
     assert code == 128 + number
-    assert output.removeprefix(BEGINS) in ("", "stopped before a round was trained\n")
+    assert output.removeprefix(START_NOTICE) in ("", "stopped before a round was trained\n")
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
@@ -155,7 +155,10 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     signals(monkeypatch, CollectReports, "finish", INT)
     code, output = child(tmp_path, *OVERRIDES)
     assert (code, read_single_run(tmp_path / "logs")[1]["status"]) == (130, "finished")
-    assert output.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
+    assert (
+        output.removeprefix(START_NOTICE)
+        == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
+    )
 
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
@@ -193,9 +196,9 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     code, output = child(tmp_path, "trainer.devices=2", "agg=scaffold", "rounds=50")
     first = re.search(r"^(SIG\w+):", output, re.MULTILINE)
     assert first
-    heard = signal.Signals[first[1]]  # of two that another process sends either may arrive first
-    assert heard in numbers
-    assert code == 128 + heard
+    received = signal.Signals[first[1]]  # of two that another process sends either may arrive first
+    assert received in numbers
+    assert code == 128 + received
     status = read_single_run(tmp_path / "logs")[1]
     assert status["status"] == "interrupted"
     assert 1 <= status["rounds_done"] < 50
@@ -217,15 +220,15 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
     signals(monkeypatch, CollectReports, "observe", TERM, call=4)
     assert child(tmp_path, *OVERRIDES)[0] == 143
     monkeypatch.undo()
-    fewer = (*OVERRIDES[:-1], "rounds=2", "resume=true")
-    shorter = run_training(tmp_path / "logs", *fewer)
-    assert [report.step for report in shorter.reports] == [0, 1, 2]
-    first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))
+    two_rounds = (*OVERRIDES[:-1], "rounds=2", "resume=true")
+    second_run = run_training(tmp_path / "logs", *two_rounds)
+    assert [report.step for report in second_run.reports] == [0, 1, 2]
+    first = second_run.folder.with_name(second_run.folder.name.removesuffix("-2"))
     manifest.remove_manifest(first)
     (first / "status.json").write_text("")
-    shutil.rmtree(shorter.folder)
+    shutil.rmtree(second_run.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
-        run_training(tmp_path / "logs", *fewer)
+        run_training(tmp_path / "logs", *two_rounds)
 
 
 def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
@@ -250,9 +253,9 @@ def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monk
     assert not list((tmp_path / "runs").iterdir())
 
 
-@pytest.mark.parametrize(("name", "stays"), [("start", False), ("observe", True)])
+@pytest.mark.parametrize(("name", "is_kept"), [("start", False), ("observe", True)])
 def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stays: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_kept: bool
 ) -> None:
     def crash(self: CollectReports, arguments: Any) -> None:
         raise ZeroDivisionError
@@ -260,5 +263,5 @@ def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
     monkeypatch.setattr(CollectReports, name, crash)
     with pytest.raises(ZeroDivisionError):
         run_training(tmp_path)
-    assert len(list((tmp_path / "runs").iterdir())) == stays
-    assert not stays or read_single_run(tmp_path)[1]["status"] == "failed"
+    assert len(list((tmp_path / "runs").iterdir())) == is_kept
+    assert not is_kept or read_single_run(tmp_path)[1]["status"] == "failed"

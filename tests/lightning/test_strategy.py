@@ -80,24 +80,24 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
 
 def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     """A launcher that is killed takes its ranks along. The pipe ends when its last writer, the rank, is gone."""
-    read, write = os.pipe()
+    read_end, write_end = os.pipe()
     launcher = os.fork()
     if launcher == 0:
         if os.fork() == 0:
             end_when_forking_thread_ends()
             shared = torch.zeros(4).share_memory_()
-            os.write(write, f"{os.getpid() if shared.is_shared() else 0:10d}".encode())
+            os.write(write_end, f"{os.getpid() if shared.is_shared() else 0:10d}".encode())
         else:
-            os.close(write)
+            os.close(write_end)
         signal.pause()
-    os.close(write)
-    rank = int(os.read(read, 10))
+    os.close(write_end)
+    rank = int(os.read(read_end, 10))
     assert rank > 0
     os.kill(launcher, signal.SIGKILL)
     os.waitpid(launcher, 0)
-    assert select.select([read], [], [], 20)[0], "the rank goes on without its launcher"
-    assert os.read(read, 1) == b""
-    os.close(read)
+    assert select.select([read_end], [], [], 20)[0], "the rank goes on without its launcher"
+    assert os.read(read_end, 1) == b""
+    os.close(read_end)
     assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"torch_{rank}_")]
 
 

@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_process_counts
 from fedcohort.record.folder import read_status
 from fedcohort.record.observer import Observer
 from run_harness import run_training
-from test_process_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, run  # noqa: F401
+from test_process_ranks_runs import CALLBACK_OVERRIDES, CASES, assert_same_journal, assert_same_rest, federation, run  # noqa: F401
 
 FORKED = multiprocessing.get_context("fork")
 PATIENCE_S = 120
@@ -50,7 +50,7 @@ def begin(number: int, logs: Path, overrides: tuple[str, ...], **options: str) -
     def work() -> None:
         interrupts._shared_flags = mmap.mmap(-1, 2)  # machines share none
         os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **options})
-        run_training(logs, *overrides, *LEFT_BEHIND, "trainer.num_nodes=2")
+        run_training(logs, *overrides, *CALLBACK_OVERRIDES, "trainer.num_nodes=2")
 
     process = FORKED.Process(target=work)
     process.start()

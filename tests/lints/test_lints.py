@@ -28,14 +28,14 @@ PLANTED: dict[Callable[[Source], Iterator[Hit]], str] = {
 }
 
 
-def source_of(text: str) -> Source:
+def parse_source(text: str) -> Source:
     return Source(Path("example.py"), text, ast.parse(text))
 
 
 @pytest.mark.parametrize("rule", PLANTED, ids=lambda rule: rule.__name__)
 def test_a_planted_violation_is_found_and_plain_code_has_none(rule: Callable[[Source], Iterator[Hit]]) -> None:
-    assert len(list(rule(source_of(PLAIN)))) == 0
-    assert len(list(rule(source_of(PLANTED[rule])))) >= 1
+    assert len(list(rule(parse_source(PLAIN)))) == 0
+    assert len(list(rule(parse_source(PLANTED[rule])))) >= 1
 
 
 def test_the_language_rules_read_tests_and_benchmarks(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_the_language_rules_read_tests_and_benchmarks(tmp_path: Path) -> None:
 
 def test_a_wrapped_statement_is_one_logical_line_and_docstrings_and_comments_are_none() -> None:
     # def, return and the wrapped assignment
-    assert len(list(rules.logical_lines(source_of(PLAIN + "\n# a comment\nsizes = [\n    1,\n]\n")))) == 3
+    assert len(list(rules.logical_lines(parse_source(PLAIN + "\n# a comment\nsizes = [\n    1,\n]\n")))) == 3
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_count_above_its_ceiling_fails_and_a_new_rule_has_the_ceiling_0() -> N
 
 
 @pytest.mark.parametrize(
-    ("subject", "good"),
+    ("subject", "is_valid"),
     [
         ("Fix double charge of concurrent signals", True),
         ("F" * 72, True),
@@ -92,5 +92,5 @@ def test_a_count_above_its_ceiling_fails_and_a_new_rule_has_the_ceiling_0() -> N
         ("Fix a double charge.", False),
     ],
 )
-def test_commit_subjects(subject: str, good: bool) -> None:
-    assert is_subject(subject) is good
+def test_commit_subjects(subject: str, is_valid: bool) -> None:
+    assert is_subject(subject) is is_valid

@@ -24,8 +24,8 @@ def test_draws_stay_uniform_and_the_given_share_is_tied() -> None:
         tied = tie_draws_to_classes(uniform, draws, probability, OPTION)
         assert np.histogram(tied, 10, (0, 1))[0] == pytest.approx(np.full(10, 1000), abs=5 * np.sqrt(900))
         assert (tied != uniform).mean() == pytest.approx(probability, abs=0.02)
-        in_part_of_class = np.floor(10 * tied) == main_classes
-        assert in_part_of_class.mean() == pytest.approx(probability + (1 - probability) / 10, abs=0.02)
+        matches_class = np.floor(10 * tied) == main_classes
+        assert matches_class.mean() == pytest.approx(probability + (1 - probability) / 10, abs=0.02)
 
 
 def test_the_same_clients_are_tied_in_every_round_and_more_with_a_larger_probability() -> None:

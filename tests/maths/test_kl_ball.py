@@ -76,7 +76,7 @@ def test_adding_a_constant_changes_nothing() -> None:
 def test_twenty_thousand_cases_are_feasible_and_complementary(rho: float) -> None:
     """4 radii x 25 sizes x 200: the root is always found. Where lambda > 0 the ball binds; else p is softmax(log q)."""
     rng = np.random.default_rng(int(1000 * rho))
-    bound = 0
+    n_binding = 0
     for n in range(2, 27):
         concentration = rng.choice([0.1, 1.0, 10.0], (200, 1))
         prior = rng.gamma(concentration, size=(200, n)) + 1e-12
@@ -84,7 +84,7 @@ def test_twenty_thousand_cases_are_feasible_and_complementary(rho: float) -> Non
         log_q = np.log(prior / prior.sum(1, keepdims=True)) + rng.choice([0.1, 0.5, 1.0], (200, 1)) * loss
         p, multiplier = tilt_within_kl_ball(log_q, rho)
         binds = multiplier[:, 0] > 0
-        bound += int(binds.sum())
+        n_binding += int(binds.sum())
         assert (p >= 0).all()
         np.testing.assert_allclose(p.sum(1), 1, atol=1e-12)
         assert (multiplier >= 0).all()
@@ -92,7 +92,7 @@ def test_twenty_thousand_cases_are_feasible_and_complementary(rho: float) -> Non
         np.testing.assert_allclose(divergence(p)[binds], rho, atol=1e-10)
         np.testing.assert_allclose(p[~binds], softmax(log_q[~binds], axis=1), atol=1e-12)
         np.testing.assert_allclose(p, softmax(log_q / (1 + multiplier), axis=1), atol=1e-12)
-    assert 500 < bound < 5000, "both cases occur"
+    assert 500 < n_binding < 5000, "both cases occur"
 
 
 def test_rows_are_independent_and_lambda_is_scipys_root() -> None:

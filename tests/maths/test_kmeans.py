@@ -118,8 +118,8 @@ class Scripted(np.random.Generator):
         return 0
 
 
-@pytest.mark.parametrize(("u", "third"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
-def test_initial_centres_by_hand(u: float, third: int) -> None:
+@pytest.mark.parametrize(("u", "third_row"), [(0.0, 2), (0.47, 2), (0.48, 3), (0.94, 3), (0.95, 4)])
+def test_initial_centres_by_hand(u: float, third_row: int) -> None:
     """Each start is drawn in proportion to the squared distance from the starts so far.
 
     From (0, 0) squares are 0, 100, 9, 9, 85, in sums 0, 100, 109, 118, 203: .4 takes (6, 8). Nearest so far are then 0,
@@ -127,7 +127,7 @@ def test_initial_centres_by_hand(u: float, third: int) -> None:
     """
     X = np.array([[0.0, 0.0], [6.0, 8.0], [0.0, 3.0], [3.0, 0.0], [6.0, 7.0]])
     starts = kmeans._draw_centres(X, 3, Scripted(0.4, u))
-    np.testing.assert_array_equal(starts, X[[0, 1, third]])
+    np.testing.assert_array_equal(starts, X[[0, 1, third_row]])
 
 
 def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +135,9 @@ def test_rounding_errors_cause_no_oscillation(monkeypatch: pytest.MonkeyPatch) -
     X, starts = 1e16 + np.array([[0.0], [2], [4], [4], [4], [6], [6]]), 1e16 + np.array([[6.0], [0.0]])
     assert lloyd(X, starts, 41)[0][-4:] == [12.0, 16.0, 12.0, 16.0]
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: starts.copy())
-    ends = []
+    results = []
     for steps in (300, 301):
         monkeypatch.setattr(kmeans, "MAX_LLOYD_STEPS", steps)
-        ends.append(kmeans._run_lloyd(X, 2, rng()))
-    assert ends[0][0] == ends[1][0]
-    np.testing.assert_array_equal(ends[0][1], ends[1][1])
+        results.append(kmeans._run_lloyd(X, 2, rng()))
+    assert results[0][0] == results[1][0]
+    np.testing.assert_array_equal(results[0][1], results[1][1])

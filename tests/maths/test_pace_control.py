@@ -14,7 +14,7 @@ from fedcohort.samples.threshold import compute_loss_threshold
 LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
 
 
-def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
+def list_states(control: PaceControl, utilities: list[float]) -> list[PaceState]:
     """The states after each of the rounds."""
     state, visited_states = control.first_state(), []
     for U in utilities:
@@ -25,38 +25,38 @@ def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
 
 def test_two_rounds_per_window() -> None:
     """U = 10, 9 | 8, 7 | 7.5, 7.5 | 6, 6: after round 4 19 > 15, after 6 15 = 15, after 8 15 > 12."""
-    states = follow(PaceControl(w=2, lss=0.05, dss=0.05), [10, 9, 8, 7, 7.5, 7.5, 6, 6])
+    states = list_states(PaceControl(w=2, lss=0.05, dss=0.05), [10, 9, 8, 7, 7.5, 7.5, 6, 6])
     assert [s.ltr for s in states] == [0, 0, 0, 0.05, 0.05, 0, 0, 0.05]
     assert [s.ddlr for s in states] == [1, 1, 1, 0.95, 0.95, 1, 1, 0.95]
 
 
 def test_twenty_steps_of_a_twentieth_reach_the_end_and_no_further() -> None:
-    states = follow(PaceControl(w=1, lss=0.05, dss=0.1), [100.0 - i for i in range(30)])
+    states = list_states(PaceControl(w=1, lss=0.05, dss=0.1), [100.0 - i for i in range(30)])
     assert [s.ltr for s in states[20:]] == [1.0] * 10
     assert states[19].ltr == 0.95
     assert [s.ddlr for s in states[10:]] == [0.0] * 20
 
 
 def test_the_bounds_hold_downwards() -> None:
-    last = follow(PaceControl(w=1, lss=0.3, dss=0.3), [float(i) for i in range(9)])[-1]
+    last = list_states(PaceControl(w=1, lss=0.3, dss=0.3), [float(i) for i in range(9)])[-1]
     assert (last.ltr, last.ddlr) == (0.0, 1.0)
 
 
 def test_controlling_one_ratio_keeps_the_other() -> None:
-    falling = [9.0, 8.0, 7.0]
-    assert follow(PaceControl(w=1, dss=0.1), falling)[-1].ltr == 0
-    assert follow(PaceControl(w=1, lss=0.1), falling)[-1].ddlr == 1
+    utilities = [9.0, 8.0, 7.0]
+    assert list_states(PaceControl(w=1, dss=0.1), utilities)[-1].ltr == 0
+    assert list_states(PaceControl(w=1, lss=0.1), utilities)[-1].ddlr == 1
 
 
 def test_no_more_than_two_windows_are_kept() -> None:
-    assert len(follow(PaceControl(w=3), [1.0] * 20)[-1].utilities) == 6
+    assert len(list_states(PaceControl(w=3), [1.0] * 20)[-1].utilities) == 6
 
 
-@pytest.mark.parametrize("nothing", [np.nan, np.inf])
-def test_rounds_with_nan_are_ignored(nothing: float) -> None:
+@pytest.mark.parametrize("non_finite", [np.nan, np.inf])
+def test_rounds_with_nan_are_ignored(non_finite: float) -> None:
     control = PaceControl(w=1, lss=0.1)
     state = control.observe(control.first_state(), 2.0)
-    assert control.observe(state, nothing) is state
+    assert control.observe(state, non_finite) is state
 
 
 def test_utility_by_hand() -> None:
@@ -79,8 +79,8 @@ def read_logged_rounds(seed: str) -> list[dict[str, float]]:
         pytest.skip("no ../shared/papers/tables beside the repository: the authors' logs are shared, not committed")
     with gzip.open(LOGS, "rt") as file:
         rows = [row for row in csv.DictReader(file) if (row["method"], row["seed"]) == ("fedbalancer", seed)]
-    played = [row for row in rows if row["ddl"]]  # the last line of a run may be an evaluation alone
-    return [{name: float(v or "nan") for name, v in row.items() if name != "method"} for row in played]
+    training_rows = [row for row in rows if row["ddl"]]  # the last line of a run may be an evaluation alone
+    return [{name: float(v or "nan") for name, v in row.items() if name != "method"} for row in training_rows]
 
 
 @pytest.mark.parametrize(("seed", "rounds"), [("0", 1000), ("1", 678)])

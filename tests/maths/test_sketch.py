@@ -22,8 +22,8 @@ def test_sketches_have_the_requested_length(n_params: int, rate: float, d: int) 
 def test_values_are_sorted_means() -> None:
     gradient = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
     np.testing.assert_allclose(sketch_gradient(gradient, 1e-5, "values", rng()), [-0.5, 0.11], rtol=1e-12)
-    turned = sketch_gradient(gradient[[4, 0, 3, 1, 5, 2]], 1e-5, "values", rng(1))
-    np.testing.assert_allclose(turned, [-0.5, 0.11], rtol=1e-12)  # it forgets where they were
+    permuted_sketch = sketch_gradient(gradient[[4, 0, 3, 1, 5, 2]], 1e-5, "values", rng(1))
+    np.testing.assert_allclose(permuted_sketch, [-0.5, 0.11], rtol=1e-12)  # it forgets where they were
 
 
 def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
@@ -41,6 +41,6 @@ def test_a_projection_is_linear_and_keeps_inner_products_on_average() -> None:
 
 
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
-@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
-def test_non_finite_vectors_have_no_sketch(way: str, bad: float) -> None:
-    assert np.isnan(sketch_gradient(np.array([1.0, bad, 2.0]), 1.0, way, rng())).all()
+@pytest.mark.parametrize("non_finite", [float("nan"), float("inf")])
+def test_non_finite_vectors_have_no_sketch(way: str, non_finite: float) -> None:
+    assert np.isnan(sketch_gradient(np.array([1.0, non_finite, 2.0]), 1.0, way, rng())).all()

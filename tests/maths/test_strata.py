@@ -31,7 +31,7 @@ def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], 
 
 
 @pytest.mark.parametrize(
-    ("m", "room", "draws"),
+    ("m", "capacity", "draws"),
     [
         (3, [6, 3, 1], [1, 1, 1]),
         (4, [6, 3, 1], [2, 1, 1]),  # the remainder to the largest
@@ -41,8 +41,8 @@ def test_neyman_allocation_by_hand(S: list[float], m: int, target: list[float], 
         (1, [0, 3, 1], [0, 1, 0]),
     ],
 )
-def test_equal_allocation_by_hand(m: int, room: list[int], draws: list[int]) -> None:
-    assert equal_stratum_allocation(N, np.array(room), m).tolist() == draws
+def test_equal_allocation_by_hand(m: int, capacity: list[int], draws: list[int]) -> None:
+    assert equal_stratum_allocation(N, np.array(capacity), m).tolist() == draws
 
 
 def test_allocations_of_random_inputs_add_up() -> None:
@@ -50,13 +50,13 @@ def test_allocations_of_random_inputs_add_up() -> None:
     for _ in range(1000):
         H = int(rng.integers(1, 9))
         sizes, S = rng.integers(1, 12, H), rng.exponential(size=H) * rng.integers(0, 2, H)
-        room, m = rng.integers(0, sizes + 1), int(rng.integers(0, 40))
+        capacity, m = rng.integers(0, sizes + 1), int(rng.integers(0, 40))
         for draws in (
-            round_draws_to_capacity(neyman_allocation(sizes, S, m), room, m),
-            equal_stratum_allocation(sizes, room, m),
+            round_draws_to_capacity(neyman_allocation(sizes, S, m), capacity, m),
+            equal_stratum_allocation(sizes, capacity, m),
         ):
-            assert draws.sum() == min(m, room.sum())
-            assert (draws <= room).all()
+            assert draws.sum() == min(m, capacity.sum())
+            assert (draws <= capacity).all()
             assert (draws >= 0).all()
 
 

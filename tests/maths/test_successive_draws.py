@@ -20,7 +20,7 @@ def order_log_probability(weights: np.ndarray, total: float) -> float:
     return float(np.log(weights / (total - np.concatenate([[0.0], np.cumsum(weights)[:-1]]))).sum())
 
 
-def log_of(weights: np.ndarray, n_drawn: int, seed: int = 0) -> tuple[DrawLog, Ids]:
+def draw_with_log(weights: np.ndarray, n_drawn: int, seed: int = 0) -> tuple[DrawLog, Ids]:
     rng = LoggedGenerator(new_generator(seed, "draw"), np.arange(len(weights)))
     rng.start_selection()
     clients = draw(weights, np.arange(len(weights)), n_drawn, rng)
@@ -61,7 +61,7 @@ def test_equal_weights_give_each_set_the_same_probability(n_clients: int, n_draw
     ],
 )
 def test_clients_of_weight_zero_come_last(weights: np.ndarray) -> None:
-    log, clients = log_of(weights, 3)
+    log, clients = draw_with_log(weights, 3)
     law = CohortLaw.from_draws(log, clients)
     probabilities = {c: math.exp(law.log_probability(np.array(c))) for c in combinations(range(5), 3)}
     assert sum(probabilities.values()) == pytest.approx(1.0)
@@ -114,12 +114,12 @@ def test_a_pool_that_depends_on_a_draw_has_no_known_probability() -> None:
 
 
 def test_candidates_of_which_some_train_have_no_known_probability() -> None:
-    log, candidates = log_of(WEIGHTS, 3)
+    log, candidates = draw_with_log(WEIGHTS, 3)
     assert "candidates" in CohortLaw.from_draws(log, candidates[:2]).unknown_reason
 
 
 def test_samples_have_the_probabilities_of_the_law() -> None:
-    log, clients = log_of(WEIGHTS, 2)
+    log, clients = draw_with_log(WEIGHTS, 2)
     law = CohortLaw.from_draws(log, clients)
     cohorts = law.draw_cohorts(4_000, np.random.default_rng(0)).tolist()
     for pair in combinations(range(4), 2):

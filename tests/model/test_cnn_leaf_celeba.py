@@ -50,8 +50,8 @@ def test_the_scale_of_pixels_does_not_matter() -> None:
     network, x = build((3, 16, 16)), 255 * torch.rand(8, 3, 16, 16)
 
     def normalise(x: Tensor) -> Tensor:
-        out: Tensor = network(x)
-        return out
+        output: Tensor = network(x)
+        return output
 
     torch.testing.assert_close(normalise(x), normalise(10 * x), atol=1e-3, rtol=1e-3)
 

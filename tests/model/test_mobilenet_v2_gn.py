@@ -96,10 +96,10 @@ def test_pretrained_weights_are_loaded_except_for_the_classifier(tmp_path: Path)
     weights_file = save_network(tmp_path / "w.pt", build(7, seed=5, norm="batch", **TINY))
     for n_classes, norm in ((7, "group"), (4, "group"), (7, "batch")):
         network = build(n_classes, norm=norm, weights=str(tmp_path / "w.pt"), **TINY)
-        fresh = build(n_classes, norm=norm, **TINY).state_dict()
+        initial_weights = build(n_classes, norm=norm, **TINY).state_dict()
         for name, tensor in network.state_dict().items():
             is_classifier = n_classes == 4 and name.startswith("classifier")
-            assert torch.equal(tensor, (fresh if is_classifier else weights_file)[name])
+            assert torch.equal(tensor, (initial_weights if is_classifier else weights_file)[name])
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_a_wrong_number_of_colours_is_named(tmp_path: Path) -> None:
         build(shape=(1, 32, 32), weights=str(tmp_path / "w.pt"), **TINY)
 
 
-class Trap:
+class UnsafePickle:
     """What would run on loading."""
 
     def __reduce__(self) -> Any:
@@ -151,7 +151,7 @@ def test_a_file_without_weights_is_rejected(tmp_path: Path, content: bytes) -> N
 
 
 def test_nothing_in_the_file_is_executed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    torch.save({"features.0.0.weight": Trap()}, tmp_path / "w.pt")
+    torch.save({"features.0.0.weight": UnsafePickle()}, tmp_path / "w.pt")
     with pytest.raises(OptionError, match="can't be read as weights"):
         build(weights=str(tmp_path / "w.pt"), **TINY)
     assert "executed" not in capsys.readouterr().out

@@ -32,9 +32,9 @@ def test_its_size_by_hand() -> None:
     assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
     network = make_component("model", "resnet8_gn").build((3, 32, 32), 10)
     assert sum(p.numel() for p in network.parameters()) == 78_042
-    half = make_component("model", "resnet8_gn", width=8).build((3, 32, 32), 10)
+    half_width = make_component("model", "resnet8_gn", width=8).build((3, 32, 32), 10)
     blocks = (2 * 576 + 32) + (1152 + 2304 + 64 + 128 + 32) + (4608 + 9216 + 128 + 512 + 64)
-    assert sum(p.numel() for p in half.parameters()) == 27 * 8 + 16 + blocks + 330
+    assert sum(p.numel() for p in half_width.parameters()) == 27 * 8 + 16 + blocks + 330
     assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
 
 
@@ -69,8 +69,10 @@ def test_engines_agree_on_it() -> None:
         rows = (np.array([2]), np.array([0, 3, 5]), None)
         return [u.delta for u in engine.train_clients([make_task(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
-    (auto_run, why), (vectorised_run, _) = train("auto"), train("vectorised")
-    assert why == ("sequential: hand-written gradients of the dense layers, autograd before them, one client at a time")
+    (auto_run, engine_reason), (vectorised_run, _) = train("auto"), train("vectorised")
+    assert engine_reason == (
+        "sequential: hand-written gradients of the dense layers, autograd before them, one client at a time"
+    )
     for a, b in zip(auto_run, vectorised_run, strict=True):
         torch.testing.assert_close(a, b, atol=1e-10, rtol=0)
 

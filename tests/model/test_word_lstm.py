@@ -36,8 +36,8 @@ def test_a_position_depends_only_on_earlier_positions() -> None:
     assert torch.equal(network(x.to(torch.int16)), logits)
     changed = x.clone()
     changed[0, 4] = (x[0, 4] + 1) % 20
-    moved = (network(changed) - logits).abs().sum(2) > 1e-7
-    assert moved.tolist() == [[False] * 4 + [True] * 6, [False] * 10, [False] * 10]
+    has_changed = (network(changed) - logits).abs().sum(2) > 1e-7
+    assert has_changed.tolist() == [[False] * 4 + [True] * 6, [False] * 10, [False] * 10]
 
 
 def test_inputs_that_are_no_sequences_are_rejected() -> None:

@@ -10,7 +10,7 @@ from config_options import make_component
 
 def test_minus_log_probability() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64).log()
-    objective, ce = make_component("objective", "ce").per_sample(logits, torch.tensor([0]), None)
+    objective, cross_entropy = make_component("objective", "ce").per_sample(logits, torch.tensor([0]), None)
     assert float(objective) == pytest.approx(0.6931471806, abs=1e-10)
-    assert objective is ce
-    assert float(ce) == pytest.approx(math.log(2), abs=1e-12)
+    assert objective is cross_entropy
+    assert float(cross_entropy) == pytest.approx(math.log(2), abs=1e-12)

@@ -47,10 +47,14 @@ def test_the_loss_with_the_selectors_constants() -> None:
 
 
 def test_the_logit_gradients_by_hand() -> None:
-    ce = gradient(0, 0, Z)
-    assert [a - b for a, b in zip(gradient(1, 0, P), ce, strict=True)] == pytest.approx([0, 0, 0], abs=1e-12)
-    assert [a - b for a, b in zip(gradient(1, 0, Z), ce, strict=True)] == pytest.approx([0.3, 0.1, -0.4], abs=1e-12)
-    assert [a - b for a, b in zip(gradient(0, 1, Z), ce, strict=True)] == pytest.approx([-1, 0.6, 0.4], abs=1e-12)
+    cross_entropy = gradient(0, 0, Z)
+    assert [a - b for a, b in zip(gradient(1, 0, P), cross_entropy, strict=True)] == pytest.approx([0, 0, 0], abs=1e-12)
+    assert [a - b for a, b in zip(gradient(1, 0, Z), cross_entropy, strict=True)] == pytest.approx(
+        [0.3, 0.1, -0.4], abs=1e-12
+    )
+    assert [a - b for a, b in zip(gradient(0, 1, Z), cross_entropy, strict=True)] == pytest.approx(
+        [-1, 0.6, 0.4], abs=1e-12
+    )
     assert gradient(1, 1, Z) == pytest.approx([-1.2, 1.0, 0.2], abs=1e-12)
 
 

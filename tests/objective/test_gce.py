@@ -12,9 +12,9 @@ Y = torch.tensor([0])
 @pytest.mark.parametrize(("q", "expected"), [(0.7, 0.5491825619), (1.0, 0.5), (1e-9, 0.69314720)])
 def test_from_cross_entropy_to_absolute_error(q: float, expected: float) -> None:
     # (1 - .5^.7) / .7; at q = 1 it is 1 - p_y; q -> 0 is -ln .5 = .6931472
-    loss, ce = make_component("objective", "gce", q=q).per_sample(P.log(), Y, None)
+    loss, cross_entropy = make_component("objective", "gce", q=q).per_sample(P.log(), Y, None)
     assert float(loss) == pytest.approx(expected, abs=2e-8 if q < 1e-6 else 1e-10)
-    assert float(ce) == pytest.approx(0.6931471806, abs=1e-10)
+    assert float(cross_entropy) == pytest.approx(0.6931471806, abs=1e-10)
 
 
 def test_logit_gradient() -> None:
@@ -27,7 +27,9 @@ def test_logit_gradient() -> None:
 
 def test_its_upper_bound_is_the_loss_of_a_wrong_prediction() -> None:
     objective = make_component("objective", "gce", q=0.5)
-    hopeless = torch.tensor([[-500.0, 500.0]], dtype=torch.float64)
+    wrong_logits = torch.tensor([[-500.0, 500.0]], dtype=torch.float64)
     assert (
-        float(objective.per_sample(hopeless, Y, None)[0]) == pytest.approx(2.0, abs=1e-12) == objective.max_bounded_loss
+        float(objective.per_sample(wrong_logits, Y, None)[0])
+        == pytest.approx(2.0, abs=1e-12)
+        == objective.max_bounded_loss
     )

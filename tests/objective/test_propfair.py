@@ -43,8 +43,8 @@ def test_with_the_ce_tail_the_slope_above_the_threshold_is_constant() -> None:
 
 def test_each_client_has_its_own_transform() -> None:
     objective = make_component("objective", "propfair")
-    several = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
-    assert objective.transform_mean(several).tolist() == [float(objective.transform_mean(mean)) for mean in several]
+    means = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
+    assert objective.transform_mean(means).tolist() == [float(objective.transform_mean(mean)) for mean in means]
 
 
 @pytest.mark.parametrize("choice", ["ce", "gce"])

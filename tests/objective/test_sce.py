@@ -10,25 +10,25 @@ P = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)
 
 def test_rhfls_constants_are_the_default() -> None:
     # .1 * .6931472 + 9.2103404 * .5
-    loss, ce = make_component("objective", "sce").per_sample(P.log(), torch.tensor([0]), None)
+    loss, cross_entropy = make_component("objective", "sce").per_sample(P.log(), torch.tensor([0]), None)
     assert float(loss) == pytest.approx(4.6744849040, abs=1e-9)
-    assert float(ce) == pytest.approx(0.6931471806, abs=1e-10)
+    assert float(cross_entropy) == pytest.approx(0.6931471806, abs=1e-10)
 
 
 @pytest.mark.parametrize("y", [0, 1, 2])
 def test_it_is_flashs_loss_without_pseudo_labels(y: int) -> None:
     flash = make_component("objective", "flash_robust", alpha=0, beta=2.5, A=-4.0)
-    ours = make_component("objective", "sce", a=1, b=2.5, A=-4.0)
+    sce = make_component("objective", "sce", a=1, b=2.5, A=-4.0)
     label = torch.tensor([y])
-    torch.testing.assert_close(ours.per_sample(P.log(), label, None)[0], flash.per_sample(P.log(), label, P)[0])
-    assert ours.max_bounded_loss == flash.max_bounded_loss == 10.0
+    torch.testing.assert_close(sce.per_sample(P.log(), label, None)[0], flash.per_sample(P.log(), label, P)[0])
+    assert sce.max_bounded_loss == flash.max_bounded_loss == 10.0
 
 
 def test_the_reverse_term_is_symmetric() -> None:
     # sum over y of -A (1 - p_y) = -A (C - 1), whatever p is: labels flipped at random only scale it.
     objective = make_component("objective", "sce", a=0, b=1, A=-4.0)
-    every = objective.per_sample(P.log().expand(3, 3), torch.arange(3), None)[0]
-    assert float(every.sum()) == pytest.approx(8.0, abs=1e-12)
+    losses = objective.per_sample(P.log().expand(3, 3), torch.arange(3), None)[0]
+    assert float(losses.sum()) == pytest.approx(8.0, abs=1e-12)
 
 
 def test_logit_gradient() -> None:

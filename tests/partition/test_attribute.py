@@ -52,8 +52,8 @@ def test_the_three_kinds_of_clients_by_hand() -> None:
     }
     tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in counts]
     assert {kind: tables.count(kind) for kind in kinds} == kinds
-    paired = deal_samples(rule(ci=0, ai=0, left="ci"), EVEN, 12)
-    tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in paired]
+    dealt_tables = deal_samples(rule(ci=0, ai=0, left="ci"), EVEN, 12)
+    tables = [tuple(tuple(row) for row in client_table.tolist()) for client_table in dealt_tables]
     assert {kind: tables.count(kind) for kind in set(tables)} == {((90, 10), (10, 90)): 6, ((10, 90), (90, 10)): 6}
 
 
@@ -138,8 +138,8 @@ def test_with_the_datas_margins_all_samples_are_used() -> None:
     """Four clients of 100: one of class 0 alone, in its own 80 : 20; the others share 200, 80, 0 and 20 by thirds."""
     pools = np.array([[280, 70], [0, 50]])
     counts = deal_samples(rule(ci=0.25, ai=0, share=1.0, margins="data"), pools, 4)
-    mainly = [client_table.tolist() for client_table in counts if not client_table[1].any()]
-    assert mainly == [[[80, 20], [0, 0]]]
+    skewed_tables = [client_table.tolist() for client_table in counts if not client_table[1].any()]
+    assert skewed_tables == [[[80, 20], [0, 0]]]
     assert (counts.sum(0) == pools).all()
     assert counts.sum((1, 2)).tolist() == [100] * 4
     other_counts = np.stack([client_table for client_table in counts if client_table[1].any()])

@@ -58,11 +58,11 @@ def test_flash_setting_on_balanced_classes() -> None:
 
 
 def test_the_skewed_clients_are_drawn_at_random() -> None:
-    labels, often = make_balanced_labels(1000), np.zeros(10)
+    labels, n_skewed = make_balanced_labels(1000), np.zeros(10)
     for seed in range(400):
-        often += class_counts(split(0.3, 0.8, 10, labels, seed=seed), labels).max(1) == 80
-    assert often.sum() == 3 * 400
-    assert np.abs(often - 120).max() < 4.5 * np.sqrt(400 * 0.3 * 0.7)
+        n_skewed += class_counts(split(0.3, 0.8, 10, labels, seed=seed), labels).max(1) == 80
+    assert n_skewed.sum() == 3 * 400
+    assert np.abs(n_skewed - 120).max() < 4.5 * np.sqrt(400 * 0.3 * 0.7)
 
 
 def test_fractions_of_zero_and_one_are_possible() -> None:
@@ -76,7 +76,7 @@ def test_fractions_of_zero_and_one_are_possible() -> None:
 def test_every_feasible_option_is_met() -> None:
     """Unequal pools, all clients skewed, few classes: a partition that the counts allow is always found."""
     rng = np.random.default_rng(0)
-    done = refused = 0
+    n_feasible = n_infeasible = 0
     for _ in range(600):
         C, K = int(rng.integers(1, 5)), int(rng.integers(1, 8))
         pools = rng.integers(0, 40, C)
@@ -85,9 +85,9 @@ def test_every_feasible_option_is_met() -> None:
         share, n_skewed = float(rng.uniform(0.01, 1)), int(rng.integers(0, K + 1))
         dominant = plan.choose_dominant_classes(n_skewed, share)
         if dominant is None:
-            refused += 1
+            n_infeasible += 1
             continue
-        done += 1
+        n_feasible += 1
         counts = plan.draw_count_table(dominant, share, rng)
         skewed = np.flatnonzero(dominant != NO_CLASS)
         assert len(skewed) == n_skewed
@@ -95,8 +95,8 @@ def test_every_feasible_option_is_met() -> None:
         np.testing.assert_array_equal(counts[skewed, dominant[skewed]], np.rint(share * sizes[skewed]))
         assert (counts.sum(0) <= pools).all()
         assert (counts >= 0).all()
-    assert done > 200
-    assert refused > 50
+    assert n_feasible > 200
+    assert n_infeasible > 50
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,9 @@ def test_an_infeasible_option_is_rejected_with_a_feasible_value(
     labels = np.repeat(np.arange(len(pools)), pools)
     with pytest.raises(OptionError, match="feasible: ") as caught:
         split(fraction, share, clients, labels, len(pools))
-    named = {name: float(value) for name, value in re.findall(r"(fraction|share)=([\d.e-]+)", str(caught.value))}
+    given_values = {name: float(value) for name, value in re.findall(r"(fraction|share)=([\d.e-]+)", str(caught.value))}
     feasible = dict(re.findall(r"(fraction|share)=([\d.e-]+)", str(caught.value).split("feasible: ")[1]))
-    assert set(named) == set(feasible) == {"fraction", "share"}
+    assert set(given_values) == set(feasible) == {"fraction", "share"}
     split(float(feasible["fraction"]), share, clients, labels, len(pools))
     split(fraction, float(feasible["share"]), clients, labels, len(pools))
     with pytest.raises(OptionError):  # one skewed client more than the message offers

@@ -21,8 +21,8 @@ def test_sizes_differ_by_one_at_most(clients: int) -> None:
 
 def test_every_sample_can_go_to_every_client() -> None:
     """Sample 0 is with each of 4 clients about 500 times in 2000."""
-    where = [next(k for k, part in enumerate(split(4, seed)) if part[0] == 0) for seed in range(2000)]
-    assert np.abs(np.bincount(where, minlength=4) - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
+    owners = [next(k for k, part in enumerate(split(4, seed)) if part[0] == 0) for seed in range(2000)]
+    assert np.abs(np.bincount(owners, minlength=4) - 500).max() < 4.5 * np.sqrt(2000 * 3 / 16)
 
 
 def test_an_infeasible_number_of_clients_is_rejected() -> None:

@@ -179,8 +179,8 @@ def test_the_partition_does_not_depend_on_the_selector(tmp_path: Path) -> None:
         "partition.base.share=0.4",
         "rounds=1",
     )
-    rans = [run_training(tmp_path / choice, *overrides, f"selector={choice}") for choice in ("random", "powd")]
-    first, second = (run.info.class_counts for run in rans)
+    runs = [run_training(tmp_path / choice, *overrides, f"selector={choice}") for choice in ("random", "powd")]
+    first, second = (run.info.class_counts for run in runs)
     np.testing.assert_array_equal(first, second)
     assert np.ptp(first.sum(1)) > 100
-    assert rans[0].info.choices["partition.base"] == "dominant_class"
+    assert runs[0].info.choices["partition.base"] == "dominant_class"

@@ -23,9 +23,12 @@ def test_equal_sizes_are_filled_in_turns() -> None:
         [2, 5],
     ]
     assert [positions.tolist() for positions in interleave_positions(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
-    for total, players in ((100, 7), (5, 5), (1000, 999)):
-        hands = interleave_positions(equal_sizes(total, players))
-        assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
+    for total, n_clients in ((100, 7), (5, 5), (1000, 999)):
+        positions_by_client = interleave_positions(equal_sizes(total, n_clients))
+        assert all(
+            (client_positions == np.arange(k, total, n_clients)).all()
+            for k, client_positions in enumerate(positions_by_client)
+        )
 
 
 def test_largest_remainders_sum_to_the_size_within_one() -> None:
@@ -72,8 +75,8 @@ def test_a_fit_keeps_the_ratios_of_the_weights() -> None:
     )
     np.testing.assert_allclose(table.sum(0), [120_000, 80_000], atol=0.5)
     assert table[0, 0] * table[1, 1] / (table[0, 1] * table[1, 0]) == pytest.approx(12, rel=1e-9)
-    even_table = scale_table_to_sums(np.zeros((4, 5)), np.array([10, 20, 30, 40]), np.array([5, 15, 20, 25, 35]))
-    np.testing.assert_allclose(even_table, np.outer([10, 20, 30, 40], [5, 15, 20, 25, 35]) / 100)
+    uniform_table = scale_table_to_sums(np.zeros((4, 5)), np.array([10, 20, 30, 40]), np.array([5, 15, 20, 25, 35]))
+    np.testing.assert_allclose(uniform_table, np.outer([10, 20, 30, 40], [5, 15, 20, 25, 35]) / 100)
 
 
 def test_very_different_weights_are_fitted() -> None:

@@ -60,9 +60,9 @@ def test_another_shape_is_rejected() -> None:
 
 def test_inputs_from_the_test_set_are_rejected() -> None:
     federation = make_federation()
-    leaked = np.concatenate([make_inputs(), federation.server_test.x[:2].numpy()])
+    inputs = np.concatenate([make_inputs(), federation.server_test.x[:2].numpy()])
     with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are also in the run's test set"):
-        OtherDataset(FixedDataset(leaked), 1).inputs(federation, 0)
+        OtherDataset(FixedDataset(inputs), 1).inputs(federation, 0)
 
 
 def test_the_clients_own_samples_are_rejected() -> None:

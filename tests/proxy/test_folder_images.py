@@ -97,11 +97,11 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
 @pytest.mark.parametrize("pixels", PIXELS)
 @pytest.mark.parametrize("choice", ["fashion_mnist", "folder"])
 @pytest.mark.parametrize(
-    ("whose", "line"), [("test", "60 inputs are also in the run's test set"), ("train", "samples of the clients")]
+    ("part", "line"), [("test", "60 inputs are also in the run's test set"), ("train", "samples of the clients")]
 )
-def test_the_runs_own_images_are_rejected(tmp_path: Path, choice: str, pixels: str, whose: str, line: str) -> None:
+def test_the_runs_own_images_are_rejected(tmp_path: Path, choice: str, pixels: str, part: str, line: str) -> None:
     run = run_of(tmp_path / "run", choice, pixels=pixels)
-    images = TESTED if whose == "test" else TRAINED
+    images = TESTED if part == "test" else TRAINED
     folder = public(tmp_path / "public", image=list(images.reshape(60, 784)))
     for scale in (1.0, 255):
         with pytest.raises(DataError, match=line):
@@ -113,9 +113,9 @@ def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path)
     for part, n in (("train", 600), ("test", 60)):
         write_image_table(tmp_path, part, image=list(random_images(n, (784,), n)), label=np.arange(n) % 10)
     run = federation_of(make_component("dataset", "cmnist", path=str(tmp_path), clients=4).load(0))
-    bright = random_images(5, (2, 28, 28))
-    expected = (bright.astype(np.float32) / np.float32(255) - np.float32(0.1307)) / np.float32(0.3081)
-    x = public(tmp_path / "public", image=list(bright.reshape(5, -1))).inputs(run, 0)
+    public_images = random_images(5, (2, 28, 28))
+    expected = (public_images.astype(np.float32) / np.float32(255) - np.float32(0.1307)) / np.float32(0.3081)
+    x = public(tmp_path / "public", image=list(public_images.reshape(5, -1))).inputs(run, 0)
     np.testing.assert_array_equal(x.numpy(), expected)
     test_pixels = np.rint((run.server_test.x.numpy() * 0.3081 + 0.1307) * 255).astype(np.uint8)
     with pytest.raises(DataError, match=f"{len(test_pixels)} inputs are also in the run's test set"):

@@ -31,8 +31,8 @@ def make_folder(logs: Path, name: str, started: float, *, checkpoint: bool = Tru
     return path
 
 
-def make_status(done: int, **options: Any) -> dict[str, Any]:
-    return {"status": "finished", "rounds_done": done, **options}
+def make_status(rounds_done: int, **options: Any) -> dict[str, Any]:
+    return {"status": "finished", "rounds_done": rounds_done, **options}
 
 
 def ended_early(*callbacks: Any) -> dict[str, Any]:
@@ -77,22 +77,22 @@ CASES: list[tuple[dict[str, Any], RunRequest, FolderUse]] = [
 ]
 
 
-@pytest.mark.parametrize(("status", "wanted_run", "use"), CASES)
+@pytest.mark.parametrize(("status", "run_request", "expected_use"), CASES)
 def test_the_use_of_a_folder_for_a_run(
-    tmp_path: Path, status: dict[str, Any], wanted_run: RunRequest, use: FolderUse
+    tmp_path: Path, status: dict[str, Any], run_request: RunRequest, expected_use: FolderUse
 ) -> None:
-    assert wanted_run.find_folder_use(make_folder(tmp_path, "a", 0, **status)) is use
+    assert run_request.find_folder_use(make_folder(tmp_path, "a", 0, **status)) is expected_use
 
 
-def claim_run(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
-    home = claim_folder(logs, "run", wanted_run, resumes=True)
+def claim_run(logs: Path, run_request: RunRequest = RUN) -> tuple[str, bool, bool]:
+    home = claim_folder(logs, "run", run_request, resumes=True)
     home.release_lock()
     return home.path.name, home.is_new, home.is_finished
 
 
-@pytest.mark.parametrize("empty_started", [1, 9])
-def test_a_start_without_a_checkpoint_hides_no_other_run(tmp_path: Path, empty_started: int) -> None:
-    make_folder(tmp_path, "run-9326706e-s0-2", empty_started, checkpoint=False)
+@pytest.mark.parametrize("empty_start_ms", [1, 9])
+def test_a_start_without_a_checkpoint_hides_no_other_run(tmp_path: Path, empty_start_ms: int) -> None:
+    make_folder(tmp_path, "run-9326706e-s0-2", empty_start_ms, checkpoint=False)
     assert claim_run(tmp_path) == ("run-9326706e-s0-2", False, False), "it is used again if there is no other run"
     make_folder(tmp_path, "run-9326706e-s0-3", 5, **make_status(20))
     assert claim_run(tmp_path) == ("run-9326706e-s0-3", False, False)
@@ -109,8 +109,8 @@ def test_of_equal_runs_the_newest_is_resumed(tmp_path: Path) -> None:
 
 
 def test_an_extension_resumes_the_run_with_the_most_rounds(tmp_path: Path) -> None:
-    for number, (started, done) in enumerate([(5, 3), (6, 20), (7, 20), (9, 10)], start=2):
-        make_folder(tmp_path, f"run-9326706e-s0-{number}", started, **make_status(done))
+    for number, (started, rounds_done) in enumerate([(5, 3), (6, 20), (7, 20), (9, 10)], start=2):
+        make_folder(tmp_path, f"run-9326706e-s0-{number}", started, **make_status(rounds_done))
     assert claim_run(tmp_path)[0] == "run-9326706e-s0-4"
 
 
@@ -229,12 +229,12 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     make_folder(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     make_folder(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
     repeat = {job: RunRequest("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
-    at_work = claim_folder(tmp_path, "a", repeat["7_2"], resumes=True)
-    assert at_work.path.name == f"{stem}-2"
+    claimed = claim_folder(tmp_path, "a", repeat["7_2"], resumes=True)
+    assert claimed.path.name == f"{stem}-2"
     with claim_folder(tmp_path, "a", repeat["7_1"], resumes=True).lock_file:
         claimed_folder = claim_folder(tmp_path, "a", repeat["7_3"], resumes=True)
         assert claimed_folder.is_new
         assert claimed_folder.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):
         claim_folder(tmp_path, "a", RUN, resumes=True)
-    at_work.release_lock()
+    claimed.release_lock()

@@ -18,7 +18,7 @@ from record.old_run_folder import convert_to_old_format
 from run_harness import run_training
 
 OVERRIDES = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
-AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
+BERNOULLI_AVAILABILITY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
 ALL_CLIENTS = np.arange(12)
 
 
@@ -26,35 +26,37 @@ ALL_CLIENTS = np.arange(12)
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One run's folder as it is written, and in the old form."""
     root = tmp_path_factory.mktemp("old")
-    new = run_training(root, *OVERRIDES, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
-    old = root / "runs" / f"{new.folder.name}-2"
-    shutil.copytree(new.folder, old)
+    new_run = run_training(
+        root, *OVERRIDES, f"selector={request.param}", "rounds=5", "deadline=fixed", *BERNOULLI_AVAILABILITY
+    )
+    old = root / "runs" / f"{new_run.folder.name}-2"
+    shutil.copytree(new_run.folder, old)
     convert_to_old_format(old)
-    return new.folder, old
+    return new_run.folder, old
 
 
 def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
-    new, old = folders
-    assert "present" not in json.loads((old / "journal.jsonl").read_text().splitlines()[-1])
-    assert read_history(old).available(1) is None
-    assert read_history(new).available(1) is not None
-    assert len(read_history(old).clients(start=1)) == 5 * 12
-    if "random" in new.name:
-        assert len(read_history(new).clients(start=1)) < 5 * 12
-    assert not (old / metadata.ARRAYS_FILE).exists()
+    new_folder, old_folder = folders
+    assert "present" not in json.loads((old_folder / "journal.jsonl").read_text().splitlines()[-1])
+    assert read_history(old_folder).available(1) is None
+    assert read_history(new_folder).available(1) is not None
+    assert len(read_history(old_folder).clients(start=1)) == 5 * 12
+    if "random" in new_folder.name:
+        assert len(read_history(new_folder).clients(start=1)) < 5 * 12
+    assert not (old_folder / metadata.ARRAYS_FILE).exists()
 
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
-    new, old = (selection.load_outcomes(read_history(folder), ALL_CLIENTS) for folder in folders)
-    assert bool(np.any(old == one_round.AWAY))
-    np.testing.assert_array_equal(old, new)
+    new_outcomes, old_outcomes = (selection.load_outcomes(read_history(folder), ALL_CLIENTS) for folder in folders)
+    assert bool(np.any(old_outcomes == one_round.AWAY))
+    np.testing.assert_array_equal(old_outcomes, new_outcomes)
 
 
 @pytest.mark.parametrize("step", [1, 5])
 def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Path], step: int) -> None:
-    new, old = (one_round.load_scored_round(read_history(folder), step) for folder in folders)
-    np.testing.assert_array_equal(old.outcomes, new.outcomes)
-    np.testing.assert_array_equal(old.columns["score"], new.columns["score"])
+    new_round, old_round = (one_round.load_scored_round(read_history(folder), step) for folder in folders)
+    np.testing.assert_array_equal(old_round.outcomes, new_round.outcomes)
+    np.testing.assert_array_equal(old_round.columns["score"], new_round.columns["score"])
 
 
 def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:

@@ -88,18 +88,18 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
 def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
     writer = Journal()
     writer.start(make_run_info(tmp_path / "run"))
-    odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
-    writer.observe(dataclasses.replace(make_report(0), metrics=odd))
+    non_finite = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
+    writer.observe(dataclasses.replace(make_report(0), metrics=non_finite))
     values = read_history(tmp_path / "run").metrics.loc[0].to_dict()
     assert math.isnan(values["a"])
     assert (values["b"], values["c"]) == (math.inf, -math.inf)
 
 
-@pytest.mark.parametrize("torn", [b"{", b'{"step": 4, "time_ms": 1', b"\x00\x00\x00\n", b'{"step": 4}\n'])
-def test_an_incomplete_last_line_is_not_committed(tmp_path: Path, torn: bytes) -> None:
+@pytest.mark.parametrize("incomplete_line", [b"{", b'{"step": 4, "time_ms": 1', b"\x00\x00\x00\n", b'{"step": 4}\n'])
+def test_an_incomplete_last_line_is_not_committed(tmp_path: Path, incomplete_line: bytes) -> None:
     replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     with (tmp_path / "run" / "journal.jsonl").open("ab") as file:
-        file.write(torn)
+        file.write(incomplete_line)
     check(tmp_path / "run", 3)
     replay_run([Journal()], make_run_info(tmp_path / "run", start=3))
     check(tmp_path / "run", 6)
@@ -175,26 +175,26 @@ KILLS = [  # where the process is killed, and the rounds that the journal has an
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "when", "ahead"), KILLS)
+@pytest.mark.parametrize(("owner", "name", "moment", "n_ahead"), KILLS)
 def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, ahead: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, moment: str, n_ahead: int
 ) -> None:
     facts = make_run_info(tmp_path / "run")
-    kill_at_call(monkeypatch, owner, name, 5, when, lambda: replay_run([Journal()], facts))
+    kill_at_call(monkeypatch, owner, name, 5, moment, lambda: replay_run([Journal()], facts))
     before = texts(facts.folder)
-    committed = len(history.read_journal_lines(facts.folder / "journal.jsonl")[0]) - 1
-    replay_run([Journal()], make_run_info(tmp_path / "run", start=max(committed - ahead, 0)))
+    last_step = len(history.read_journal_lines(facts.folder / "journal.jsonl")[0]) - 1
+    replay_run([Journal()], make_run_info(tmp_path / "run", start=max(last_step - n_ahead, 0)))
     check(facts.folder, 6)
-    assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
+    assert texts(facts.folder)[: last_step + 1] == before[: last_step + 1]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize(("owner", "name"), [(parquet, "open_parquet_writer"), (shutil, "rmtree")])
 def test_a_kill_while_tables_are_merged_loses_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, moment: str
 ) -> None:
     facts = make_run_info(tmp_path / "run")
-    kill_at_call(monkeypatch, owner, name, 1, when, lambda: replay_run([Journal()], facts))
+    kill_at_call(monkeypatch, owner, name, 1, moment, lambda: replay_run([Journal()], facts))
     check(facts.folder, 6)
     replay_run([Journal()], make_run_info(tmp_path / "run", start=6))
     check(facts.folder, 6)

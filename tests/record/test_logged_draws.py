@@ -29,11 +29,11 @@ def draws_of(n_clients: int, n_drawn: int, n_draws: int = 1) -> DrawLog:
 @pytest.mark.parametrize("n_clients", [7, 10_000, 10_001])
 def test_draws_are_read_back_unchanged(n_clients: int) -> None:
     log = draws_of(n_clients, 3)
-    read = decode_draws(json.loads(json.dumps(encode_draws(log))), list_logged_clients(0, n_clients))
-    assert read.has_other_randomness
-    assert len(read.draws) == len(log.draws) == 3
-    for entry, written in zip(read.draws, log.draws, strict=True):
-        expected = replace(written, pool_weights=written.pool_weights.astype(np.float32).astype(float))
+    decoded = decode_draws(json.loads(json.dumps(encode_draws(log))), list_logged_clients(0, n_clients))
+    assert decoded.has_other_randomness
+    assert len(decoded.draws) == len(log.draws) == 3
+    for entry, logged_entry in zip(decoded.draws, log.draws, strict=True):
+        expected = replace(logged_entry, pool_weights=logged_entry.pool_weights.astype(np.float32).astype(float))
         assert {name: np.asarray(value).tolist() for name, value in vars(entry).items()} == {
             name: np.asarray(value).tolist() for name, value in vars(expected).items()
         }

@@ -9,13 +9,13 @@ from fedcohort.errors import DamagedFile
 from fedcohort.record import digest, manifest
 from process_kills import kill_at_call
 
-OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
+OLD_FILES, NEW_FILES = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 
 
 def test_a_changed_file_is_reported(tmp_path: Path) -> None:
-    for name, content in OLD.items():
+    for name, content in OLD_FILES.items():
         (tmp_path / name).write_bytes(content)
-    manifest.write_manifest(tmp_path, [*OLD, "absent"])
+    manifest.write_manifest(tmp_path, [*OLD_FILES, "absent"])
     manifest.check_all_files(tmp_path)
     (tmp_path / "a").write_bytes(b"oLd a")
     manifest.check_file(tmp_path / "b")
@@ -29,7 +29,7 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
-    manifest.replace_files(tmp_path, OLD, create_manifest=True)
+    manifest.replace_files(tmp_path, OLD_FILES, create_manifest=True)
     path = tmp_path / manifest.MANIFEST_FILE
     content = path.read_text()
     path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
@@ -43,25 +43,30 @@ def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_manifest_gets_none_by_default(tmp_path: Path) -> None:
-    manifest.replace_files(tmp_path, OLD)
+    manifest.replace_files(tmp_path, OLD_FILES)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("call", [1, 2, 3, 4])
 @pytest.mark.parametrize("first", [True, False], ids=["the first write", "a later write"])
 def test_a_kill_at_any_point_leaves_sound_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, when: str, first: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int, moment: str, first: bool
 ) -> None:
     """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
     if not first:
-        manifest.replace_files(tmp_path, OLD, create_manifest=True)
+        manifest.replace_files(tmp_path, OLD_FILES, create_manifest=True)
     kill_at_call(
-        monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_manifest=True)
+        monkeypatch,
+        os,
+        "replace",
+        call,
+        moment,
+        lambda: manifest.replace_files(tmp_path, NEW_FILES, create_manifest=True),
     )
     manifest.check_all_files(tmp_path)
-    manifest.replace_files(tmp_path, NEW, create_manifest=True)
+    manifest.replace_files(tmp_path, NEW_FILES, create_manifest=True)
     manifest.check_all_files(tmp_path)
-    (tmp_path / "a").write_bytes(OLD["a"])
+    (tmp_path / "a").write_bytes(OLD_FILES["a"])
     with pytest.raises(DamagedFile):
         manifest.check_all_files(tmp_path)

@@ -63,9 +63,9 @@ def test_every_field_is_read_back(tmp_path: Path) -> None:
     facts = make_run_info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
     facts.folder.mkdir()
     metadata.save_info(facts)
-    moved = facts.folder.rename(tmp_path / "moved")
-    loaded = metadata.load_info(moved)
-    assert loaded.folder == moved
+    moved_folder = facts.folder.rename(tmp_path / "moved")
+    loaded = metadata.load_info(moved_folder)
+    assert loaded.folder == moved_folder
     for field in dataclasses.fields(facts):
         if field.name != "folder":
             np.testing.assert_equal(getattr(loaded, field.name), getattr(facts, field.name))

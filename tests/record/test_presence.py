@@ -13,5 +13,5 @@ def test_availability_survives_a_round_trip(count: int, share: float) -> None:
 
 def test_full_availability_is_short_and_others_take_at_most_a_bit_per_client() -> None:
     assert encode_available(np.ones(1_000_000, dtype=bool)) == "1000000:"
-    half = np.random.default_rng(0).random(1_000_000) < 0.5
-    assert len(encode_available(half)) < 1.01 * 1_000_000 / 8 * 4 / 3
+    random_half = np.random.default_rng(0).random(1_000_000) < 0.5
+    assert len(encode_available(random_half)) < 1.01 * 1_000_000 / 8 * 4 / 3

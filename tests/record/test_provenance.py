@@ -19,9 +19,9 @@ def _without_cache() -> Iterator[None]:
     provenance.current_commit.cache_clear()
 
 
-def git(where: Path, *arguments: str) -> None:
+def git(folder: Path, *arguments: str) -> None:
     subprocess.run(
-        ["git", "-C", str(where), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *arguments],
+        ["git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=e", "-c", "commit.gpgsign=false", *arguments],
         check=True,
     )
 
@@ -76,9 +76,11 @@ def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_start_without_a_checksum_is_accepted() -> None:
-    now = provenance.describe_start({}, {}, "0123456789abcdef")
-    assert provenance.list_start_differences({name: value for name, value in now.items() if name != "data"}, now) == []
-    assert provenance.list_start_differences({**now, "data": "other"}, now) == [
+    start = provenance.describe_start({}, {}, "0123456789abcdef")
+    assert (
+        provenance.list_start_differences({name: value for name, value in start.items() if name != "data"}, start) == []
+    )
+    assert provenance.list_start_differences({**start, "data": "other"}, start) == [
         "the dataset has other data than before (checksum 0123456789abcdef, was other)"
     ]
 

@@ -10,8 +10,8 @@ from fedcohort.hook import Correction
 
 def correction(mu: float, w: list[float]) -> Correction:
     (hook,) = make_component("regulariser", "prox", mu=mu).hooks
-    begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, CLIENT_CONTEXT)
-    return begun
+    client_hook: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, CLIENT_CONTEXT)
+    return client_hook
 
 
 def test_the_gradient_of_the_proximal_term() -> None:
@@ -38,5 +38,5 @@ def test_mu_of_zero_has_no_hook() -> None:
 
 
 def test_it_uploads_and_stores_nothing() -> None:
-    sent = correction(1.0, [0.0]).finish(torch.zeros(1), 3, 0.1)
-    assert (dict(sent.uploads), dict(sent.stored)) == ({}, {})
+    upload = correction(1.0, [0.0]).finish(torch.zeros(1), 3, 0.1)
+    assert (dict(upload.uploads), dict(upload.stored)) == ({}, {})

@@ -20,7 +20,7 @@ from record.example_run import make_run_info
 NOISE = estimate_noise(LOSSES)
 
 
-def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> ProbeResult:
+def make_probe_result(round: int, gap: float, noise: NoiseEstimate = NOISE) -> ProbeResult:
     return ProbeResult(round, np.arange(6), LOSSES, replace(noise, gap=gap))
 
 
@@ -31,7 +31,7 @@ def diagnosis(tmp_path: Path) -> RunDiagnosis:
     return RunDiagnosis(
         make_run_info(tmp_path, clients=6, noise_rate=np.zeros(6)),
         25,
-        [look(13, 0.6), look(25, 0.62)],
+        [make_probe_result(13, 0.6), make_probe_result(25, 0.62)],
         skew,
         None,
         1.0,
@@ -66,15 +66,15 @@ def test_persistent_noise(diagnosis: RunDiagnosis) -> None:
     ],
 )
 def test_other_cases(diagnosis: RunDiagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
-    looks = [look(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
-    text = describe_diagnosis(replace(diagnosis, probe_results=looks))
+    probe_results = [make_probe_result(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
+    text = describe_diagnosis(replace(diagnosis, probe_results=probe_results))
     assert sentence in text
     assert advice in text
     assert "\n\n\n\n" not in text
 
 
 def test_uneven_cohorts_and_persistent_speeds(diagnosis: RunDiagnosis) -> None:
-    quiet = replace(diagnosis, probe_results=[look(13, 0.05)])
+    quiet = replace(diagnosis, probe_results=[make_probe_result(13, 0.05)])
     uneven = replace(quiet, skew=replace(quiet.skew, n_cohort_classes=1.2))  # type: ignore[type-var]
     assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe_diagnosis(uneven)
     speeds = SpeedEstimate(0.8, 0.6, 0.9, np.zeros(6), 0.1)
@@ -97,9 +97,9 @@ def test_the_files_of_a_run(diagnosis: RunDiagnosis, tmp_path: Path) -> None:
 
 def test_simulated_rates_are_shown_but_not_used(diagnosis: RunDiagnosis) -> None:
     rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
-    with_truth = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
-    assert "simulated rate (not used)" in describe_diagnosis(with_truth)
-    assert describe_diagnosis(diagnosis).splitlines()[:12] == describe_diagnosis(with_truth).splitlines()[:12]
+    with_rates = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
+    assert "simulated rate (not used)" in describe_diagnosis(with_rates)
+    assert describe_diagnosis(diagnosis).splitlines()[:12] == describe_diagnosis(with_rates).splitlines()[:12]
 
 
 def make_near_settings(diagnosis: RunDiagnosis, *gaps: float) -> list[StudySetting]:
@@ -123,11 +123,11 @@ def test_near_settings_and_what_happened_there(diagnosis: RunDiagnosis, monkeypa
         "| `oort` +1.0 [0.5, 1.5], best of 7 | `powd` -9.0 [-9.5, -8.5] | not run |"
     )
     assert second.startswith("| digits: gap 0.1, ")
-    near = list_diagnosis_facts(diagnosis)["near_settings"]
-    assert [setting["label"] for setting in near["nearest"]] == ["gap 0.0", "gap 0.1", "gap 5.0"]
-    assert near["nearest"][2]["distance"] == pytest.approx(5 / np.std([0.1, 0, 5]))
-    assert near["usual_distance"] == pytest.approx((0.1 + 0.5 * 4.8) / np.std([0.1, 0, 5]))
-    assert near["descriptors"]["noise_gap"] == 0.62
+    near_settings = list_diagnosis_facts(diagnosis)["near_settings"]
+    assert [setting["label"] for setting in near_settings["nearest"]] == ["gap 0.0", "gap 0.1", "gap 5.0"]
+    assert near_settings["nearest"][2]["distance"] == pytest.approx(5 / np.std([0.1, 0, 5]))
+    assert near_settings["usual_distance"] == pytest.approx((0.1 + 0.5 * 4.8) / np.std([0.1, 0, 5]))
+    assert near_settings["descriptors"]["noise_gap"] == 0.62
 
 
 def test_no_setting_is_near(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,7 +141,7 @@ def test_no_setting_is_near(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyP
 def test_unknown_descriptors_are_named(diagnosis: RunDiagnosis) -> None:
     without_noise = describe_diagnosis(replace(diagnosis, probe_results=[]))
     assert "`noise_gap`, `mean_noise_rate`" in without_noise
-    only_availability = replace(diagnosis, probe_results=[], skew=None)
+    without_probes = replace(diagnosis, probe_results=[], skew=None)
     sentence = "Too little was measured for a comparison: `noise_gap`, `mean_noise_rate`, `client_classes`"
-    assert sentence in describe_diagnosis(only_availability)
-    assert list_diagnosis_facts(only_availability)["near_settings"]["descriptors"]["noise_gap"] is None
+    assert sentence in describe_diagnosis(without_probes)
+    assert list_diagnosis_facts(without_probes)["near_settings"]["descriptors"]["noise_gap"] is None

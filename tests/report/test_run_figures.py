@@ -85,7 +85,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
     captured_log: pytest.LogCaptureFixture,
 ) -> None:
     """At a terminal, outside of a sweep; elsewhere only a page that is there is kept up to date."""
-    for number, (at_terminal, sweep, has_page, expected) in enumerate(
+    for number, (is_terminal, sweep, has_page, expected) in enumerate(
         [
             (True, False, False, True),
             (True, True, False, False),
@@ -95,15 +95,15 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
     ):
         drawn_figures.clear()
         captured_log.clear()
-        monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
+        monkeypatch.setattr(sys.stdout, "isatty", lambda is_terminal=is_terminal: is_terminal, raising=False)
         facts = make_run_info(tmp_path / f"run{number}", tags={SWEEPS_TAG: "s"} if sweep else {})
         if has_page:
             facts.folder.mkdir()
             (facts.folder / "report.html").write_text("")
         replay_run([Journal(), Figures(["png"], always=False)], facts)
         assert (sorted(drawn_figures) == NAMES) == expected == bool(drawn_figures)
-        was_drawn = "figures and page: " in captured_log.text
-        assert was_drawn == (not expected and not sweep), "a sweep has its own report"
+        is_reported = "figures and page: " in captured_log.text
+        assert is_reported == (not expected and not sweep), "a sweep has its own report"
 
 
 def test_figures_have_titles_and_labels(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:
@@ -202,16 +202,16 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn_figu
 def test_a_partition_without_noise_or_time_has_no_panel_for_it(
     tmp_path: Path, drawn_figures: dict[str, Figure]
 ) -> None:
-    nothing = np.zeros(12)
+    zeros = np.zeros(12)
     drawn_figures["partition.png"] = partition.draw_partition(
-        make_run_info(tmp_path, noise_rate=nothing, expected_s=nothing)
+        make_run_info(tmp_path, noise_rate=zeros, expected_s=zeros)
     )
     texts = read_figure_text(drawn_figures["partition.png"])
     assert "Partition: classes and samples of each client" in texts
     assert "equal for all" not in texts
     assert not re.search("label noise|virtual|input noise", texts)
     assert len(drawn_figures["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
-    drawn_figures["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing))
+    drawn_figures["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=zeros))
     assert "Partition: classes, speed and samples of each client" in read_figure_text(drawn_figures["partition.png"])
 
 

@@ -17,7 +17,7 @@ from fedcohort.report.run_figures import Figures, average_score_correlations, re
 from record.example_run import make_report, make_run_info, replay_run
 from report.test_run_figures import NAMES
 
-ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
+EXTERNAL_RESOURCE = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
 
 
 def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     assert text.count("data:image/png;base64,") == len(files)
     assert dict(matplotlib.rcParams) == settings, "matplotlib's global state"
     assert logging.getLogger("matplotlib").level == logging.WARNING
-    assert not ASKS.search(text)
+    assert not EXTERNAL_RESOURCE.search(text)
     assert len(text) < 5e6
     repeat = text
     assert redraw_run(tmp_path / "run")[-1] == tmp_path / "run" / "report.html"
@@ -76,8 +76,8 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
         writer.observe(dataclasses.replace(make_report(step), metrics=metrics))
     means = average_score_correlations(facts, read_history(facts.folder))
     assert list(means.items()) == [("expected seconds", -0.25), ("label noise", -0.125)]
-    alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
-    assert list(average_score_correlations(alike, read_history(facts.folder))) == ["expected seconds"]
+    equal_info = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
+    assert list(average_score_correlations(equal_info, read_history(facts.folder))) == ["expected seconds"]
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:

@@ -14,6 +14,6 @@ def load_case(number: int) -> tuple[dict[str, Any], Any]:
     return CASES[number]["input"], CASES[number]["expected"]
 
 
-def close_to(expected: Any) -> Any:
+def approx_nested(expected: Any) -> Any:
     """Return what equals `expected` to the tolerance of the cases."""
     return pytest.approx(expected, abs=1e-4, nan_ok=True)

@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from fedcohort.results.difference import estimate_mean, paired_difference, run_t_test, summarise_differences
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def test_the_difference_of_a_case_by_hand() -> None:
     inputs, expected = load_case(5)
-    a, b = ({int(seed): value for seed, value in inputs[side].items()} for side in "ab")
+    a, b = ({int(seed): value for seed, value in inputs[condition].items()} for condition in "ab")
     difference = paired_difference(a, b)
-    assert {name: getattr(difference, name) for name in expected} == close_to(expected)
+    assert {name: getattr(difference, name) for name in expected} == approx_nested(expected)
     mirrored = paired_difference(a, b, sign=-1)
     assert (mirrored.mean, mirrored.low, mirrored.p) == pytest.approx(
         (-difference.mean, -difference.high, difference.p)
@@ -37,10 +37,10 @@ def test_differences_without_an_interval() -> None:
     assert constant.reason == "same on all 2 seeds"
     assert math.isnan(constant.half_width)
     assert math.isnan(constant.p)
-    lost = paired_difference({0: 0.9, 1: math.nan, 2: math.inf}, {0: 0.8, 1: 0.5, 2: 0.1})
-    assert (lost.n_diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
-    assert math.isnan(lost.mean)
-    assert math.isnan(lost.p)
+    diverged = paired_difference({0: 0.9, 1: math.nan, 2: math.inf}, {0: 0.8, 1: 0.5, 2: 0.1})
+    assert (diverged.n_diverged, diverged.reason) == (2, "diverged on 2 of 3 seeds")
+    assert math.isnan(diverged.mean)
+    assert math.isnan(diverged.p)
     assert estimate_mean([0.5, 0.5]).half_width == 0.0
 
 
@@ -48,8 +48,8 @@ def test_differences_without_an_interval() -> None:
 def test_the_interval_covers_the_truth(n: int) -> None:
     """2,000 normal samples: two standard errors of a share of .95 are .01."""
     x = np.random.default_rng(n).normal(1.0, 1.0, (2000, n))
-    half, _ = run_t_test(x)
-    assert 0.935 <= (np.abs(x.mean(axis=1) - 1.0) <= half).mean() <= 0.965
+    half_width, _ = run_t_test(x)
+    assert 0.935 <= (np.abs(x.mean(axis=1) - 1.0) <= half_width).mean() <= 0.965
     summary = summarise_differences(dict(enumerate(x[0])))
     test = stats.ttest_1samp(x[0], 0.0)
     assert (summary.low, summary.high) == pytest.approx(tuple(test.confidence_interval(0.95)))

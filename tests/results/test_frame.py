@@ -37,18 +37,18 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
     folder = run_folder(tmp_path / "run")
     study = small_study.write_study(tmp_path / "tiny")
     facts, curve = measure_run_folder(folder, "test/acc")
-    saved = Results(study.folder)
+    results = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
-    extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
-    saved.store_run({**facts, **keys, **extra}, curve)
-    saved.save_files()
-    curves, of_study = read_curves([folder], ["test/acc"]).replace(math.inf, math.nan), read_study(study.folder)
-    row = of_study.runs.iloc[0]
+    columns = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}
+    results.store_run({**facts, **keys, **columns}, curve)
+    results.save_files()
+    curves, study_frames = read_curves([folder], ["test/acc"]).replace(math.inf, math.nan), read_study(study.folder)
+    row = study_frames.runs.iloc[0]
     for name in ("commit", "dirty", "rounds", *METRICS_BY_COST):
         assert facts[name] == row[name], name
     assert (row["bytes"], row["client_flops"], row["condition"], row["oracle"]) == (9.0, 15.0, "flash", False)
-    shared = ["round", *(axis for axis in COST_COLUMNS if axis in of_study.curves), "test/acc"]
-    pd.testing.assert_frame_equal(curves[shared], of_study.curves[shared], check_dtype=False)
+    shared = ["round", *(axis for axis in COST_COLUMNS if axis in study_frames.curves), "test/acc"]
+    pd.testing.assert_frame_equal(curves[shared], study_frames.curves[shared], check_dtype=False)
     assert curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
 
 
@@ -67,8 +67,8 @@ def test_a_loss_that_becomes_nan_is_not_compared_by_its_last_finite_values(tmp_p
         journal, run = Journal(), make_run_info(tmp_path / f"{name}{seed}", rounds=4)
         journal.start(run)
         for step, loss in enumerate(losses[name]):
-            every_other_round = {"clients/acc_mean": 0.5} if step % 2 else {}
-            metrics = {"test/loss": loss + 0.01 * seed, **every_other_round}
+            client_metrics = {"clients/acc_mean": 0.5} if step % 2 else {}
+            metrics = {"test/loss": loss + 0.01 * seed, **client_metrics}
             journal.observe(replace(make_report(step), metrics=metrics))
         runs.append({"run": str(run.folder), "setting": "", "condition": name, "seed": seed, "oracle": False})
     curves = read_curves(sorted(tmp_path.iterdir()), ["test/loss", "clients/acc_mean"])

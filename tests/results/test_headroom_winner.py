@@ -3,7 +3,7 @@
 import numpy as np
 
 from fedcohort.results.headroom import cross_fit_best_method
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def test_the_winner_of_a_case_by_hand() -> None:
@@ -19,7 +19,7 @@ def test_the_winner_of_a_case_by_hand() -> None:
         result.cross_fitted_difference.low,
         result.cross_fitted_difference.high,
     ]
-    assert numbers == close_to(list(expected.values()))
+    assert numbers == approx_nested(list(expected.values()))
     few = cross_fit_best_method(np.array(inputs["D"])[:, :4])
     assert few.cross_fitted_difference is None
 

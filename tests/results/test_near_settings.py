@@ -41,18 +41,18 @@ def test_distances_are_euclidean_in_standard_deviations() -> None:
 def test_unknown_descriptors_do_not_count() -> None:
     """One of two terms is known: its square counts twice. Less than half of three terms is no comparison."""
     np.testing.assert_allclose(measure_distances(np.array([np.nan, 0]), CORNERS), np.sqrt(2) * np.array([0, 0, 2, 2]))
-    three = np.hstack([CORNERS, CORNERS[:, :1]])
-    assert np.isinf(measure_distances(np.array([np.nan, np.nan, 1]), three)).all()
+    descriptors = np.hstack([CORNERS, CORNERS[:, :1]])
+    assert np.isinf(measure_distances(np.array([np.nan, np.nan, 1]), descriptors)).all()
 
 
 def test_the_nearest_settings_come_first() -> None:
     """Nearest distances of 0, 1, 3, 7 and 100 are 1, 1, 2, 4 and 93 of the deviation; the fourth is the usual one."""
     settings = make_settings(0, 1, 3, 7, 100)
-    near, usual = find_near_settings(make_settings(2.6)[0].descriptors, settings)
+    near, usual_distance = find_near_settings(make_settings(2.6)[0].descriptors, settings)
     assert [setting.facts["study"] for _, setting in near] == ["3", "1", "0"]
     deviation = np.std([0, 1, 3, 7, 100])
     np.testing.assert_allclose([distance * deviation for distance, _ in near], [0.4, 1.6, 2.6])
-    assert usual * deviation == pytest.approx(4)
+    assert usual_distance * deviation == pytest.approx(4)
     assert find_near_settings(np.full(len(DESCRIPTOR_NAMES), np.nan), settings)[0] == []
 
 
@@ -92,5 +92,5 @@ def test_the_usual_distance_is_that_to_another_study() -> None:
     """0 and 1 are of one study, 4 of another: their distances are 4, 3 and 3, with the quantile 3.5."""
     settings = make_settings(0, 1, 4)
     settings[1] = replace(settings[1], facts={"study": "0"})
-    usual = find_near_settings(settings[0].descriptors, settings)[1]
-    assert usual * np.std([0, 1, 4]) == pytest.approx(3.5)
+    usual_distance = find_near_settings(settings[0].descriptors, settings)[1]
+    assert usual_distance * np.std([0, 1, 4]) == pytest.approx(3.5)

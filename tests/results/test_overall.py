@@ -6,7 +6,7 @@ import pytest
 
 from fedcohort.results import overall as overall_results
 from fedcohort.results.overall import average_over_families, average_over_seeds, find_worst_decile
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def test_the_overall_result_of_a_case_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -14,7 +14,7 @@ def test_the_overall_result_of_a_case_by_hand(monkeypatch: pytest.MonkeyPatch) -
     differences = {str(i): dict(enumerate(values)) for i, values in enumerate(inputs["X"])}
     family_of = {str(i): family for i, family in enumerate(inputs["families"])}
     overall = average_over_seeds(differences, family_of)
-    assert {name: getattr(overall, name) for name in expected} == close_to(expected)
+    assert {name: getattr(overall, name) for name in expected} == approx_nested(expected)
     assert average_over_seeds(dict(reversed(differences.items())), family_of) == overall
     assert average_over_families(differences, family_of) is None
     monkeypatch.setattr(overall_results, "MIN_FAMILIES", 2)

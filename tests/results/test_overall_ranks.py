@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.overall import MeanRank, SettingResults, rank_methods, rank_values
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def settings(values: np.ndarray, families: int) -> dict[str, SettingResults]:
@@ -34,7 +34,7 @@ def test_the_ranks_of_a_case_by_hand() -> None:
         for i, (values, family) in enumerate(zip(inputs["table"], inputs["families"], strict=True))
     }
     ranks = rank(table, "case")
-    assert ranks.mean.tolist() == close_to(expected)
+    assert ranks.mean.tolist() == approx_nested(expected)
     assert np.isnan([*ranks.low, *ranks.first_share]).all()  # two families are too few
 
 
@@ -52,12 +52,12 @@ def test_the_bootstrap_covers_seeds_and_families() -> None:
     assert ranks.first_share[3] > 0.9
     repeat = rank(settings(values, 6))
     assert repeat.low.tolist() == ranks.low.tolist()
-    turned = rank(settings(values[:, ::-1], 6))
-    assert turned.low.tolist() == ranks.low[::-1].tolist()
+    reversed_ranks = rank(settings(values[:, ::-1], 6))
+    assert reversed_ranks.low.tolist() == ranks.low[::-1].tolist()
     values[0, 0, 0] = math.nan  # a seed that diverged costs its rank wherever it is drawn
     assert rank(settings(values, 6)).high[0] >= ranks.high[0]
-    equal = rank(settings(np.repeat(values[1:, :1], 2, axis=1), 6))
-    assert equal.first_share.tolist() == [0.5, 0.5]
+    tied_ranks = rank(settings(np.repeat(values[1:, :1], 2, axis=1), 6))
+    assert tied_ranks.first_share.tolist() == [0.5, 0.5]
 
 
 def test_a_setting_without_a_drawn_seed_counts_with_all_its_seeds() -> None:

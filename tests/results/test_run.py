@@ -17,7 +17,7 @@ from fedcohort.results.run import (
     fit_late_slope,
     result_of_run,
 )
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def compute_run_result(
@@ -31,7 +31,7 @@ def compute_run_result(
 @pytest.mark.parametrize("number", [1, 2])
 def test_results_of_cases_by_hand(number: int) -> None:
     inputs, expected = load_case(number)
-    assert compute_run_result(**inputs) == close_to(expected)
+    assert compute_run_result(**inputs) == approx_nested(expected)
 
 
 def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
@@ -54,8 +54,8 @@ def test_evaluations_after_the_clock_do_not_count(result_kind: ResultKind, expec
     virtual_s = np.array([0.0, 30, 55, 110])
     run = Evaluations(np.arange(4.0), np.array([0.1, 0.6, 0.55, 0.7]), {"virtual_s": virtual_s}, clock_s=60.0)
     assert result_of_run(run, result_kind) == expected
-    only_untrained = replace(run, clock_s=20.0)
-    assert result_of_run(only_untrained, result_kind) == pytest.approx(result_of_run(only_untrained)) == 0.1
+    short_run = replace(run, clock_s=20.0)
+    assert result_of_run(short_run, result_kind) == pytest.approx(result_of_run(short_run)) == 0.1
 
 
 def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:

@@ -59,10 +59,10 @@ def test_times_are_not_interpolated(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [share["virtual_s"] for share in reached] == [None, None, None]
     assert "round 1, no clock, 3 MB" in " ".join(capsys.readouterr().out.split())
     assert summarise_run(tmp_path / "other", {"comm/up_bytes": 3.0}) == []
-    bare = summarise_run(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
-    assert (bare[0]["round"], bare[0]["bytes"]) == (1, None)
+    without_costs = summarise_run(tmp_path / "bare", {"test/acc": 0.1}, {"test/acc": 0.5})
+    assert (without_costs[0]["round"], without_costs[0]["bytes"]) == (1, None)
     assert summarise_run(tmp_path / "untrained", {"test/acc": 0.5}) == [], "the untrained model never counts"
-    assert describe_share(bare[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
+    assert describe_share(without_costs[0]) == ("to 80 % of its best, 40.0 %", "round 1, no clock, bytes unknown")
 
 
 @pytest.mark.parametrize(("last", "lines"), [(0.4, 0), (0.6, 3)])

@@ -17,11 +17,11 @@ def test_a_rising_loss_is_reported(tmp_path: Path) -> None:
     assert [line for line in high["warnings"] if line.startswith("test/loss is 25 at round 2, 12 times the untrained")]
     low = play_metrics(make_run_info(tmp_path / "low", rounds=1), {"test/loss": 0.05}, {"test/loss": 0.9})
     assert any(line.startswith("test/loss is 0.9 at round 1, 18 times the untrained") for line in low["warnings"])
-    unflagged = (
+    quiet_histories = (
         [{"test/loss": 2.0}, {"test/loss": 19.0}],
         [{"test/acc": 0.1}, {"test/loss": 2.0}, {"test/loss": 900.0}],
     )
-    for number, rounds in enumerate(unflagged):
+    for number, rounds in enumerate(quiet_histories):
         warnings = play_metrics(make_run_info(tmp_path / str(number), rounds=len(rounds) - 1), *rounds)
         assert not any("untrained model's" in line for line in warnings["warnings"])
 
@@ -85,8 +85,8 @@ def test_a_run_without_an_applied_update_is_reported(
     assert line is None or line in warnings["warnings"][0]
 
 
-@pytest.mark.parametrize(("dropped", "why"), [(0.0, "); the"), (2.0, "), or their updates were dropped; the")])
-def test_clients_that_never_arrive_are_reported(tmp_path: Path, dropped: float, why: str) -> None:
+@pytest.mark.parametrize(("dropped", "reason"), [(0.0, "); the"), (2.0, "), or their updates were dropped; the")])
+def test_clients_that_never_arrive_are_reported(tmp_path: Path, dropped: float, reason: str) -> None:
     """Selected in each of 5 rounds: 0 and 1 never arrived, 2 arrived once; 3 was selected twice only."""
     journal, summary = make_observers()
     for watcher in (journal, summary):
@@ -104,4 +104,4 @@ def test_clients_that_never_arrive_are_reported(tmp_path: Path, dropped: float, 
         watcher.finish("finished")
     (line,) = read_summary(tmp_path / "run")["warnings"]
     assert line.startswith("2 of 12 clients were selected 3 times or more and never arrived (0, 1): they were late")
-    assert why in line
+    assert reason in line

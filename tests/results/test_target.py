@@ -19,7 +19,7 @@ from fedcohort.results.target import (
     measure_speed_up,
     parse_target,
 )
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def test_costs_to_a_target_of_cases_by_hand() -> None:
@@ -27,11 +27,11 @@ def test_costs_to_a_target_of_cases_by_hand() -> None:
     steps, values, cost = (np.asarray(inputs[name], dtype=float) for name in ("steps", "values", "cost"))
     run = Evaluations(steps, values, {"bytes": cost})
     costs = find_costs_to_target(run, inputs["target"], inputs["window"])["bytes"]
-    assert [costs.value, costs.is_met] == close_to(expected)
+    assert [costs.value, costs.is_met] == approx_nested(expected)
     assert find_costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, is_met=True)}
     inputs, expected = load_case(4)
     median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
-    assert (median.value, median.n_met, median.n) == (close_to(expected), 4, 6)
+    assert (median.value, median.n_met, median.n) == (approx_nested(expected), 4, 6)
 
 
 def test_a_run_that_misses_the_target_under_a_clock_costs_what_it_spent_within_the_clock() -> None:
@@ -42,8 +42,10 @@ def test_a_run_that_misses_the_target_under_a_clock_costs_what_it_spent_within_t
     assert find_costs_to_target(run, 0.3) == {"virtual_s": Cost(8.0, is_met=True), "bytes": Cost(200.0, is_met=True)}
     ended_by_rounds = replace(run, clock_s=20.0)
     assert find_costs_to_target(ended_by_rounds, 0.95)["virtual_s"] == Cost(13.0, is_met=False)
-    only_late = Evaluations(run.steps[3:], run.values[3:], {name: cost[3:] for name, cost in costs.items()}, 10.0)
-    assert find_costs_to_target(only_late, 0.8) == {
+    late_evaluations = Evaluations(
+        run.steps[3:], run.values[3:], {name: cost[3:] for name, cost in costs.items()}, 10.0
+    )
+    assert find_costs_to_target(late_evaluations, 0.8) == {
         "virtual_s": Cost(10.0, is_met=False),
         "bytes": Cost(0.0, is_met=False),
     }
@@ -97,10 +99,10 @@ def test_target_options_are_parsed(text: str, expected: Target) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
+    ("text", "reason"), [("high", "a number, baseline, or best_of:"), ("84", r"in \[0, 1\]"), ("nan", "a number")]
 )
-def test_invalid_target_options_are_rejected(text: str, why: str) -> None:
-    with pytest.raises(OptionError, match=why):
+def test_invalid_target_options_are_rejected(text: str, reason: str) -> None:
+    with pytest.raises(OptionError, match=reason):
         parse_target(text, "test/acc")
     with pytest.raises(OptionError, match=r"level must be a number in \(0, 1\]"):
         Target(level=0.0)

@@ -17,28 +17,28 @@ from fedcohort.results.target import (
     measure_speed_up,
 )
 from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
-NEVER = Cost(60.0, is_met=False)
+UNMET_COST = Cost(60.0, is_met=False)
 
 
 def costs(*values: float | None) -> dict[int, Cost]:
     """Return costs by seed; None for a run that ended at 60 without the target."""
-    return {seed: NEVER if value is None else Cost(value, is_met=True) for seed, value in enumerate(values)}
+    return {seed: UNMET_COST if value is None else Cost(value, is_met=True) for seed, value in enumerate(values)}
 
 
 def test_the_speed_up_of_a_case_by_hand() -> None:
     inputs, expected = load_case(6)
-    base, method = ({int(s): Cost(*cost) for s, cost in inputs[side].items()} for side in ("base", "own"))
+    base, method = ({int(s): Cost(*cost) for s, cost in inputs[condition].items()} for condition in ("base", "own"))
     result = measure_speed_up(base, method)
     assert (result.n, result.n_unmet, result.bound) == (expected["n"], expected["untold"], expected["bound"])
-    assert [result.ratio, result.low, result.high, result.p] == close_to(
+    assert [result.ratio, result.low, result.high, result.p] == approx_nested(
         [expected[k] for k in ("ratio", "low", "high", "p")]
     )
     mirrored = measure_speed_up(method, base)
     assert (mirrored.ratio, mirrored.low, mirrored.bound) == (
-        close_to(1 / result.ratio),
-        close_to(1 / result.high),
+        approx_nested(1 / result.ratio),
+        approx_nested(1 / result.high),
         RATIO_UPPER_BOUND,
     )
 
@@ -69,8 +69,8 @@ def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
     assert judge_speed_up(censored, censored.p, Rules()) == NOT_SETTLED
     unmet = measure_speed_up(costs(40, None, None), costs(20, None, None))
     assert judge_speed_up(unmet, 0.01, Rules()) == UNREACHED
-    free = measure_speed_up({0: Cost(0.0, is_met=True), 1: Cost(0.0, is_met=True)}, costs(1, 1))
-    assert math.isnan(free.ratio)
+    without_cost = measure_speed_up({0: Cost(0.0, is_met=True), 1: Cost(0.0, is_met=True)}, costs(1, 1))
+    assert math.isnan(without_cost.ratio)
 
 
 def test_evaluation_noise_is_rarely_a_speed_up() -> None:
@@ -85,14 +85,17 @@ def test_evaluation_noise_is_rarely_a_speed_up() -> None:
     means = np.lib.stride_tricks.sliding_window_view(values, window, axis=-1).mean(axis=-1)
     met = means >= target[:, None, None]
     crossing = np.where(met.any(axis=-1), met.argmax(axis=-1) + window, np.inf)  # rounds, from 1
-    restricted = np.minimum(crossing, rounds)  # all runs have one budget
-    logs = np.log(restricted[0]) - np.log(restricted[1])
+    censored_rounds = np.minimum(crossing, rounds)  # all runs have one budget
+    logs = np.log(censored_rounds[0]) - np.log(censored_rounds[1])
     _, p = run_t_test(logs + rng.normal(0, 1e-12, logs.shape))
     faster = (p < 0.05) & (logs.mean(axis=-1) >= math.log(1.05))
     assert faster.mean() <= 0.08
     pair = [
-        {s: Cost(float(restricted[side, 0, s]), bool(np.isfinite(crossing[side, 0, s]))) for s in range(n)}
-        for side in (0, 1)
+        {
+            s: Cost(float(censored_rounds[condition, 0, s]), bool(np.isfinite(crossing[condition, 0, s])))
+            for s in range(n)
+        }
+        for condition in (0, 1)
     ]
     result: SpeedUp = measure_speed_up(*pair)
     assert math.log(result.ratio) == pytest.approx(logs[0].mean())

@@ -21,7 +21,7 @@ from fedcohort.results.verdict import (
     sign_of_verdict,
     tost_p_value,
 )
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 RULES = Rules()
 
@@ -29,7 +29,7 @@ RULES = Rules()
 def test_the_verdict_of_a_case_by_hand() -> None:
     inputs, expected = load_case(8)
     p = tost_p_value(inputs["d"], inputs["margin"])
-    assert p == close_to(expected["p"])
+    assert p == approx_nested(expected["p"])
     assert (p < 0.05) is expected["equivalent"]
 
 
@@ -54,7 +54,7 @@ def test_each_verdict_can_occur(mean: float, p: float, p_equivalent: float, n: i
 
 def test_without_a_test_no_method_is_better() -> None:
     base = dict(enumerate(np.random.default_rng(0).normal(size=10)))
-    equal = paired_difference(base, base)
-    assert judge_difference(equal, equal.p, RULES) == SAME_ON_ALL_SEEDS
-    lost = paired_difference({**base, 3: math.nan}, base)
-    assert judge_difference(lost, lost.p, RULES) == DIVERGED
+    equal_difference = paired_difference(base, base)
+    assert judge_difference(equal_difference, equal_difference.p, RULES) == SAME_ON_ALL_SEEDS
+    diverged_difference = paired_difference({**base, 3: math.nan}, base)
+    assert judge_difference(diverged_difference, diverged_difference.p, RULES) == DIVERGED

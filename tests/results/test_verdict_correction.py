@@ -8,26 +8,26 @@ from statsmodels.stats.multitest import multipletests
 
 from fedcohort.results.difference import run_t_test
 from fedcohort.results.verdict import adjust_p_by_family, adjust_p_by_holm
-from results.statistics_cases import close_to, load_case
+from results.statistics_cases import approx_nested, load_case
 
 
 def test_the_corrections_of_a_case_by_hand() -> None:
     inputs, expected = load_case(7)
     expected = [math.nan if value is None else value for value in expected]
-    assert adjust_p_by_holm(inputs["p"]) == close_to(expected)
+    assert adjust_p_by_holm(inputs["p"]) == approx_nested(expected)
     assert adjust_p_by_holm([]) == []
     assert math.isnan(adjust_p_by_holm([math.nan])[0])
 
 
 def test_a_corrected_p_value_names_its_family() -> None:
     ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
-    assert adjust_p_by_family(ps, lambda test: test[0]) == close_to(
+    assert adjust_p_by_family(ps, lambda test: test[0]) == approx_nested(
         {("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04}
     )
-    assert adjust_p_by_family(ps, lambda test: test[1]) == close_to(
+    assert adjust_p_by_family(ps, lambda test: test[1]) == approx_nested(
         {("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03}
     )
-    assert adjust_p_by_family(ps, lambda _: "") == close_to({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert adjust_p_by_family(ps, lambda _: "") == approx_nested({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
     assert list(adjust_p_by_family(ps, lambda test: test[0])) == list(ps)
 
 

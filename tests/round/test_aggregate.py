@@ -84,8 +84,8 @@ def test_a_step_above_the_limit_changes_nothing(
     assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
     assert caplog.text.count("the server's step is not finite, or longer than update_limit allows") == 2
     assert [f"round {t}: the server's step" in caplog.text for t in range(4)] == [False, True, True, False]
-    (_, first, first_kept), (_, second, still) = closed_rounds
-    assert first_kept == still == {}
+    (_, first, first_kept), (_, second, second_kept) = closed_rounds
+    assert first_kept == second_kept == {}
     for part in ("agg", "server"):
         assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
     assert second.spent.virtual_s > first.spent.virtual_s
@@ -109,18 +109,18 @@ def test_a_step_that_overflows_is_not_taken() -> None:
     server: Any = SimpleNamespace(w=torch.ones(2))
     overflow, step = torch.tensor([[1e39, 0.0], [1e38, 0.5]], dtype=torch.float64)
     assert compute_new_parameters(server, overflow, update_limit=1e60, round=0) is None
-    moved = compute_new_parameters(server, step, update_limit=1e60, round=0)
-    assert moved is not None
-    assert torch.equal(moved, torch.tensor([1e38, 1.5]))
+    new_parameters = compute_new_parameters(server, step, update_limit=1e60, round=0)
+    assert new_parameters is not None
+    assert torch.equal(new_parameters, torch.tensor([1e38, 1.5]))
 
 
 def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
     limited = run_training(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
-    taken = run_training(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
-    assert (limited.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
+    unlimited = run_training(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
+    assert (limited.last.metrics["round/dropped_step"], unlimited.last.metrics["round/dropped_step"]) == (1, 0)
     assert not has_moved(limited, start)
-    assert has_moved(taken, start)
+    assert has_moved(unlimited, start)
 
 
 def test_selections_are_counted(closed_rounds: Closed, tmp_path: Path) -> None:
@@ -153,15 +153,15 @@ def test_batch_norm_statistics_are_updated_with_the_step(
     monkeypatch.setattr(ServerStep, "finish_round", spy)
     run_training(tmp_path, "rounds=1", f"server.lr={server_lr}")
     ((collected, buffers, counters),) = statistics
-    fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
-    assert not torch.equal(collected.buffers.float().double(), fresh)
-    torch.testing.assert_close(buffers, fresh if unchanged else collected.buffers.float().double(), rtol=0, atol=0)
+    initial = torch.cat([torch.zeros(10), torch.ones(10)]).double()
+    assert not torch.equal(collected.buffers.float().double(), initial)
+    torch.testing.assert_close(buffers, initial if unchanged else collected.buffers.float().double(), rtol=0, atol=0)
     assert counters.tolist() == ([0] if unchanged else collected.counters.tolist())
 
 
 def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
-    closing = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
-    finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), outcome=closing)
+    deadline_outcome = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
+    finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), outcome=deadline_outcome)
     parts, settings = (
         SimpleNamespace(deadline=make_component("deadline", "fixed")),
         SimpleNamespace(update_limit=1.0, store_limit_gb=4.0, seed=0),
@@ -198,8 +198,8 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
     assert run.last.clients["weight"][run.last.clients["arrived"]].tolist() == [0.0] * 4
-    (_, first, first_kept), (_, second, still) = closed_rounds
-    assert first_kept == still == {}
+    (_, first, first_kept), (_, second, second_kept) = closed_rounds
+    assert first_kept == second_kept == {}
     for part in ("agg", "server"):
         assert_equal(pack_state(getattr(first, part)), pack_state(getattr(second, part)))
 
@@ -208,13 +208,13 @@ def test_the_aggregator_does_not_see_excluded_clients(
     closed_rounds: Closed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SCAFFOLD: c is the mean of c_i over all 12 clients, and those left out have kept nothing."""
-    left_out: set[int] = set()
+    excluded_ids: set[int] = set()
 
-    def first_is_out(outcome: Any) -> AggregationOverride:
-        left_out.add(int(outcome.clients[0]))
+    def exclude_first(outcome: Any) -> AggregationOverride:
+        excluded_ids.add(int(outcome.clients[0]))
         return AggregationOverride(keep=np.arange(len(outcome.clients)) > 0)
 
-    give_advice(monkeypatch, first_is_out)
+    give_advice(monkeypatch, exclude_first)
     run_training(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
     visible: set[int] = set()
     for collected, state, kept_clients in closed_rounds:
@@ -222,7 +222,7 @@ def test_the_aggregator_does_not_see_excluded_clients(
         assert {int(k) for k in kept_clients} == visible
         mean = torch.stack([stored["c"].double() for stored in kept_clients.values()]).sum(0) / 12
         torch.testing.assert_close(state.agg.c, mean, atol=1e-6, rtol=0)
-    assert left_out - visible
+    assert excluded_ids - visible
 
 
 @pytest.mark.parametrize(
@@ -257,7 +257,7 @@ def test_omitted_tensors_are_filled_or_zero(
     Averaged over who sent it the model moves by D_k; with zeros for all others by p_k D_k, where p_k is n_k over the
     cohort's samples.
     """
-    moves = []
+    displacements = []
     for zero_fill in (False, True):
 
         def select_partly(self: Any, state: Any, ctx: Any, probes: Any, zero_fill: bool = zero_fill) -> Any:
@@ -266,7 +266,7 @@ def test_omitted_tensors_are_filled_or_zero(
 
         monkeypatch.setattr(Random, "select", select_partly)
         run = run_training(tmp_path / str(zero_fill), "rounds=1")
-        moves.append(run.weights() - start.weights())
+        displacements.append(run.weights() - start.weights())
     n = run.info.n_train[:4]
-    assert float(moves[0].norm()) > 0.01
-    torch.testing.assert_close(moves[1], moves[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)
+    assert float(displacements[0].norm()) > 0.01
+    torch.testing.assert_close(displacements[1], displacements[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)

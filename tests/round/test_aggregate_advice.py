@@ -18,7 +18,7 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
         make_update(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
         for k in range(3)
     ]
-    arrivals = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
+    arrivals = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), keep_matrix=True)
     assert (not_none(arrivals.buffers).tolist(), not_none(arrivals.counters).tolist()) == ([8 / 6, 1.0], [10])
     advised = apply_weight_override(arrivals, AggregationOverride(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised

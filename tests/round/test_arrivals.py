@@ -46,8 +46,8 @@ def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
 
 
 def test_a_tensor_that_no_client_sends_is_unchanged() -> None:
-    lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
-    filled = fill_unsent_tensors(collect_rows([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
+    masks = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
+    filled = fill_unsent_tensors(collect_rows([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), masks, LAYOUT)
     assert not_none(filled.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
     complete = collect_rows(ROWS, P)
     assert fill_unsent_tensors(complete, dict.fromkeys(range(4)), LAYOUT) is complete

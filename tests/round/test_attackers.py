@@ -22,8 +22,8 @@ from optional_values import not_none
 from run_harness import run_training
 from signal_kinds import find_reported
 
-HONEST = {0: [1.0, 0.0], 1: [2.0, 2.0], 3: [3.0, 1.0]}
-TRAINED = {2: [4.0, 0.0], 4: [6.0, 2.0]}  # by the attackers
+HONEST_UPDATES = {0: [1.0, 0.0], 1: [2.0, 2.0], 3: [3.0, 1.0]}
+ATTACKER_UPDATES = {2: [4.0, 0.0], 4: [6.0, 2.0]}  # by the attackers
 
 
 def identity(tensor: torch.Tensor) -> torch.Tensor:
@@ -44,8 +44,8 @@ def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **opti
     return collector.sum_over_ranks(identity, identity)
 
 
-def updates(*left_out: int) -> list[ClientUpdate]:
-    rows = {client: row for client, row in {**HONEST, **TRAINED}.items() if client not in left_out}
+def updates(*excluded_ids: int) -> list[ClientUpdate]:
+    rows = {client: row for client, row in {**HONEST_UPDATES, **ATTACKER_UPDATES}.items() if client not in excluded_ids}
     return [make_update(client, row) for client, row in rows.items()]
 
 
@@ -72,20 +72,20 @@ def test_attackers_that_know_only_their_own_updates() -> None:
 def test_without_an_honest_update_the_trained_ones_are_sent() -> None:
     collected = collect(make_component("attack", "ipm"), updates(0, 1, 3), keeps_updates=True)
     assert collected.updates is not None
-    assert collected.updates.tolist() == list(TRAINED.values())
+    assert collected.updates.tolist() == list(ATTACKER_UPDATES.values())
 
 
 def test_updates_that_are_not_finite_are_not_known_and_false_ones_are_checked() -> None:
-    broken = make_update(5, [float("nan"), 0.0])
-    collected = collect(make_component("attack", "ipm", epsilon=1.0), [*updates(), broken], keeps_updates=True)
+    nan_update = make_update(5, [float("nan"), 0.0])
+    collected = collect(make_component("attack", "ipm", epsilon=1.0), [*updates(), nan_update], keeps_updates=True)
     assert collected.clients.tolist() == [0, 1, 2, 3, 4]
     assert collected.updates is not None
     assert collected.updates[2].tolist() == [-2, -1]
     diverged = make_update(9, [float("inf"), 0.0])  # an attacker that sends -(2, 1) all the same
     assert 9 in collect(make_component("attack", "ipm", epsilon=1.0), [*updates(), diverged]).clients
-    too_long = collect(make_component("attack", "scaling", factor=1e3), updates(), max_update_norm=100.0)
-    assert too_long.clients.tolist() == [0, 1, 3]
-    assert too_long.dropped_ids.tolist() == [2, 4]
+    limited = collect(make_component("attack", "scaling", factor=1e3), updates(), max_update_norm=100.0)
+    assert limited.clients.tolist() == [0, 1, 3]
+    assert limited.dropped_ids.tolist() == [2, 4]
 
 
 @pytest.mark.parametrize("choice", ["alie", "gaussian", "sign_flip"])
@@ -126,10 +126,10 @@ def test_only_senders_of_a_tensor_move_it(tmp_path: Path, monkeypatch: pytest.Mo
     def compare_means(arrivals: Arrivals, tensor_masks: Mapping[int, Any], layout: Layout) -> Arrivals:
         filled = arrivals_module.fill_unsent_tensors(arrivals, tensor_masks, layout)
         for i, block in enumerate(layout.parameters):
-            has_sent = [tensor_masks[k] is None or tensor_masks[k][i] for k in arrivals.clients.tolist()]
+            is_sender = [tensor_masks[k] is None or tensor_masks[k][i] for k in arrivals.clients.tolist()]
             columns = slice(block.offset, block.offset + block.size)
-            if any(has_sent):
-                p = torch.from_numpy(arrivals.weights * has_sent)
+            if any(is_sender):
+                p = torch.from_numpy(arrivals.weights * is_sender)
                 mean = p @ not_none(arrivals.updates)[:, columns] / p.sum()
                 differences.append(float((not_none(filled.mean)[columns] - mean).abs().max()))
         return filled

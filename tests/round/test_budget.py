@@ -103,8 +103,13 @@ def test_a_run_ends_after_the_round_that_reaches_it(
     run = three_round_run if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
     assert run.last.step == max(last, 1)
     assert run.last.fingerprint == uninterrupted_run.reports[run.last.step].fingerprint
-    ends = {"status": "finished", "rounds_done": run.last.step, "ended_by": [f"until.{name}"], "early": False}
-    assert result_of(run) == ends
+    expected_status = {
+        "status": "finished",
+        "rounds_done": run.last.step,
+        "ended_by": [f"until.{name}"],
+        "early": False,
+    }
+    assert result_of(run) == expected_status
 
 
 def test_a_larger_budget_extends_a_finished_run(
@@ -113,16 +118,16 @@ def test_a_larger_budget_extends_a_finished_run(
     captured_log: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
     first, second = clock(uninterrupted_run, 1) + 0.01, clock(uninterrupted_run, 4)
-    short = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}")
-    assert short.last.step == 2
+    short_run = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}")
+    assert short_run.last.step == 2
     assert any(
         f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in captured_log.messages
     )
     repeat = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
-    assert (repeat.folder, repeat.reports) == (short.folder, [])
-    assert captured_log.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
+    assert (repeat.folder, repeat.reports) == (short_run.folder, [])
+    assert captured_log.messages[-1] == f"already finished: {short_run.folder} (raise until.virtual_s= to extend it)"
     longer = run_training(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
-    assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
+    assert (longer.folder, longer.reports[0].step, longer.last.step) == (short_run.folder, 3, 4)
     assert same_bits(longer, run_training(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
     with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, which .* reached before its"):
         run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
@@ -201,10 +206,10 @@ def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(
     uninterrupted_run: FinishedRun, tmp_path: Path
 ) -> None:
     flops = [report.metrics["comp/client_flops"] for report in uninterrupted_run.reports]
-    short = run_training(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
-    assert short.last.step == 2
+    short_run = run_training(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
+    assert short_run.last.step == 2
     longer = run_training(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
-    assert (longer.folder, longer.reports[0].step) == (short.folder, 3)
+    assert (longer.folder, longer.reports[0].step) == (short_run.folder, 3)
     assert same_bits(longer, uninterrupted_run)
     with pytest.raises(OptionError, match=r"until.client_flops must be above .*, which .* reached before its"):
         run_training(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")

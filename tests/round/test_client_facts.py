@@ -22,16 +22,16 @@ def test_full_columns_have_false_or_nan_for_missing_values() -> None:
 
 def test_rows_exist_for_selected_queried_or_measured_clients() -> None:
     assert facts().clients_with_rows.tolist() == [1, 4]
-    queried_facts = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
-    assert queried_facts.clients_with_rows.tolist() == [0, 1, 2, 4], "queried clients that did not answer, too"
-    assert (queried_facts | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
+    round_facts = facts(signal_loss=(np.array([0, 2]), np.array([1.0, NAN])))
+    assert round_facts.clients_with_rows.tolist() == [0, 1, 2, 4], "queried clients that did not answer, too"
+    assert (round_facts | {"loss": np.array([NAN] * 5 + [2.0])}).clients_with_rows.tolist() == [0, 1, 2, 4, 5]
 
 
-@pytest.mark.parametrize("concerned", [[1, 4], [0, 1, 2, 3, 4, 5]])
-def test_rows_agree_with_the_full_columns(concerned: list[int]) -> None:
+@pytest.mark.parametrize("row_ids", [[1, 4], [0, 1, 2, 3, 4, 5]])
+def test_rows_agree_with_the_full_columns(row_ids: list[int]) -> None:
     client_facts = facts(units=(np.array([1, 4]), np.array([3.0, 5.0])), loss=(None, np.arange(6.0)))
-    for name, column in client_facts.rows_of_clients(np.array(concerned)).items():
-        np.testing.assert_array_equal(column, client_facts[name][concerned], err_msg=name)
+    for name, column in client_facts.rows_of_clients(np.array(row_ids)).items():
+        np.testing.assert_array_equal(column, client_facts[name][row_ids], err_msg=name)
 
 
 def test_of_clients_that_were_only_ranked_the_best_have_rows() -> None:

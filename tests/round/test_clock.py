@@ -45,13 +45,13 @@ def shifts(folder: Path, *hours: tuple[float, float], clients: int = 12) -> tupl
     return ("availability=trace", f"availability.path={file}", f"availability.period_s={DAY}")
 
 
-def clock_of(trained_run: FinishedRun) -> np.ndarray:
+def list_virtual_s(trained_run: FinishedRun) -> np.ndarray:
     return np.array([report.metrics["time/virtual_s"] for report in trained_run.reports])
 
 
 def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.LogCaptureFixture) -> None:
     clock = VirtualClock(Listed((((10, 20),), ((15, 20), (40, 50))), 60), Draws(0, 2), 0.0)
-    for now, client_ids, wait in [
+    for now_s, client_ids, wait in [
         (12, [0], 0),
         (15, [0, 1], 0),
         (20, [1], 20),
@@ -59,7 +59,7 @@ def test_the_clock_advances_once_to_the_first_available_client(caplog: pytest.Lo
         (0, [0], 10),
         (610, [0], 0),
     ]:
-        ready, waited = clock.find_ready_clients(Draws(0, 2, 4), float(now))
+        ready, waited = clock.find_ready_clients(Draws(0, 2, 4), float(now_s))
         assert (ready.tolist(), waited) == (client_ids, wait)
     (line,) = caplog.messages
     assert line.startswith("round 5: no client is ready, so that the clock advances by 20 virtual seconds")
@@ -77,8 +77,8 @@ def test_a_time_between_two_floats_is_reached() -> None:
 
 def test_a_window_ends_before_available_clients_are_selected() -> None:
     clock = VirtualClock(Listed((((0, 10),), ((25, 60),)), 60), Draws(0, 2), 20.0)
-    assert [clock.find_ready_clients(Draws(0, 2, 0), now)[0].tolist() for now in (0.0, 45.0)] == [[1], [0]]
-    assert [clock.find_ready_clients(Draws(0, 2, 0), now)[1] for now in (0.0, 45.0)] == [5, 0]
+    assert [clock.find_ready_clients(Draws(0, 2, 0), now_s)[0].tolist() for now_s in (0.0, 45.0)] == [[1], [0]]
+    assert [clock.find_ready_clients(Draws(0, 2, 0), now_s)[1] for now_s in (0.0, 45.0)] == [5, 0]
 
 
 def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
@@ -106,7 +106,7 @@ def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path
     traced, always = run_training(tmp_path / "a", *overrides, *table), run_training(tmp_path / "b", *overrides)
     assert same_bits(traced, always)
     assert traced.cohorts == always.cohorts
-    np.testing.assert_array_equal(clock_of(traced), clock_of(always))
+    np.testing.assert_array_equal(list_virtual_s(traced), list_virtual_s(always))
 
 
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -116,7 +116,7 @@ def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog
             tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3"
         )
     waited = np.array([report.metrics["round/waited_s"] for report in trained_run.reports[1:]])
-    clock = clock_of(trained_run)
+    clock = list_virtual_s(trained_run)
     assert waited[0] == 0
     assert clock[1:-1] + waited[1:] == pytest.approx(DAY * np.arange(1, len(trained_run.reports) - 1))
     assert [len(report.cohort) for report in trained_run.reports[1:]] == [4, 4, 4]
@@ -131,7 +131,7 @@ def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_pa
     assert len(trained_run.last.arrived) == 0
     waiting = run_training(tmp_path / "all", *overrides, "rounds=2", "cohort=2")
     assert len(waiting.reports[1].arrived) == 2
-    assert clock_of(waiting)[1] > DAY
+    assert list_virtual_s(waiting)[1] > DAY
     assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
 
 
@@ -155,10 +155,10 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
     But for their answers, 4 bytes each. It lasted until the next day, and they were heard.
     """
-    heard: dict[str, list[int]] = {}
+    answer_ids: dict[str, list[int]] = {}
 
     def keep(folder: str, answers: Mapping[str, ProbeResult]) -> None:
-        heard[folder] = answers["loss"].clients.tolist()
+        answer_ids[folder] = answers["loss"].clients.tolist()
         assert np.isfinite(answers["loss"].values).all()
 
     def run(folder: str, *overrides: str) -> FinishedRun:
@@ -178,10 +178,10 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
-    left_run, stayed_run = run("left", *shifts(tmp_path, (0, DAY), (0, 1))), run("stayed")
-    assert heard == {"left": [0, 2, 4, 6, 8, 10], "stayed": list(range(12))}
-    assert clock_of(left_run)[1] == clock_of(stayed_run)[1] < DAY
-    costs = {name: stayed_run.last.metrics[name] - left_run.last.metrics[name] for name in COSTS}
+    run_with_leaving, run_with_all = run("left", *shifts(tmp_path, (0, DAY), (0, 1))), run("stayed")
+    assert answer_ids == {"left": [0, 2, 4, 6, 8, 10], "stayed": list(range(12))}
+    assert list_virtual_s(run_with_leaving)[1] == list_virtual_s(run_with_all)[1] < DAY
+    costs = {name: run_with_all.last.metrics[name] - run_with_leaving.last.metrics[name] for name in COSTS}
     assert costs == {"comm/down_bytes": 0.0, "comm/up_bytes": 4.0 * 6, "comm/probe_bytes": 4.0 * 6}
 
 
@@ -189,13 +189,13 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 def test_a_window_is_charged_in_each_round(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     plain, windowed = (run_training(tmp_path / s, f"deadline.window_s={s}", *overrides) for s in ("0", "20"))
     assert same_bits(plain, windowed)
-    assert np.diff(clock_of(windowed)) == pytest.approx(np.diff(clock_of(plain)) + 20)
+    assert np.diff(list_virtual_s(windowed)) == pytest.approx(np.diff(list_virtual_s(plain)) + 20)
 
 
 def test_a_round_without_clients_has_its_window(tmp_path: Path) -> None:
     """Where the device times nothing else, too."""
     trained_run = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
-    assert clock_of(trained_run).tolist() == [0, 20, 40, 60]
+    assert list_virtual_s(trained_run).tolist() == [0, 20, 40, 60]
 
 
 LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
@@ -215,8 +215,8 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
     resumed = run_training(tmp_path / "parts", *overrides, "resume=true")
     assert resumed.reports[0].step == t + 1
     assert same_bits(uninterrupted, resumed)
-    assert clock_of(resumed).tolist() == clock_of(uninterrupted)[t + 1 :].tolist()
-    assert (np.diff(clock_of(uninterrupted)) > 0).all()
+    assert list_virtual_s(resumed).tolist() == list_virtual_s(uninterrupted)[t + 1 :].tolist()
+    assert (np.diff(list_virtual_s(uninterrupted)) > 0).all()
 
 
 def test_a_late_client_never_answers(tmp_path: Path) -> None:

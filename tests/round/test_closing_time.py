@@ -11,23 +11,23 @@ from job_tables import make_jobs
 
 def test_the_lowest_ids_of_a_tie_are_the_first() -> None:
     """Clients 1, 4 and 6 take 2 s, 3 s and 3 s, and 0 and 5 have 3 s left: with a limit of 3, they are 1, 0 and 4."""
-    nothing = np.zeros(3)
-    outcome = compute_outcome(Timing(nothing, nothing, np.array([2.0, 3, 3]), nothing), 1, 3.0, partial_work=False)
+    zeros = np.zeros(3)
+    outcome = compute_outcome(Timing(zeros, zeros, np.array([2.0, 3, 3]), zeros), 1, 3.0, partial_work=False)
     is_awaited = np.array([False, False])
-    closing = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), is_awaited)
-    limited = limit_arrival_count(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
+    round_end = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), is_awaited)
+    limited = limit_arrival_count(round_end, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
     assert limited.outcome.is_in_time.tolist() == [True, True, False]
     assert limited.outcome.units_done.tolist() == [1, 1, 0]
     assert limited.has_ended.tolist() == [True, False]
-    assert limit_arrival_count(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is closing
+    assert limit_arrival_count(round_end, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is round_end
 
 
 def test_an_awaited_arrival_extends_the_limit() -> None:
     """Clients 1 and 6 take 3 s, and 0 and 5 have 3 s left: with a limit of 1, the awaited client 5 is the third."""
-    nothing = np.zeros(2)
-    outcome = compute_outcome(Timing(nothing, nothing, np.array([3.0, 3]), nothing), 1, 3.0, partial_work=False)
-    closing = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), np.array([False, True]))
-    limited = limit_arrival_count(closing, np.array([1, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 1)
+    zeros = np.zeros(2)
+    outcome = compute_outcome(Timing(zeros, zeros, np.array([3.0, 3]), zeros), 1, 3.0, partial_work=False)
+    round_end = RoundEnd(3.0, outcome, np.array([True, True]), np.array([True, True]), np.array([False, True]))
+    limited = limit_arrival_count(round_end, np.array([1, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 1)
     assert limited.outcome.is_in_time.tolist() == [True, False]
     assert limited.has_ended.tolist() == [True, True]
 

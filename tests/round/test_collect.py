@@ -34,20 +34,20 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
     # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
     rows, agg, layout = updates(), make_component("agg", "fedavg"), make_layout(40, 2)
     one_process = collect_updates(agg, rows, layout)
-    halves = []
+    ranks = []
     for part in (rows[:2], rows[2:]):
         cohort = np.arange(5)
         weights = np.arange(1.0, 6.0)
         g = Collector(layout, cohort, weights, CollectorOptions(), 2)
         for update in part:
             g.add_client_update(update)
-        halves.append(g)
-    other_rank = halves[1]
+        ranks.append(g)
+    other_rank = ranks[1]
     tensors = iter([torch.from_numpy(other_rank.arrival_table), other_rank.buffer_sum, other_rank.update_sum])
-    joined = halves[0].sum_over_ranks(lambda t: t + next(tensors), lambda t: t)
-    torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
-    torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
-    assert joined.clients.tolist() == one_process.clients.tolist()
+    total = ranks[0].sum_over_ranks(lambda t: t + next(tensors), lambda t: t)
+    torch.testing.assert_close(total.mean, one_process.mean, atol=1e-12, rtol=0)
+    torch.testing.assert_close(total.buffers, one_process.buffers, atol=1e-6, rtol=0)
+    assert total.clients.tolist() == one_process.clients.tolist()
 
 
 def test_the_order_of_arrival_changes_at_most_rounding() -> None:
@@ -55,14 +55,14 @@ def test_the_order_of_arrival_changes_at_most_rounding() -> None:
     rows, agg = updates(4), make_component("agg", "fedavg")
     reference = collect_updates(agg, rows, make_layout(40, 2))
     for order in itertools.permutations(range(4)):
-        got = collect_updates(agg, [rows[i] for i in order], make_layout(40, 2))
-        torch.testing.assert_close(got.mean, reference.mean, atol=1e-14, rtol=0)
-        assert got.clients.tolist() == reference.clients.tolist()
+        permuted = collect_updates(agg, [rows[i] for i in order], make_layout(40, 2))
+        torch.testing.assert_close(permuted.mean, reference.mean, atol=1e-14, rtol=0)
+        assert permuted.clients.tolist() == reference.clients.tolist()
 
 
 def test_advice_changes_the_weights() -> None:
     agg = make_component("agg", "fedavg")
-    collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
+    collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], keep_matrix=True)
     assert not_none(replace_update_weights(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
     assert not_none(replace_update_weights(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
     assert not_none(
@@ -107,8 +107,8 @@ def test_a_column_is_kept_per_signal() -> None:
     g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
         g.add_client_update(row)
-    done = g.sum_over_ranks(lambda t: t, lambda t: t)
-    assert done.reports["id"].tolist() == [2.0, 7.0]
+    total = g.sum_over_ranks(lambda t: t, lambda t: t)
+    assert total.reports["id"].tolist() == [2.0, 7.0]
     assert agg.needs == frozenset()
 
 
@@ -130,12 +130,12 @@ def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     deltas[1][-1] = float("inf")
     agg = make_component("agg", "fedavg")
     for stacked in (False, True):
-        long = [make_update(k, [], n=k + 1, vector=delta) for k, delta in enumerate(deltas)]
-        got = collect_updates(agg, long, stacked=stacked)
-        assert got.clients.tolist() == [0, 2]
-        assert torch.equal(not_none(got.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)
+        long_updates = [make_update(k, [], n=k + 1, vector=delta) for k, delta in enumerate(deltas)]
+        collected = collect_updates(agg, long_updates, keep_matrix=stacked)
+        assert collected.clients.tolist() == [0, 2]
+        assert torch.equal(not_none(collected.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)
         if stacked:
-            assert torch.equal(not_none(got.updates), torch.stack([deltas[0], deltas[2]]).double())
+            assert torch.equal(not_none(collected.updates), torch.stack([deltas[0], deltas[2]]).double())
 
 
 def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
@@ -161,11 +161,11 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     )
     rows = torch.zeros((2, 3))
     rows[1] = other_rank.stored_by_client[5]["x"]
-    done = parts[0].sum_over_ranks(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
-    assert float(done.totals["a"]) == 7.0
-    assert float(done.totals["b"]) == 12.0
-    assert done.stored[3]["x"][:2].tolist() == [1, 2]
-    assert done.stored[5]["x"].tolist() == [3, 4, 5]
+    total = parts[0].sum_over_ranks(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
+    assert float(total.totals["a"]) == 7.0
+    assert float(total.totals["b"]) == 12.0
+    assert total.stored[3]["x"][:2].tolist() == [1, 2]
+    assert total.stored[5]["x"].tolist() == [3, 4, 5]
 
 
 def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,17 +189,17 @@ def test_without_positive_weights_there_is_no_mean() -> None:
     part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectorOptions())
     for client in (0, 1):
         part.add_client_update(make_update(client, [1.0]))
-    done = part.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
-    assert done.clients.tolist() == [0, 1]
-    assert done.mean is done.buffers is done.counters is None
-    assert done.weights.tolist() == [0.0, 0.0]
+    total = part.sum_over_ranks(lambda tensor: tensor, lambda tensor: tensor)
+    assert total.clients.tolist() == [0, 1]
+    assert total.mean is total.buffers is total.counters is None
+    assert total.weights.tolist() == [0.0, 0.0]
 
 
 def test_new_weights_require_the_matrix_of_updates() -> None:
-    complete = collect_updates(make_component("agg", "fedavg"), updates(2), stacked=True)
-    for lacking in (replace(complete, updates=None), replace(complete, client_vectors=None)):
+    complete = collect_updates(make_component("agg", "fedavg"), updates(2), keep_matrix=True)
+    for incomplete in (replace(complete, updates=None), replace(complete, client_vectors=None)):
         with pytest.raises(ValueError, match="the matrix of updates was not kept"):
-            replace_update_weights(lacking, np.ones(2))
+            replace_update_weights(incomplete, np.ones(2))
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
@@ -218,11 +218,11 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         counters = torch.ones(1, dtype=torch.int64)
         rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make_component("agg", "fedavg")
-    collected_both = collect_updates(agg, rows[:2], layout, moments=True)
+    of_two = collect_updates(agg, rows[:2], layout, moments=True)
     reweighted = replace_update_weights(
-        collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0])
+        collect_updates(agg, rows, layout, moments=True, keep_matrix=True), np.array([1.0, 3.0, 0.0])
     )
-    for result in (collected_both, reweighted):
+    for result in (of_two, reweighted):
         assert float(not_none(result.buffers)[offsets["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
         assert float(not_none(result.buffers)[offsets["running_var"]]) == pytest.approx(1.75, abs=1e-12)
 

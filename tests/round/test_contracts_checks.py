@@ -36,7 +36,7 @@ PLAIN = SimpleNamespace(timed=True, hooks=(), has_inputs=True)
 DOWNLOADING = SimpleNamespace(hooks=(SimpleNamespace(downloads=("control",)),))
 CLIENTS_DATA = SimpleNamespace(server_test=SimpleNamespace(x=MATRIX))
 STATE = 5
-TIMES: Any = Timing(TWO, TWO, TWO, TWO)
+EXAMPLE_TIMING: Any = Timing(TWO, TWO, TWO, TWO)
 INTERVALS: Any = ReadySchedule(
     np.array([0.0, 2.0]), np.array([1.0, 3.0]), np.array([0, 1]), np.array([1, 2]), np.full(2, 9.0)
 )
@@ -119,10 +119,13 @@ SPLIT = Case(
 )
 TIMING = Case(
     (IDS, WORK, DRAWS),
-    TIMES,
+    EXAMPLE_TIMING,
     {
         "must be a Timing": TWO,
-        **{f"Timing.{name}": replace(TIMES, **{name: -TWO}) for name in ("down_s", "infer_s", "unit_s", "up_s")},
+        **{
+            f"Timing.{name}": replace(EXAMPLE_TIMING, **{name: -TWO})
+            for name in ("down_s", "infer_s", "unit_s", "up_s")
+        },
         "above 0 where `timed`": Timing(*(np.zeros(2) for _ in range(4))),
     },
 )

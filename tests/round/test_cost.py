@@ -119,8 +119,12 @@ def test_a_full_job_takes_one_sample_time_per_sample() -> None:
     work = make_cost_model().make_workload(N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_rates, 7.0)
     assert (work.unit_load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL_BYTES] * 3, [7.0] * 3)
-    heavy = make_cost_model((), "fedbio")
-    assert heavy.make_workload(N_TRAIN, 0.0 * N_TRAIN, heavy.usual_rates, 0.0).unit_load.tolist() == [15, 30, 60]
+    second_order = make_cost_model((), "fedbio")
+    assert second_order.make_workload(N_TRAIN, 0.0 * N_TRAIN, second_order.usual_rates, 0.0).unit_load.tolist() == [
+        15,
+        30,
+        60,
+    ]
     steps = make_cost_model(steps=5, batch=16).make_workload(
         N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_rates, N_TRAIN
     )
@@ -202,15 +206,15 @@ def test_a_phase_lasts_until_the_slowest_is_done() -> None:
 
 def test_a_client_that_leaves_early_is_not_waited_for() -> None:
     """Client 1 is done after MODEL + 24 / 6 seconds from its start, and is there for one less or one more."""
-    costs, took = make_cost_model((), "fedavg", LinearDevice()), MODEL_BYTES + 24 / 6
+    costs, query_s = make_cost_model((), "fedavg", LinearDevice()), MODEL_BYTES + 24 / 6
     query_work = costs.sum_query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
-    for stays, leaves in ((took - 1, True), (took + 1, False)):
-        hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
+    for stay_s, has_left in ((query_s - 1, True), (query_s + 1, False)):
+        hours = (((0.0, 9 * query_s),), ((100.0, 100.0 + stay_s),), ((0.0, 9 * query_s),))
         seconds, left_clients = compute_query_times(
-            costs, query_work, DRAWS, 100.0, VirtualClock(Listed(hours, 10 * took), DRAWS, 0.0)
+            costs, query_work, DRAWS, 100.0, VirtualClock(Listed(hours, 10 * query_s), DRAWS, 0.0)
         )
-        assert seconds == pytest.approx(took)
-        assert left_clients.tolist() == [False, leaves, False]
+        assert seconds == pytest.approx(query_s)
+        assert left_clients.tolist() == [False, has_left, False]
 
 
 def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
@@ -229,12 +233,14 @@ def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     assert not no_clients.any()
 
 
-@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
-def test_a_model_trained_for_a_query_is_waited_for(codec: str, options: dict[str, Any], sent: int) -> None:
+@pytest.mark.parametrize(("codec", "options", "model_bytes"), CODECS)
+def test_a_model_trained_for_a_query_is_waited_for(codec: str, options: dict[str, Any], model_bytes: int) -> None:
     """Client 0 trains two epochs (3 passes a sample) and sends its update; then all have the model and try it."""
     costs = make_cost_model(
         (), "scaffold", LinearDevice(slow=10.0), {"codec": make_component("codec", codec, **options)}
     )
-    loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert costs.sum_query_work([loss, shadow], DRAWS).total_passes.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
-    assert phase(costs, loss, shadow) == pytest.approx(10 * (MODEL_BYTES + 70 / 6 + sent) + 10 * (MODEL_BYTES + 40 / 6))
+    loss, shadow_loss = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
+    assert costs.sum_query_work([loss, shadow_loss], DRAWS).total_passes.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert phase(costs, loss, shadow_loss) == pytest.approx(
+        10 * (MODEL_BYTES + 70 / 6 + model_bytes) + 10 * (MODEL_BYTES + 40 / 6)
+    )

@@ -23,8 +23,8 @@ def test_static_signals_are_charged_once() -> None:
 
 
 def make_deadline_outcome(units: list[int]) -> DeadlineOutcome:
-    done = np.array(units, np.int64)
-    return DeadlineOutcome(done, done > 0, np.ones(len(done)), 1.0, {}, done)
+    units_done = np.array(units, np.int64)
+    return DeadlineOutcome(units_done, units_done > 0, np.ones(len(units_done)), 1.0, {}, units_done)
 
 
 def make_jobs(*rows: Ids | None) -> Jobs:
@@ -66,10 +66,10 @@ def test_probes_charge_the_download_of_clients_that_do_not_train() -> None:
 def test_an_aggregators_queries_go_to_the_training_clients() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
     fair = make_cost_model((), "fedmaba")
-    asks, plain = (
+    with_query, plain = (
         fair.charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=p, draws=DRAWS) for p in (False, True)
     )
-    assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
+    assert with_query == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
 
 @pytest.mark.parametrize(
@@ -97,8 +97,10 @@ def test_a_client_answers_a_query_once(probe: Probe, repeat: tuple[int, ...]) ->
     assert inferred.tolist() == [10 * (0 in repeat), 40 * (2 in repeat)]
 
 
-@pytest.mark.parametrize(("codec", "options", "sent"), CODECS)
-def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
+@pytest.mark.parametrize(("codec", "options", "model_bytes"), CODECS)
+def test_a_model_trained_for_a_query_is_charged_both_ways(
+    codec: str, options: dict[str, Any], model_bytes: int
+) -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
     model = make_cost_model(components={"codec": make_component("codec", codec, **options)})
@@ -106,9 +108,9 @@ def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: d
         [probe], answer_probes(probe), JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS
     )
     plain = make_cost_model().charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=False, draws=DRAWS)
-    extra, answers = MODEL_BYTES + 3 * MODEL_BYTES, 3 * 4 + 2 * sent  # client 1 gets w_t, too
+    down_bytes, up_bytes = MODEL_BYTES + 3 * MODEL_BYTES, 3 * 4 + 2 * model_bytes  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
-    assert charge == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
+    assert charge == plain + Charge(float(down_bytes), float(up_bytes), float(down_bytes + up_bytes), 30.0 * passes)
 
 
 def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
@@ -121,9 +123,9 @@ def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
 
 
 def test_weighted_samples_take_more_passes_except_in_a_plain_round() -> None:
-    heavy = make_cost_model((), "fedbio")
+    second_order = make_cost_model((), "fedbio")
     costs = [
-        heavy.charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=p, draws=DRAWS).client_flops
+        second_order.charge_round([], {}, JOBS, make_deadline_outcome([2, 3]), is_fedavg=p, draws=DRAWS).client_flops
         for p in (False, True)
     ]
     assert costs == [30.0 * 9 * (20 + 120), 30.0 * 3 * (20 + 120)]

@@ -32,7 +32,7 @@ TABLE = {
     "term": (0, 0, 4),
     "fedmgda_plus": (0, 0, 0),
 }
-CHEAP = ("rounds=1", "eval.clients_every=0", "split.limit=120", "client.epochs=1")
+SHORT_RUN = ("rounds=1", "eval.clients_every=0", "split.limit=120", "client.epochs=1")
 CASES = [*list_options("agg"), "fedbio agg.variant=second_order", "fedmaba agg.loss=loss_post"]
 
 
@@ -41,10 +41,10 @@ def measure_extra_bytes(agg: Any) -> tuple[int, int, int]:
     trainer = make_trainer(make_federation(), make_network(), hooks=agg.hooks)
     n = trainer.server.layout.n_params
     down = agg.broadcast(agg.init(make_population(3), n))
-    sent = trainer.train(make_task(0), down).uploads
+    uploaded = trainer.train(make_task(0), down).uploads
     downloaded = {name: down[name] for hook in agg.hooks for name in hook.downloads}
     sizes = [
-        sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, sent)
+        sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, uploaded)
     ]
     signals = [find_signal(signal) for signal in agg.needs]
     # what the server reads off an update (the learning rate that it has set itself) is not sent: bytes_up = 0
@@ -59,9 +59,9 @@ def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Pat
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
     down, up, numbers = measure_extra_bytes(make_component("agg", choice, **changes))
     assert (down, up, numbers) == TABLE.get(case, (down, up, numbers))
-    cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(choice, [])
+    few_steps = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(choice, [])
     proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", choice).requirements else []
-    run = run_training(tmp_path, f"agg={choice}", *options, *cheap, *proxy, *CHEAP)
+    run = run_training(tmp_path, f"agg={choice}", *options, *few_steps, *proxy, *SHORT_RUN)
     before, after = (report.metrics for report in run.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
@@ -69,5 +69,5 @@ def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Pat
 
 def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
-    run = run_training(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
+    run = run_training(tmp_path, "agg=scaffold", "codec=subsample", *SHORT_RUN)
     assert run.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

@@ -17,9 +17,9 @@ def ids(*rows: int) -> Ids:
 
 
 def test_a_partition_may_leave_samples_out() -> None:
-    dealt = data_contracts.check_split(None, [ids(0, 2), ids(1)], STOCK, 2)
-    assert dealt.rows.tolist() == [0, 2, 1]
-    assert data_contracts.check_split(None, dealt, STOCK, None) is dealt
+    split = data_contracts.check_split(None, [ids(0, 2), ids(1)], STOCK, 2)
+    assert split.rows.tolist() == [0, 2, 1]
+    assert data_contracts.check_split(None, split, STOCK, None) is split
 
 
 @pytest.mark.parametrize(

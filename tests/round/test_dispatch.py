@@ -20,13 +20,13 @@ SLOW = (
 
 def list_backed_off(run: FinishedRun) -> list[set[int]]:
     """The clients that back off in each round, by the failures in a row before it."""
-    failures, until, backed_off = np.zeros(K, int), np.zeros(K, int), []
+    failures, return_round, backed_off = np.zeros(K, int), np.zeros(K, int), []
     for round, report in enumerate(run.reports[1:]):
-        backed_off.append(set(np.flatnonzero((failures >= 3) & (round < until)).tolist()))
-        failed = np.setdiff1d(report.cohort, report.arrived)
+        backed_off.append(set(np.flatnonzero((failures >= 3) & (round < return_round)).tolist()))
+        failed_ids = np.setdiff1d(report.cohort, report.arrived)
         failures[report.arrived] = 0
-        failures[failed] += 1
-        until[failed] = round + 1 + LAP * np.minimum(2.0 ** (failures[failed] - 3), 8)
+        failures[failed_ids] += 1
+        return_round[failed_ids] = round + 1 + LAP * np.minimum(2.0 ** (failures[failed_ids] - 3), 8)
     return backed_off
 
 
@@ -35,8 +35,8 @@ def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd
     backed_off = list_backed_off(run)
     assert sum(map(len, backed_off)) > 10
     for clients, report in zip(backed_off, run.reports[1:], strict=True):
-        queried = set(np.flatnonzero(report.clients["queried"]).tolist())
-        assert not clients & (queried | set(report.cohort.tolist()))
+        queried_ids = set(np.flatnonzero(report.clients["queried"]).tolist())
+        assert not clients & (queried_ids | set(report.cohort.tolist()))
         assert report.clients["available"].all()
 
 
@@ -58,8 +58,8 @@ def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_pa
 def test_a_run_that_is_killed_in_a_back_off_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     overrides = ("selector=powd", *SLOW)
     uninterrupted = run_training(tmp_path / "whole", *overrides)
-    killed_in = next(round for round, clients in enumerate(list_backed_off(uninterrupted)) if clients)
-    act_at_call(monkeypatch, rounds, "make_round_report", killed_in + 2, kill_self)  # step 0 is a report too
+    kill_round = next(round for round, clients in enumerate(list_backed_off(uninterrupted)) if clients)
+    act_at_call(monkeypatch, rounds, "make_round_report", kill_round + 2, kill_self)  # step 0 is a report too
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *overrides) and None))
     monkeypatch.undo()
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *overrides, "resume=true"))

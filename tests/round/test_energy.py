@@ -61,8 +61,8 @@ def test_a_budget_of_joules_ends_and_extends_a_run_to_the_bit(tmp_path: Path) ->
     overrides = (*TINY, "device.watts=2", "device.joules_per_byte=0.1")
     whole_run = run_training(tmp_path / "whole", *overrides)
     assert all(before < after for before, after in pairwise(joules(whole_run)))
-    short = run_training(tmp_path, *overrides, f"until.joules={joules(whole_run)[1] + 1!r}")
-    assert [report.step for report in short.reports] == [0, 1, 2]
+    short_run = run_training(tmp_path, *overrides, f"until.joules={joules(whole_run)[1] + 1!r}")
+    assert [report.step for report in short_run.reports] == [0, 1, 2]
     longer = run_training(tmp_path, *overrides, "resume=true")
     assert longer.last.fingerprint == whole_run.last.fingerprint
     assert longer.last.metrics["energy/joules"] == joules(whole_run)[-1]

@@ -38,9 +38,9 @@ def make_dispatch(timing: Timing) -> Dispatch:
         timing.finish_s(1),
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
-    queried = QueryRecord((), {}, 0.5, 0.0, np.zeros(6, bool))
+    query_record = QueryRecord((), {}, 0.5, 0.0, np.zeros(6, bool))
     return Dispatch(
-        0, make_context(0), CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
+        0, make_context(0), CLIENTS, Selection(CLIENTS), None, query_record, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
     )
 
 

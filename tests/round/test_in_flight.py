@@ -145,36 +145,40 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
 
 def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path: Path, monkeypatch: Any) -> None:
     """The models are those of `race` with all broadcasts in memory, and the run folder keeps no file of them."""
-    moved_to, real = list[Path](), Broadcast.move_to_files
+    folders, real = list[Path](), Broadcast.move_to_files
 
     def note(self: Broadcast, folder: Path) -> Broadcast:
-        moved_to.append(folder)
+        folders.append(folder)
         return real(self, folder)
 
     monkeypatch.setattr(Broadcast, "move_to_files", note)
-    in_files = race(tmp_path / "files", 2, "agg=fedbuff", "rounds=8", "client_store.limit_gb=0")
-    assert (len(moved_to), set(moved_to)) == (8, {in_files.folder})
+    run_with_files = race(tmp_path / "files", 2, "agg=fedbuff", "rounds=8", "client_store.limit_gb=0")
+    assert (len(folders), set(folders)) == (8, {run_with_files.folder})
     in_memory = race(tmp_path / "memory", 2, "agg=fedbuff", "rounds=8")
-    assert len(moved_to) == 8
+    assert len(folders) == 8
     assert models[:8] == models[8:]
-    assert same_bits(in_files, in_memory)
-    assert sorted(p.name for p in in_files.folder.iterdir()) == sorted(p.name for p in in_memory.folder.iterdir())
+    assert same_bits(run_with_files, in_memory)
+    assert sorted(p.name for p in run_with_files.folder.iterdir()) == sorted(p.name for p in in_memory.folder.iterdir())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 def test_a_broadcast_in_files_has_its_tensors_in_no_memory(tmp_path: Path) -> None:
-    sent = Broadcast(torch.arange(6.0), torch.empty(0), torch.tensor([3]), {"c": torch.ones(2)})
-    moved = sent.move_to_files(tmp_path)
+    broadcast = Broadcast(torch.arange(6.0), torch.empty(0), torch.tensor([3]), {"c": torch.ones(2)})
+    in_files = broadcast.move_to_files(tmp_path)
     assert list(tmp_path.iterdir()) == []
     mapped_addresses = []
     for line in Path("/proc/self/maps").read_text().splitlines():
         if str(tmp_path) in line:
             mapped_addresses.append(range(*(int(address, 16) for address in line.split()[0].split("-"))))
-    tensors = (moved.w, moved.vectors["c"], moved.counters, sent.w)
+    tensors = (in_files.w, in_files.vectors["c"], in_files.counters, broadcast.w)
     is_mapped = [any(tensor.data_ptr() in addresses for addresses in mapped_addresses) for tensor in tensors]
     assert is_mapped == [True, True, False, False]
-    sent.w.zero_()
-    assert (moved.w.tolist(), moved.counters.tolist(), moved.vectors["c"].tolist()) == ([0, 1, 2, 3, 4, 5], [3], [1, 1])
+    broadcast.w.zero_()
+    assert (in_files.w.tolist(), in_files.counters.tolist(), in_files.vectors["c"].tolist()) == (
+        [0, 1, 2, 3, 4, 5],
+        [3],
+        [1, 1],
+    )
 
 
 def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path) -> None:
@@ -226,22 +230,22 @@ def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
 def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
     """After round 5 the next one is 6; with max_staleness=2 it uses models of rounds 4 to 6."""
     in_flight = JobsInFlight(make_jobs(broadcast=[2, 4, 5]))
-    sent = {round: Broadcast(*(3 * (torch.zeros(1),)), {}) for round in (1, 2, 4, 5)}
-    assert list(in_flight.keep_broadcasts(sent).broadcasts) == [2, 4, 5]
-    assert list(in_flight.keep_broadcasts(sent, max_staleness=2).broadcasts) == [4, 5]
-    assert list(in_flight.keep_broadcasts(sent, max_staleness=0).broadcasts) == []
+    broadcasts = {round: Broadcast(*(3 * (torch.zeros(1),)), {}) for round in (1, 2, 4, 5)}
+    assert list(in_flight.keep_broadcasts(broadcasts).broadcasts) == [2, 4, 5]
+    assert list(in_flight.keep_broadcasts(broadcasts, max_staleness=2).broadcasts) == [4, 5]
+    assert list(in_flight.keep_broadcasts(broadcasts, max_staleness=0).broadcasts) == []
 
 
 @torch.no_grad()
 def test_a_sent_model_is_put_back_after_an_error() -> None:
     server = FlatModel(make_network())
-    sent = Broadcast.copy_model(server, {"c": torch.ones(2)})
+    broadcast = Broadcast.copy_model(server, {"c": torch.ones(2)})
     server.w.zero_()
-    sent_models = SentModels(server, 5, {}, {3: sent})
+    sent_models = SentModels(server, 5, {}, {3: broadcast})
 
     def train_and_fail() -> None:
         with sent_models.load_model(3) as vectors:
-            assert torch.equal(server.w, sent.w)
+            assert torch.equal(server.w, broadcast.w)
             assert vectors["c"].tolist() == [1, 1]
             raise ZeroDivisionError
 

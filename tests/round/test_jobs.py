@@ -16,11 +16,16 @@ def test_selecting_rows_applies_to_every_column() -> None:
     flags = np.array([True, False, False])
     requested = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, seconds)
     jobs = Jobs(*requested, seconds, timing, rows, rows, timing, seconds)
-    taken = jobs.select_jobs(np.array([True, False, True]))
-    assert (len(jobs), len(taken), taken.client.tolist(), taken.plain.tolist()) == (3, 2, [1, 3], [True, False])
-    assert (taken.rows, taken.tensor_mask, taken.losses) == ([rows[0], rows[2]],) * 3
-    assert taken.timing.unit_s.tolist() == taken.duration_s.tolist() == [1.0, 3.0]
-    assert taken.end_s.tolist() == [2.0, 6.0]
+    selected = jobs.select_jobs(np.array([True, False, True]))
+    assert (len(jobs), len(selected), selected.client.tolist(), selected.plain.tolist()) == (
+        3,
+        2,
+        [1, 3],
+        [True, False],
+    )
+    assert (selected.rows, selected.tensor_mask, selected.losses) == ([rows[0], rows[2]],) * 3
+    assert selected.timing.unit_s.tolist() == selected.duration_s.tolist() == [1.0, 3.0]
+    assert selected.end_s.tolist() == [2.0, 6.0]
     for field in fields(Jobs):
-        column = getattr(taken, field.name)
+        column = getattr(selected, field.name)
         assert len(column.up_s if isinstance(column, Timing) else column) == 2, field.name

@@ -44,14 +44,14 @@ def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
 def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun) -> None:
     """Five clients answer a query about their loss in each round; powd reads no signal of the update."""
     noise = make_component("signal_noise", "gaussian", sigma=2.0)
-    answered = [np.flatnonzero(~np.isnan(report.clients["signal_loss"])) for report in powd.reports[1:]]
-    assert [len(clients) for clients in answered] == [5, 5, 5]
-    counts = np.cumsum([np.isin(np.arange(8), clients) for clients in answered], axis=0)
+    answer_ids = [np.flatnonzero(~np.isnan(report.clients["signal_loss"])) for report in powd.reports[1:]]
+    assert [len(clients) for clients in answer_ids] == [5, 5, 5]
+    counts = np.cumsum([np.isin(np.arange(8), clients) for clients in answer_ids], axis=0)
     assert epsilons(powd) == [noise.epsilon(int(count.max())) for count in counts]
     assert epsilons(powd, "privacy/epsilon_round") == [noise.epsilon(1)] * 3
     column = powd.last.clients["epsilon"]
-    np.testing.assert_array_equal(np.flatnonzero(~np.isnan(column)), answered[-1])
-    assert column[answered[-1]].tolist() == [noise.epsilon(int(n)) for n in counts[-1][answered[-1]]]
+    np.testing.assert_array_equal(np.flatnonzero(~np.isnan(column)), answer_ids[-1])
+    assert column[answer_ids[-1]].tolist() == [noise.epsilon(int(n)) for n in counts[-1][answer_ids[-1]]]
 
 
 def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Path) -> None:

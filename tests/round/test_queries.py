@@ -27,8 +27,8 @@ def test_attackers_change_only_the_attacked_signals() -> None:
     attack = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
-    heard = attack.report_values("loss", clients, true)
-    np.testing.assert_array_equal(heard, np.where(attack.is_attacker[clients], 10 * true + 1, true))
+    reported = attack.report_values("loss", clients, true)
+    np.testing.assert_array_equal(reported, np.where(attack.is_attacker[clients], 10 * true + 1, true))
     np.testing.assert_array_equal(true, clients + 1.0)
     np.testing.assert_array_equal(attack.report_values("steps", clients, true), true)
     rows = np.stack([true, 2 * true], axis=1)
@@ -42,15 +42,17 @@ def test_attackers_change_only_the_attacked_signals() -> None:
 
 def test_signals_read_from_an_update_can_be_attacked() -> None:
     attack = claims()
-    liar, honest = int(np.flatnonzero(attack.is_attacker)[0]), int(np.flatnonzero(~attack.is_attacker)[0])
-    read = attack.make_signal_reader("loss", lambda update: float(update.steps), 0)
-    assert read(make_update(liar, [0.0], steps=7)) == 71.0
-    assert read(make_update(honest, [0.0], steps=7)) == 7.0
+    attacker_id, honest_id = int(np.flatnonzero(attack.is_attacker)[0]), int(np.flatnonzero(~attack.is_attacker)[0])
+    read_signal = attack.make_signal_reader("loss", lambda update: float(update.steps), 0)
+    assert read_signal(make_update(attacker_id, [0.0], steps=7)) == 71.0
+    assert read_signal(make_update(honest_id, [0.0], steps=7)) == 7.0
 
 
 def test_without_attackers_values_are_unchanged() -> None:
-    def read(update: object) -> float:
+    def read_signal(update: object) -> float:
         return 1.0
 
-    assert ClientReports(make_component("attack", "none"), 3, 8).make_signal_reader("loss", read, 0) is read
-    assert claims().make_signal_reader("loss", read, 0) is not read
+    assert (
+        ClientReports(make_component("attack", "none"), 3, 8).make_signal_reader("loss", read_signal, 0) is read_signal
+    )
+    assert claims().make_signal_reader("loss", read_signal, 0) is not read_signal

@@ -32,9 +32,9 @@ def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_p
         tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6"
     )
     for before, after in zip(run.reports[1:], run.reports[2:], strict=False):
-        queried = np.flatnonzero(after.clients["queried"])
+        queried_ids = np.flatnonzero(after.clients["queried"])
         downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600
-        assert downloads == len(set(after.cohort.tolist()) | set(queried.tolist()))
+        assert downloads == len(set(after.cohort.tolist()) | set(queried_ids.tolist()))
 
 
 def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -54,13 +54,13 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
 
 def test_no_update_is_staler_than_the_bound_and_a_bound_that_is_never_reached_has_no_effect(tmp_path: Path) -> None:
     options = (*OPTIONS, "clients=80", "deadline.buffer=1", "deadline.concurrency=6", "rounds=16")
-    unbounded, loose, bounded = (
+    unbounded, large_bound, bounded = (
         run_training(tmp_path / bound, *options, f"deadline.wait_for_stale={bound}") for bound in ("null", "99", "4")
     )
-    assert same_bits(unbounded, loose)
-    stalest = [max(report.metrics["staleness/max"] for report in run.reports[1:]) for run in (unbounded, bounded)]
-    assert stalest[0] > 4
-    assert stalest[1] == 4
+    assert same_bits(unbounded, large_bound)
+    max_staleness = [max(report.metrics["staleness/max"] for report in run.reports[1:]) for run in (unbounded, bounded)]
+    assert max_staleness[0] > 4
+    assert max_staleness[1] == 4
     assert [report.metrics["round/in_flight"] for report in bounded.reports[1:]] == [5] * 16, "places were refilled"
 
 

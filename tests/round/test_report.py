@@ -30,13 +30,13 @@ def make_round() -> Any:
     selection = Selection(ids(1, 2, 4), scores, {"explore": scores / 2}, probability=np.full(5, 0.6))
     phases = {"down": np.ones(3), "train": np.array([1.0, 18.0, 4.0]), "up": np.array([1.0, 2.0, 2.0])}
     arrived = np.array([True, False, True])
-    closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
+    outcome = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     jobs = SimpleNamespace(client=selection.clients)
     queries = SimpleNamespace(answers_by_signal=answers)
-    dispatched = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=queries, jobs=jobs)
+    dispatch = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=queries, jobs=jobs)
     return SimpleNamespace(
-        dispatch=dispatched, selection=selection, outcome=closing, queried_ids=ids(0, 1, 2), carries_late_jobs=False
+        dispatch=dispatch, selection=selection, outcome=outcome, queried_ids=ids(0, 1, 2), carries_late_jobs=False
     )
 
 
@@ -94,12 +94,12 @@ def federation(counts: np.ndarray, single: bool = True) -> Any:
 
 def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     """Client 4 lies: 3/4 of the weight, one of two clients that arrived; weights may have any sum."""
-    liars = np.array([False, False, True, False, True])
+    is_attacker = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
     for total in (0.5, 1.0, 2.0):
-        metrics = compute_data_metrics(sequences, make_arrivals(weights=total * np.array([0.25, 0.75])), liars)
+        metrics = compute_data_metrics(sequences, make_arrivals(weights=total * np.array([0.25, 0.75])), is_attacker)
         assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
-    assert compute_data_metrics(sequences, make_arrivals(weights=np.zeros(2)), liars) == {}
+    assert compute_data_metrics(sequences, make_arrivals(weights=np.zeros(2)), is_attacker) == {}
 
 
 def test_the_imbalance_is_that_of_the_pooled_data() -> None:

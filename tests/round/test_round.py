@@ -84,12 +84,14 @@ def test_scaffold_doubles_the_traffic(tmp_path: Path) -> None:
 def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, longer: bool) -> None:
     run = run_training(tmp_path, "selector=flash", f"selector.context={context}")
     slowest = [float(np.nanmax(report.clients["finish_s"])) for report in run.reports[1:]]
-    took = [cost["virtual_s"] for cost in costs(run)]
-    assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
+    virtual_s = [cost["virtual_s"] for cost in costs(run)]
+    assert all(a > b + 1e-9 for a, b in zip(virtual_s, slowest, strict=True)) == longer
 
 
-@pytest.mark.parametrize(("overrides", "travels"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)])
-def test_the_model_is_downloaded_once_per_round(tmp_path: Path, overrides: str, travels: int) -> None:
+@pytest.mark.parametrize(
+    ("overrides", "n_downloads"), [("powd", 0), ("powd agg=scaffold", 1), ("random", 1), ("flash", 1)]
+)
+def test_the_model_is_downloaded_once_per_round(tmp_path: Path, overrides: str, n_downloads: int) -> None:
     """Downloads at 100 bytes a second, uploads at 1,000, and .01 s a sample.
 
     A client that was queried before the round has w_t, and downloads only what the job needs in addition (SCAFFOLD's c,
@@ -103,7 +105,7 @@ def test_the_model_is_downloaded_once_per_round(tmp_path: Path, overrides: str, 
         chosen = np.asarray(report.cohort)
         up = 2 if "scaffold" in overrides else 1
         job = EPOCHS * 0.01 * run.info.n_train[chosen] + up * MODEL / 1000
-        np.testing.assert_allclose(report.clients["finish_s"][chosen], travels * MODEL / 100 + job)
+        np.testing.assert_allclose(report.clients["finish_s"][chosen], n_downloads * MODEL / 100 + job)
 
 
 def test_a_full_job_takes_n_sample_times(tmp_path: Path) -> None:
@@ -178,10 +180,10 @@ def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
 def test_a_selector_that_breaks_its_contract_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chosen: list[int], message: str
 ) -> None:
-    def bad(self: Any, state: Any, ctx: Any, probes: Any) -> Any:
+    def select_without_contract(self: Any, state: Any, ctx: Any, probes: Any) -> Any:
         return Selection(np.array(chosen, dtype=np.int64)), state
 
-    monkeypatch.setattr(Random, "select", bad)
+    monkeypatch.setattr(Random, "select", select_without_contract)
     with pytest.raises(FedcohortError, match=message):
         run_training(tmp_path)
 

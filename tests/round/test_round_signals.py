@@ -11,15 +11,15 @@ from fedcohort.round.round_signals import compute_update_signals
 def test_derived_signals_are_computed_from_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and a component reads them."""
     rows = [make_update(0, [1.0, 0.0]), make_update(1, [1.0, 2.0])]
-    stacked_updates, streamed = (
-        collect_updates(make_component("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False)
+    stacked_updates, without_matrix = (
+        collect_updates(make_component("agg", "fedavg"), rows, keep_matrix=stacked) for stacked in (True, False)
     )
     parts: Any = SimpleNamespace(needed_signals=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = compute_update_signals(parts, lab, stacked_updates, is_fedavg=False)
-    assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
+    signals = compute_update_signals(parts, lab, stacked_updates, is_fedavg=False)
+    assert {name: values.tolist() for name, values in signals.items()} == {"update_gram": [[1, 1], [1, 5]]}
     assert (
         compute_update_signals(parts, lab, stacked_updates, is_fedavg=True)
-        == compute_update_signals(parts, lab, streamed, is_fedavg=False)
+        == compute_update_signals(parts, lab, without_matrix, is_fedavg=False)
         == {}
     )

@@ -24,7 +24,7 @@ from optional_values import not_none
 from process_kills import act_at_call, kill_self, run_in_child
 from run_harness import FinishedRun, run_training, same_bits
 
-LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
+LOSS_LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
 FLOPS = "comp/client_flops"
 
 
@@ -42,7 +42,7 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         uses_all_samples=False, keeps_losses=False, choose=lambda state, request: rows[request.n]
     )
     federation: Any = SimpleNamespace(n_train=np.array([3, 4, 5]))
-    two = np.ones(2)
+    ones = np.ones(2)
     jobs = Jobs(
         np.array([0, 2]),
         np.zeros(2, np.int64),
@@ -53,7 +53,7 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         [None] * 2,
         np.zeros(2),
         announced_s=np.full(2, np.inf),
-        expected=Timing(two, two, two, two),
+        expected=Timing(ones, ones, ones, ones),
     )
     selection = sampling.SampleSelection(part, federation, None, MemoryClientStore(), None)  # type: ignore[arg-type]
     chosen = selection.choose_samples(None, jobs, {}, Draws(0, 3))
@@ -62,7 +62,7 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
 
 
 def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *LISTS, "deadline.partial_work=true")
+    run = run_training(tmp_path, *LOSS_LISTS, "deadline.partial_work=true")
     lists = loss_lists(run)
     arrivals = {client for report in run.reports for client in report.arrived.tolist()}
     assert arrivals <= set(lists)
@@ -75,34 +75,34 @@ def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
 def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     """All clients are selected and all samples fit: round 1 costs one forward pass more than round 2."""
     overrides = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
-    looked, plain = (run_training(tmp_path / w, *overrides, f"samples={w}") for w in ("fedbalancer", "all"))
+    with_losses, plain = (run_training(tmp_path / w, *overrides, f"samples={w}") for w in ("fedbalancer", "all"))
 
     def flops(run: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in run.reports])
 
-    passes = 2 * 64 * 10 * float(looked.info.n_train.sum())
-    assert flops(looked) - flops(plain) == pytest.approx([passes, 0.0])
-    seconds = [[r.metrics["time/virtual_s"] for r in run.reports] for run in (looked, plain)]
+    passes = 2 * 64 * 10 * float(with_losses.info.n_train.sum())
+    assert flops(with_losses) - flops(plain) == pytest.approx([passes, 0.0])
+    seconds = [[r.metrics["time/virtual_s"] for r in run.reports] for run in (with_losses, plain)]
     first, second = np.diff(seconds, axis=1)[0] / np.diff(seconds, axis=1)[1]
     assert (first, second) == pytest.approx((1 + 1 / (3 * 2), 1.0), rel=1e-3)  # a third of one of two epochs
-    assert looked.cohorts == plain.cohorts
-    assert same_bits(looked, plain)  # all samples fit, and all train
+    assert with_losses.cohorts == plain.cohorts
+    assert same_bits(with_losses, plain)  # all samples fit, and all train
 
 
 def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """After one round of one epoch in one batch, each loss is that of w_0; after the next one w_1's."""
-    looks: list[int] = []
+    measured_ids: list[int] = []
     measure = SignalMeasurer.per_sample_losses
 
     def count(lab: SignalMeasurer, client: int) -> Any:
-        looks.append(client)
+        measured_ids.append(client)
         return measure(lab, client)
 
     monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
-    overrides = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
+    overrides = ("cohort=12", "client.epochs=1", "client.batch=null", *LOSS_LISTS, "deadline.k=1000")
     first = loss_lists(run_training(tmp_path / "1", *overrides, "rounds=1"))
     run = run_training(tmp_path / "2", *overrides, "rounds=2")
-    assert sorted(looks) == sorted(2 * list(range(12)))
+    assert sorted(measured_ids) == sorted(2 * list(range(12)))
     for report, lists in zip(run.reports[1:], (first, loss_lists(run)), strict=True):
         for client, losses in lists.items():
             assert losses.mean() == pytest.approx(report.clients["train_loss"][client], rel=1e-5)
@@ -110,7 +110,7 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 
 def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     """No client finishes an epoch in time; clients that measured their losses in time keep them."""
-    overrides = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
+    overrides = (*LOSS_LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
     run = run_training(tmp_path, *overrides)
     assert not any(len(report.arrived) for report in run.reports)
     lists = loss_lists(run)
@@ -124,7 +124,7 @@ def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
     """Lists of losses are stored next to SCAFFOLD's vectors, in memory or files; late clients store a list only."""
     overrides = (
-        *LISTS,
+        *LOSS_LISTS,
         "agg=scaffold",
         "selector=oort",
         "rounds=3",
@@ -141,7 +141,7 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
-    overrides = (*LISTS, "agg=scaffold", "cohort=6")
+    overrides = (*LOSS_LISTS, "agg=scaffold", "cohort=6")
     memory, files = (
         run_training(tmp_path / "a", *overrides),
         run_training(tmp_path / "b", *overrides, "client_store.limit_gb=0"),
@@ -158,9 +158,9 @@ def test_a_diverged_models_losses_are_stored_in_memory_and_in_files(tmp_path: Pa
         assert store.read_vectors(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
 
 
-@pytest.mark.parametrize("where", ["memory", "files"])
-def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: str) -> None:
-    store = MemoryClientStore() if where == "memory" else DiskClientStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
+@pytest.mark.parametrize("storage", ["memory", "files"])
+def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, storage: str) -> None:
+    store = MemoryClientStore() if storage == "memory" else DiskClientStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
     store.write_client_vectors(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
     assert {name: row.tolist() for name, row in store.read_vectors(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
     store.write_client_vectors(1, {**store.read_vectors(1), "c": torch.ones(3)})
@@ -172,7 +172,7 @@ def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: s
 )
 def test_a_report_on_the_list_replaces_the_training_loss(name: str, training_value: float) -> None:
     """Three of four samples were seen, with losses of 1, 2 and 3."""
-    nothing = torch.empty(0)
+    empty = torch.empty(0)
     losses = np.array([1.0, 2.0, np.nan, 3.0])
     fields: dict[str, Any] = {
         "uploads": {},
@@ -182,7 +182,7 @@ def test_a_report_on_the_list_replaces_the_training_loss(name: str, training_val
         "norms": [0.0],
     }
     make_client_update = partial(
-        ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, nothing, nothing, nothing, sample_loss=losses, **fields
+        ClientUpdate, 0, 9, 4, 2, 2.0, 1, 1, 0.1, empty, empty, empty, sample_loss=losses, **fields
     )
     signal = find_signal(name)
     assert isinstance(signal, Reported)
@@ -203,13 +203,13 @@ def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
 
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
-    overrides = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
+    overrides = ("selector=oort", *LOSS_LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
     run = run_training(tmp_path, *overrides)
     counts = np.array([report.clients["signal_loss_count"] for report in run.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
     metrics = run.last.metrics
     assert metrics["samples/ltr"] >= 0.3
     assert metrics["samples/threshold"] > 0
-    above = np.nanmean(counts / run.info.n_train, axis=1)
-    assert above[0] == 1.0
-    assert above[-1] < 0.9
+    share_above = np.nanmean(counts / run.info.n_train, axis=1)
+    assert share_above[0] == 1.0
+    assert share_above[-1] < 0.9

@@ -49,9 +49,9 @@ def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) ->
     overrides = ("selector=flash", "rounds=4", *RANKED)
     run = run_training(tmp_path / "0", *overrides, "eval.clients_every=0", "eval.every=2")
     assert [report.step for report in run.reports if "select/score_noise" in report.metrics] == [2, 4]
-    every = run_training(tmp_path / "1", *overrides, "eval.clients_every=1")
+    run_with_evaluations = run_training(tmp_path / "1", *overrides, "eval.clients_every=1")
     for name in ("score", "exploit", "reward"):
-        assert run.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
+        assert run.last.metrics[f"select/{name}_noise"] == run_with_evaluations.last.metrics[f"select/{name}_noise"]
 
 
 def test_rewards_are_correlated(tmp_path: Path) -> None:
@@ -59,16 +59,16 @@ def test_rewards_are_correlated(tmp_path: Path) -> None:
     run = run_training(tmp_path, "selector=flash", "rounds=5", *RANKED)
     assert "select/reward_noise" not in run.reports[2].metrics, "no loss has changed before the second answer"
     for step in (3, 4, 5):
-        two_before, one_before, now = (run.reports[i].clients for i in (step - 2, step - 1, step))
-        changes = np.abs(one_before["signal_robust_loss"] - two_before["signal_robust_loss"])
-        np.testing.assert_allclose(now["reward"], changes / np.nanmax(two_before["finish_s"]), rtol=1e-6)
+        before_previous, previous, current = (run.reports[i].clients for i in (step - 2, step - 1, step))
+        changes = np.abs(previous["signal_robust_loss"] - before_previous["signal_robust_loss"])
+        np.testing.assert_allclose(current["reward"], changes / np.nanmax(before_previous["finish_s"]), rtol=1e-6)
         assert {"select/reward_noise", "select/reward_skew"} <= set(run.reports[step].metrics)
 
 
 def test_reward_correlations_need_no_scores() -> None:
     """Of three clients two have one: the slower is worth more."""
-    rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
-    correlations = ScoreCorrelation(make_federation(), np.array([9.0, 5.0, 7.0])).measure_correlations(rewarded)
+    selection = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
+    correlations = ScoreCorrelation(make_federation(), np.array([9.0, 5.0, 7.0])).measure_correlations(selection)
     assert correlations["select/reward_seconds"] == 1
     assert not ScoreCorrelation(make_federation(), np.array([9.0, 5.0, 7.0])).measure_correlations(
         Selection(np.arange(2))

@@ -39,36 +39,36 @@ def test_a_row_holds_the_committed_values(tmp_path: Path) -> None:
 def test_the_rows_of_a_checkpoint_survive_later_commits(tmp_path: Path) -> None:
     store = DiskClientStore(tmp_path, {"c": 3}, 4)
     store.write_client_vectors(0, row(1.0))
-    saved = store.state_dict()
+    checkpoint = store.state_dict()
     store.record_checkpoint()
     for newer in (2.0, 3.0):
         store.write_client_vectors(0, row(newer))
         store.write_client_vectors(1, row(newer))
-    lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
-    assert lost["slots"].tolist() != saved["slots"].tolist()
-    back = DiskClientStore(tmp_path, {"c": 3}, 4)
-    back.load_state_dict(saved)
-    assert (value(back, 0), value(back, 1)) == (1.0, None)
+    unsaved = store.state_dict()  # asked for, but the checkpoint never reached the disk
+    assert unsaved["slots"].tolist() != checkpoint["slots"].tolist()
+    restored = DiskClientStore(tmp_path, {"c": 3}, 4)
+    restored.load_state_dict(checkpoint)
+    assert (value(restored, 0), value(restored, 1)) == (1.0, None)
 
 
 def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     store = DiskClientStore(tmp_path, {"c": 3}, 4)
-    saved = []
+    checkpoints = []
     for round in range(5):
         store.write_client_vectors(round % 2, row(float(round)))
-        saved.append(store.state_dict())
+        checkpoints.append(store.state_dict())
         store.record_checkpoint()
         if round in (1, 3):  # a process ends, another goes on
             store = DiskClientStore(tmp_path, {"c": 3}, 4)
-            store.load_state_dict(saved[-1])
+            store.load_state_dict(checkpoints[-1])
     store.write_client_vectors(0, row(9.0))
-    for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
+    for state, rows in zip(checkpoints[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
         check_stored_vectors(tmp_path, state)
-        back = DiskClientStore(tmp_path, {"c": 3}, 4)
-        back.load_state_dict(state)
-        assert (value(back, 0), value(back, 1)) == rows
+        restored = DiskClientStore(tmp_path, {"c": 3}, 4)
+        restored.load_state_dict(state)
+        assert (value(restored, 0), value(restored, 1)) == rows
     with pytest.raises(DamagedCheckpoint, match="client 0"):
-        check_stored_vectors(tmp_path, saved[1])
+        check_stored_vectors(tmp_path, checkpoints[1])
 
 
 def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:

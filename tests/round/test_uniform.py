@@ -37,10 +37,10 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
         "select/departure": 0.5,
         "select/departure_uniform": 0.5,
     }
-    two = reference.add_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
+    after_two = reference.add_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
     # c = (2, 2, 0, 0), e = (7/6, 7/6, 1/2, 7/6): 1/2 (5/6 + 5/6 + 1/2 + 7/6) / 4 = 5/12
     # the twin's c = (1, 2, 1, 0): 1/2 (1/6 + 5/6 + 1/2 + 7/6) / 4 = 1/3
-    assert two.metrics(2 * counts) == pytest.approx(
+    assert after_two.metrics(2 * counts) == pytest.approx(
         {
             "select/uniform_overlap": 1.0,
             "select/uniform_overlap_mean": 0.75,
@@ -114,8 +114,8 @@ def test_the_reference_cohort_is_uniform_and_independent() -> None:
     counts = np.bincount(np.concatenate(draws), minlength=K)
     assert np.abs(counts - 500).max() < 4 * np.sqrt(500 * (1 - M / K))
     assert set(draw_uniform_cohort(ALL_CLIENTS, M, Draws(3, K, 7))) == set(draws[7])
-    fewer = draw_uniform_cohort(np.setdiff1d(ALL_CLIENTS, draws[7][:1]), M - 1, Draws(3, K, 7))
-    assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
+    smaller_cohort = draw_uniform_cohort(np.setdiff1d(ALL_CLIENTS, draws[7][:1]), M - 1, Draws(3, K, 7))
+    assert set(smaller_cohort) == set(draws[7][1:])  # who is away makes no other difference
 
 
 def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
@@ -127,8 +127,8 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
     for report in run.reports[1:]:
         chance = Draws(0, 12, report.step - 1).uniform("uniform")
         available = np.flatnonzero(report.clients["available"])
-        twin = available[np.argsort(chance[available])[: len(report.cohort)]]
-        assert report.metrics["select/uniform_overlap"] == np.isin(report.cohort, twin).mean()
+        reference_cohort = available[np.argsort(chance[available])[: len(report.cohort)]]
+        assert report.metrics["select/uniform_overlap"] == np.isin(report.cohort, reference_cohort).mean()
         assert 0 <= report.metrics["select/departure"] < 1
 
 

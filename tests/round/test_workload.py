@@ -29,9 +29,9 @@ def ids(*clients: int) -> Ids:
     return np.array(clients, np.int64)
 
 
-def check(codec: str, *clients: int, **asks: Any) -> None:
+def check(codec: str, *clients: int, **requests: Any) -> None:
     """Of five clients 1, 2 and 4 are available, and two are wanted."""
-    verify_selection(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make_component("codec", codec))
+    verify_selection(Selection(ids(*clients), **requests), ids(1, 2, 4), 2, 5, make_component("codec", codec))
 
 
 def test_valid_requests_are_accepted() -> None:
@@ -45,7 +45,7 @@ def test_valid_requests_are_accepted() -> None:
 
 
 @for_all(
-    "clients, asks, message",
+    "clients, requests, message",
     [
         ((1, 3), {}, "not all of them are available"),  # one of them is
         ((0, 3), {}, "not all of them are available"),
@@ -58,9 +58,9 @@ def test_valid_requests_are_accepted() -> None:
         ((1, 4), {"upload": np.array([1.0, 1.0])}, "shares of an update"),
     ],
 )
-def test_invalid_requests_are_rejected(clients: tuple[int, ...], asks: dict[str, Any], message: str) -> None:
+def test_invalid_requests_are_rejected(clients: tuple[int, ...], requests: dict[str, Any], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
-        check("none", *clients, **asks)
+        check("none", *clients, **requests)
 
 
 def test_a_codec_that_trains_for_its_upload_leaves_no_tensor_out() -> None:
@@ -111,10 +111,13 @@ def test_units_are_shared_or_per_client() -> None:
 def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 further bytes whatever is left out."""
     codec, draws, all_clients = make_component("codec", "none"), Draws(0, 40, 0), np.arange(40)
-    half = np.full(40, 0.5)
-    assigned = make_untimed_jobs(Selection(all_clients, upload=half), 1, LAYOUT, codec, 5, draws)
-    sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, all_clients, LAYOUT, draws)]
-    assert assigned.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent]
+    upload_shares = np.full(40, 0.5)
+    assigned = make_untimed_jobs(Selection(all_clients, upload=upload_shares), 1, LAYOUT, codec, 5, draws)
+    sent_tensors = [
+        np.ones(2, bool) if mask is None else mask
+        for mask in draw_tensor_masks(upload_shares, all_clients, LAYOUT, draws)
+    ]
+    assert assigned.bytes_up.tolist() == [5 + 4 * (6 * w + 2 * b) for w, b in sent_tensors]
     assert set(assigned.bytes_up.tolist()) == {5, 5 + 8, 5 + 24, 5 + 32}
     complete = make_untimed_jobs(Selection(all_clients), 1, LAYOUT, codec, 5, draws)
     assert complete.bytes_up.tolist() == [5 + 32] * 40

@@ -15,8 +15,8 @@ POPULATION = Population(1, 6, 1, {"n_train": np.array([10])})
 FAST = 2.0  # a threshold that exceeds all clients' values
 
 
-def request(deadline: float, travel: float = 0.0, batch: int = 2, epoch: float = 5.0) -> SampleRequest:
-    return SampleRequest(0, 10, deadline, travel, epoch, 5, batch, LOSSES, lambda purpose: np.random.default_rng(0))
+def request(deadline: float, travel_s: float = 0.0, batch: int = 2, epoch: float = 5.0) -> SampleRequest:
+    return SampleRequest(0, 10, deadline, travel_s, epoch, 5, batch, LOSSES, lambda purpose: np.random.default_rng(0))
 
 
 def choose_rows(samples: Any, sample_request: SampleRequest, lt: float = FAST) -> list[int]:
@@ -31,24 +31,24 @@ def test_the_number_of_samples_that_fit(deadline: float, fit: int, fit_with_trav
     """24.9 s are 4 whole batches of 5 s; 4.9 s none, and one sample is trained on. Travel of 5 s leaves less."""
     samples = make_component("samples", "fedbalancer")
     assert len(choose_rows(samples, request(deadline))) == fit
-    assert len(choose_rows(samples, request(deadline, travel=5.0))) == fit_with_travel
+    assert len(choose_rows(samples, request(deadline, travel_s=5.0))) == fit_with_travel
 
 
 def test_as_released_counts_parts_of_batches_and_no_travel() -> None:
     """12 s are 2.4 batches of 5 s, 4.8 samples."""
     samples = make_component("samples", "fedbalancer", as_released=True)
-    assert len(choose_rows(samples, request(12))) == len(choose_rows(samples, request(12, travel=5.0))) == 4
+    assert len(choose_rows(samples, request(12))) == len(choose_rows(samples, request(12, travel_s=5.0))) == 4
     assert len(choose_rows(samples, request(12.5))) == 5
 
 
 def test_samples_above_the_threshold_are_used_even_if_they_do_not_fit() -> None:
     """Five are above .55; none of them fits into 4.9 s, four into 12, eight into 24.9: three more."""
     samples = make_component("samples", "fedbalancer")
-    above = [5, 6, 7, 8, 9]
-    assert choose_rows(samples, request(4.9), 0.55) == choose_rows(samples, request(12), 0.55) == above
+    rows_above = [5, 6, 7, 8, 9]
+    assert choose_rows(samples, request(4.9), 0.55) == choose_rows(samples, request(12), 0.55) == rows_above
     selected = choose_rows(samples, request(24.9), 0.55)
     assert len(selected) == 8
-    assert set(above) < set(selected)
+    assert set(rows_above) < set(selected)
 
 
 def test_all_samples_are_used_if_they_fit() -> None:

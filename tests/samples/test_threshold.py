@@ -153,7 +153,7 @@ def test_invalid_reports_are_ignored() -> None:
 
 
 @for_all(
-    "over, count, p, drawn",
+    "n_above, count, p, drawn",
     [
         (5, 5, 1.0, (5, 0)),
         (5, 5, 0.75, (4, 1)),  # floor(1.25) from below
@@ -164,16 +164,16 @@ def test_invalid_reports_are_ignored() -> None:
         (9, 8, 0.5, (7, 1)),  # 4 of 1 from below: the rest from above
     ],
 )
-def test_the_number_of_samples_of_each_group(over: int, count: int, p: float, drawn: tuple[int, int]) -> None:
-    above = np.arange(10) >= 10 - over
-    chosen = draw_around_threshold(above, count, p, np.random.default_rng(0))
-    assert (int(above[chosen].sum()), int((~above[chosen]).sum())) == drawn
+def test_the_number_of_samples_of_each_group(n_above: int, count: int, p: float, drawn: tuple[int, int]) -> None:
+    is_above = np.arange(10) >= 10 - n_above
+    chosen = draw_around_threshold(is_above, count, p, np.random.default_rng(0))
+    assert (int(is_above[chosen].sum()), int((~is_above[chosen]).sum())) == drawn
     assert len(set(chosen.tolist())) == count
 
 
 def test_every_sample_of_a_group_has_the_same_probability() -> None:
-    above = np.arange(10) >= 5
-    drawn = [draw_around_threshold(above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
+    is_above = np.arange(10) >= 5
+    drawn = [draw_around_threshold(is_above, 4, 0.5, np.random.default_rng(i)) for i in range(2000)]
     counts = np.bincount(np.concatenate(drawn), minlength=10)
     assert np.abs(counts - 800).max() < 4.5 * np.sqrt(2000 * 0.4 * 0.6)
 

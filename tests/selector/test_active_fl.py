@@ -62,9 +62,9 @@ def test_equal_values_at_the_cut_are_excluded_at_random() -> None:
     assert excluded == {0, 1}
 
 
-@pytest.mark.parametrize(("cohort", "by_value"), [(10, 9), (20, 18), (3, 2), (1, 0)])
-def test_the_cohort_has_a_part_by_value(cohort: int, by_value: int) -> None:
-    assert active(alpha3=0.1).count_drawn_by_value(cohort) == by_value
+@pytest.mark.parametrize(("cohort", "n_by_value"), [(10, 9), (20, 18), (3, 2), (1, 0)])
+def test_the_cohort_has_a_part_by_value(cohort: int, n_by_value: int) -> None:
+    assert active(alpha3=0.1).count_drawn_by_value(cohort) == n_by_value
 
 
 def test_single_places_are_drawn_by_value_with_the_share() -> None:

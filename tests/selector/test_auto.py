@@ -18,7 +18,7 @@ from run_harness import FinishedRun, run_training
 from selector_harness import make_context, make_outcome
 
 K, C, N_NOISY = 12, 4, 4
-ALL = np.arange(K)
+ALL_IDS = np.arange(K)
 
 
 def auto(**options: Any) -> Auto:
@@ -30,22 +30,22 @@ def report(excess: Sequence[float], counts: np.ndarray | None = None, other_loss
     counts = np.full((K, C), 10.0) if counts is None else counts
     means = 0.5 + np.array(excess)[:, None] + np.zeros(C)
     rows = np.hstack([counts, counts * means, counts * (means**2 + 0.1), other_loss * counts.sum(1, keepdims=True)])
-    return ProbeResult(ALL, rows)
+    return ProbeResult(ALL_IDS, rows)
 
 
 def noisy(gap: float, other_loss: float = 3.5) -> ProbeResult:
     """Return a report in which the last four clients have about the rate `gap` of wrong labels more."""
-    nats = gap * (other_loss - 0.5)
-    return report([0.0] * (K - N_NOISY) + [nats] * N_NOISY, other_loss=other_loss)
+    excess_loss = gap * (other_loss - 0.5)
+    return report([0.0] * (K - N_NOISY) + [excess_loss] * N_NOISY, other_loss=other_loss)
 
 
 def run_rounds(selector: Auto, *probes: ProbeResult, state: State | None = None) -> State:
     """Return the state after rounds 12, 24, ... with these answers, each followed by a selection."""
     state = state or selector.init(Population(K, C, 4, {}))
-    for look, answers in enumerate(probes, 1):
-        result = make_outcome(12 * look, [0, 1, 2, 3], probes={"class_loss": answers})
+    for measurement, answers in enumerate(probes, 1):
+        result = make_outcome(12 * measurement, [0, 1, 2, 3], probes={"class_loss": answers})
         state = selector.observe(state, result)[1]
-        state = selector.select(state, make_context(12 * look + 1, 4, K), {})[1]
+        state = selector.select(state, make_context(12 * measurement + 1, 4, K), {})[1]
     return state
 
 
@@ -68,13 +68,13 @@ def random_cohorts(rounds: int = 40) -> list[list[int]]:
 
 def test_two_looks_are_needed_before_clients_are_left_out() -> None:
     selector = auto(probation=0)
-    once = run_rounds(selector, noisy(0.6))
-    assert not once.watch.is_acting
-    assert once.watch.is_suspected
-    twice = run_rounds(selector, noisy(0.6), noisy(0.6))
-    assert twice.watch.is_acting
-    assert np.flatnonzero(~twice.in_pool).tolist() == [8, 9, 10, 11]
-    assert max(max(cohort) for cohort in cohorts(selector, twice)) < 8
+    after_one = run_rounds(selector, noisy(0.6))
+    assert not after_one.watch.is_acting
+    assert after_one.watch.is_suspected
+    after_two = run_rounds(selector, noisy(0.6), noisy(0.6))
+    assert after_two.watch.is_acting
+    assert np.flatnonzero(~after_two.in_pool).tolist() == [8, 9, 10, 11]
+    assert max(max(cohort) for cohort in cohorts(selector, after_two)) < 8
 
 
 @pytest.mark.parametrize(
@@ -131,22 +131,22 @@ def test_a_large_federation_is_probed_in_part_first() -> None:
     for round, clients in enumerate([[0, 1], [2, 3], [6, 7]], 9):
         state = selector.observe(state, make_outcome(round, clients))[1]
     assert selector.plan(state, make_context(12, 4, K))[0].clients.tolist() == [2, 3, 6, 7]
-    assert selector.plan(state, make_context(24, 4, K))[0].clients.tolist() == ALL.tolist()
+    assert selector.plan(state, make_context(24, 4, K))[0].clients.tolist() == ALL_IDS.tolist()
 
 
 def test_a_sample_of_clients_of_one_class_leads_to_a_question_to_all() -> None:
     """Four of twelve report their counts; the small gap ends the watch, but the next probe asks for all counts."""
     counts = 40.0 * np.repeat(np.eye(C), 3, axis=0)
-    everyone = report([0.0] * K, counts)
+    all_answers = report([0.0] * K, counts)
     few = np.array([0, 3, 6, 9])
     selector = auto()
-    result = make_outcome(12, [0, 1], probes={"class_loss": ProbeResult(few, everyone.values[few])})
+    result = make_outcome(12, [0, 1], probes={"class_loss": ProbeResult(few, all_answers.values[few])})
     state = selector.observe(selector.init(Population(K, C, 2, {})), result)[1]
     state = selector.select(state, make_context(13, 2, K), {})[1]
     assert state.watch.is_done
     assert not state.is_balanced
     assert selector.plan(state, make_context(24, 4, K))
-    result = make_outcome(24, [0, 1, 2, 3], probes={"class_loss": everyone})
+    result = make_outcome(24, [0, 1, 2, 3], probes={"class_loss": all_answers})
     state = selector.observe(state, result)[1]
     assert selector.select(state, make_context(25, 4, K), {})[1].is_balanced
 
@@ -181,7 +181,7 @@ def test_cohorts_are_complete_for_every_size_of_the_pool() -> None:
     selector = auto(probation=0.5)
     state = run_rounds(selector, noisy(0.6), noisy(0.6))
     for pool_size in range(K + 1):
-        short_pool = replace(state, in_pool=pool_size > ALL)
+        short_pool = replace(state, in_pool=pool_size > ALL_IDS)
         for n_available in range(K + 1):
             ctx = make_context(30, 4, K, available=range(K - n_available, K))
             assert len(selector.select(short_pool, ctx, {})[0].clients) == min(4, n_available)
@@ -190,8 +190,8 @@ def test_cohorts_are_complete_for_every_size_of_the_pool() -> None:
 def test_a_falling_gap_releases_the_excluded_clients_for_good() -> None:
     """A domain is learnt: .6, .6, then .4 < .8 * .6; a gap of .5 keeps them out."""
     selector = auto()
-    still_acting = run_rounds(selector, noisy(0.6), noisy(0.6), noisy(0.5))
-    assert not still_acting.in_pool.all()
+    excluding = run_rounds(selector, noisy(0.6), noisy(0.6), noisy(0.5))
+    assert not excluding.in_pool.all()
     released = run_rounds(selector, noisy(0.6), noisy(0.6), noisy(0.4))
     assert released.in_pool.all()
     assert released.watch.is_done
@@ -212,13 +212,13 @@ def test_cohorts_are_not_balanced_while_noise_is_suspected() -> None:
     """Clients 8 to 11 have even counts and wrong labels; the others one class each, so that balance prefers 8 to 11."""
     counts = np.concatenate([40.0 * np.repeat(np.eye(C), 2, axis=0), np.full((4, C), 10.0)])
     answers = report([0.0] * 8 + [1.8] * 4, counts)
-    suspected = run_rounds(auto(), answers)
-    assert suspected.watch.is_suspected
-    assert not suspected.is_balanced
-    acting = run_rounds(auto(probation=0), answers, answers)
-    assert acting.watch.is_acting
-    assert acting.is_balanced
-    assert all(sorted(k // 2 for k in cohort) == [0, 1, 2, 3] for cohort in cohorts(auto(probation=0), acting))
+    suspecting = run_rounds(auto(), answers)
+    assert suspecting.watch.is_suspected
+    assert not suspecting.is_balanced
+    excluding = run_rounds(auto(probation=0), answers, answers)
+    assert excluding.watch.is_acting
+    assert excluding.is_balanced
+    assert all(sorted(k // 2 for k in cohort) == [0, 1, 2, 3] for cohort in cohorts(auto(probation=0), excluding))
 
 
 def test_noise_false_ignores_a_gap() -> None:
@@ -230,11 +230,11 @@ def test_noise_false_ignores_a_gap() -> None:
 def test_answers_that_no_client_can_give_are_left_out() -> None:
     values = noisy(0.6).values.copy()
     values[0, 0], values[1, 5] = np.nan, -1.0
-    state = run_rounds(auto(probation=0), ProbeResult(ALL, values), ProbeResult(ALL, values))
+    state = run_rounds(auto(probation=0), ProbeResult(ALL_IDS, values), ProbeResult(ALL_IDS, values))
     assert np.flatnonzero(np.isnan(state.rate)).tolist() == [0, 1]
     assert state.in_pool[:8].all()
-    nothing = ProbeResult(ALL, np.full_like(values, np.nan))
-    assert cohorts(auto(), run_rounds(auto(), nothing, nothing)) == random_cohorts()
+    nan_answers = ProbeResult(ALL_IDS, np.full_like(values, np.nan))
+    assert cohorts(auto(), run_rounds(auto(), nan_answers, nan_answers)) == random_cohorts()
 
 
 def test_slow_clients_are_left_out_if_speeds_persist() -> None:
@@ -274,6 +274,6 @@ def test_a_run_leaves_out_the_clients_with_wrong_labels(tmp_path: Path) -> None:
     trained_run = run(tmp_path, "selector=auto", *overrides)
     is_noisy = not_none(trained_run.info).noise_rate > 0.5
     later = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[13:]])
-    earlier = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[:13]])
+    early_cohorts_noisy = np.concatenate([is_noisy[cohort] for cohort in trained_run.cohorts[:13]])
     assert not later.any()
-    assert earlier.mean() > 0.25
+    assert early_cohorts_noisy.mean() > 0.25

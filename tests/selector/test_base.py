@@ -23,7 +23,9 @@ class Coarse:
         return self.rng.integers(0, 4, size).astype(float)
 
 
-def in_full(weights: np.ndarray, available: np.ndarray, count: int, rng: np.random.Generator) -> list[int]:
+def draw_with_all_weights(
+    weights: np.ndarray, available: np.ndarray, count: int, rng: np.random.Generator
+) -> list[int]:
     """All clients sorted by key, then noise, then id."""
     noise = rng.standard_exponential(len(weights))
     usable = np.isfinite(weights) & (weights > 0)
@@ -41,7 +43,7 @@ def test_top_equals_the_start_of_the_full_order(make: Callable[[int], np.random.
         available = np.flatnonzero(rng.random(K) < 0.8)
         count = int(rng.integers(0, K + 2))
         selections = draw_successively(weights, available, count, make(seed))
-        assert selections.tolist() == in_full(weights, available, count, make(seed))
+        assert selections.tolist() == draw_with_all_weights(weights, available, count, make(seed))
 
 
 @for_all(
@@ -76,6 +78,6 @@ def test_clients_above_a_tie_are_selected_first() -> None:
 
 
 def test_without_a_probe_there_are_no_answers() -> None:
-    no_clients, heard = find_answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
+    no_clients, answers = find_answers({}, "loss"), ProbeResult(np.arange(2), np.ones(2))
     assert (no_clients.clients.shape, no_clients.values.shape) == ((0,), (0,))
-    assert find_answers({"loss": heard}, "loss") is heard
+    assert find_answers({"loss": answers}, "loss") is answers

@@ -37,14 +37,14 @@ def matrix(rows: Urns, n: np.ndarray, m: int) -> np.ndarray:
     return W
 
 
-def angles_of(updates: np.ndarray) -> np.ndarray:
+def compute_angles(updates: np.ndarray) -> np.ndarray:
     K = len(updates)
     start = State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((K, K)))
     return store_client_updates(start, np.arange(K), updates).angles
 
 
-def similar(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: str = "rows") -> np.ndarray:
-    return matrix(urns_by_similarity(n, m, ward_tree(angles_of(updates), tree)), n, m)
+def draw_by_similarity(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: str = "rows") -> np.ndarray:
+    return matrix(urns_by_similarity(n, m, ward_tree(compute_angles(updates), tree)), n, m)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +80,12 @@ def test_distributions_by_similarity(sizes: list[int], m: int, W: list[list[floa
 
     With six equal clients and m = 3 a row takes two: {1, 2} and {3, 4} are together, {0} and {5} share the third row.
     """
-    rows = similar(np.array(sizes), m)
+    rows = draw_by_similarity(np.array(sizes), m)
     np.testing.assert_allclose(rows, np.array(W), atol=1e-15)
 
 
 def test_the_clusters_are_the_largest_subtrees_within_a_row() -> None:
-    tree = ward_tree(angles_of(UNIT), "rows")
+    tree = ward_tree(compute_angles(UNIT), "rows")
     for m, clusters in ((3, [[0], [1, 2], [3, 4], [5]]), (2, [[0, 1, 2], [3, 4, 5]]), (1, [[0, 1, 2, 3, 4, 5]])):
         cluster = cut_ward_tree(np.full(6, m), tree, 6)
         assert sorted(np.flatnonzero(cluster == label).tolist() for label in np.unique(cluster)) == clusters
@@ -98,7 +98,7 @@ def test_rows_sum_to_one_and_columns_to_the_masses(tree: str) -> None:
     for _ in range(100):
         K = int(rng.integers(3, 14))
         n, m = rng.integers(0, 30, K) + (np.arange(K) == 0), int(rng.integers(1, K))
-        angles = angles_of(rng.standard_normal((K, 3)))
+        angles = compute_angles(rng.standard_normal((K, 3)))
         for position, urn, mass in (urns_by_size(n, m), urns_by_similarity(n, m, ward_tree(angles, tree))):
             assert (mass > 0).all()
             assert (np.diff(urn) >= 0).all()
@@ -108,7 +108,9 @@ def test_rows_sum_to_one_and_columns_to_the_masses(tree: str) -> None:
 
 def test_equal_sizes_have_equal_inclusion_probabilities() -> None:
     """m / K where m divides K; every row is then of other clients, so that no client is drawn twice."""
-    for step in play_rounds(clustered(tie="random"), World(facts=lambda signal, values: np.full(len(values), 50)), 20):
+    for step in play_rounds(
+        clustered(tie="random"), World(change_static=lambda signal, values: np.full(len(values), 50)), 20
+    ):
         np.testing.assert_allclose(not_none(step.selection.probability), 3 / 12, rtol=1e-12)
         assert len(step.selection.clients) == 3
 
@@ -117,7 +119,7 @@ def test_equal_sizes_have_equal_inclusion_probabilities() -> None:
 def test_weights_are_unbiased(criterion: str) -> None:
     """The mean of draws / m is n_k / n within four sigma, and no variance exceeds that of draws in proportion to n."""
     n, selector = np.array([4, 3, 2, 1, 1, 1]), clustered(criterion=criterion, tie="random")
-    state = State(np.zeros(6, np.int64), UNIT.astype(np.float32), angles_of(UNIT))
+    state = State(np.zeros(6, np.int64), UNIT.astype(np.float32), compute_angles(UNIT))
     draws = np.stack(
         [
             selector.select(state, make_context(n_clients=6, signals={"n_train": n}, seed=seed), {})[1].draws
@@ -173,10 +175,10 @@ def test_angles_are_those_of_the_latest_updates() -> None:
     """Client 2 is new: its update is zero, and its angles are too. A row that is not finite changes nothing."""
     start = clustered(criterion="similarity").init(Population(3, 2, 2, {}))
     first = store_client_updates(start, ids(0, 1), np.array([[1.0, 0.0], [0.0, 2.0]]))
-    right = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
-    np.testing.assert_allclose(first.angles, np.pi / 2 * right, atol=1e-12)
+    right_angles = np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+    np.testing.assert_allclose(first.angles, np.pi / 2 * right_angles, atol=1e-12)
     second = store_client_updates(first, ids(0, 1), np.array([[NAN, 1.0], [3.0, 3.0]]))
-    np.testing.assert_allclose(second.angles[0], np.pi / 4 * right[0], atol=1e-7)
+    np.testing.assert_allclose(second.angles[0], np.pi / 4 * right_angles[0], atol=1e-7)
     assert second.updates.tolist() == [[1, 0], [3, 3], [0, 0]]
     rows = np.random.default_rng(0).standard_normal((3, 100))  # without care one of them has 1.5e-8 radians
     assert np.diag(store_client_updates(start, ids(0, 1, 2), rows).angles).tolist() == [0, 0, 0], "to itself, exactly"

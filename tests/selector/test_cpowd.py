@@ -25,8 +25,8 @@ def cpowd(**changes: Any) -> CPowD:
     return make_typed(CPowD, "selector", "cpowd", **changes)
 
 
-def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
-    answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
+def select_clients(queried_ids: list[int], losses: list[float], **kwargs: Any) -> list[int]:
+    answers = {"batch_loss": ProbeResult(ids(*queried_ids), np.array(losses))}
     return to_list(cpowd().select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
@@ -55,7 +55,7 @@ def test_querying_all_clients_selects_the_globally_largest_losses() -> None:
     for step in play_rounds(cpowd(candidates=12, candidate="uniform"), world, 5):
         largest = np.argsort(-world.values("batch_loss", step.ctx.round))[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
-    assert world.read == {"batch_loss"}
+    assert world.read_signals == {"batch_loss"}
 
 
 def test_fewer_candidates_than_the_cohort() -> None:

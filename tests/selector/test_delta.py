@@ -52,9 +52,9 @@ def test_the_cohort_shares_the_probability_that_it_had() -> None:
     np.testing.assert_array_equal(
         selector.observe(state, make_outcome(0, [0, 2], repeated))[1].probability, state.probability
     )
-    by_update = make_component("selector", "delta", gradient="update")
+    update_selector = make_component("selector", "delta", gradient="update")
     answers = {"gradient_std": ProbeResult(ids(0, 2), SIGMA[[0, 2]])}
-    _, after = by_update.observe(state, make_outcome(0, [0, 2], answers, update=G[[0, 2]].tolist()))
+    _, after = update_selector.observe(state, make_outcome(0, [0, 2], answers, update=G[[0, 2]].tolist()))
     np.testing.assert_allclose(after.probability, [0.22075922, 0.5, 0.27924078], atol=1e-8)
 
 
@@ -122,10 +122,10 @@ def test_ideal_probabilities_are_proportional_to_the_scores() -> None:
 def test_a_run_charges_the_cohorts_gradients(tmp_path: Path) -> None:
     """P + 1 = 651 numbers more, and a pass with gradients next to two epochs. A released score has a loss instead."""
     overrides = ("selector=delta", "rounds=1", "cohort=3", "partition=dirichlet")
-    queried = run_training(tmp_path / "a", *overrides).last
-    free = run_training(tmp_path / "b", *overrides, "selector.gradient=update", "selector.score=released").last
-    n_clients = len(queried.cohort)
-    assert queried.cohort.tolist() == free.cohort.tolist()
-    assert queried.metrics["comm/probe_bytes"] == 4 * 651 * n_clients
-    assert queried.metrics["comm/up_bytes"] - free.metrics["comm/up_bytes"] == 4 * 650 * n_clients
-    assert queried.metrics["comp/client_flops"] == pytest.approx(1.5 * free.metrics["comp/client_flops"])
+    with_queries = run_training(tmp_path / "a", *overrides).last
+    with_updates = run_training(tmp_path / "b", *overrides, "selector.gradient=update", "selector.score=released").last
+    n_clients = len(with_queries.cohort)
+    assert with_queries.cohort.tolist() == with_updates.cohort.tolist()
+    assert with_queries.metrics["comm/probe_bytes"] == 4 * 651 * n_clients
+    assert with_queries.metrics["comm/up_bytes"] - with_updates.metrics["comm/up_bytes"] == 4 * 650 * n_clients
+    assert with_queries.metrics["comp/client_flops"] == pytest.approx(1.5 * with_updates.metrics["comp/client_flops"])

@@ -53,8 +53,8 @@ def test_probabilities_sum_to_m_and_are_those_of_a_capped_weight() -> None:
         k = int(np.argmin(w))
         a = w[k] * (1 - sigma) / (p[k] - sigma) if is_capped.any() else np.inf
         assert (w[is_capped] >= a * (1 - 1e-6)).all()
-        cut = np.minimum(w, a)
-        np.testing.assert_allclose(p, sigma + (m - n * sigma) * cut / cut.sum(), rtol=1e-6)
+        capped = np.minimum(w, a)
+        np.testing.assert_allclose(p, sigma + (m - n * sigma) * capped / capped.sum(), rtol=1e-6)
 
 
 def test_weights_after_a_round() -> None:
@@ -65,8 +65,8 @@ def test_weights_after_a_round() -> None:
     np.testing.assert_allclose(not_none(selection.probability), CAPPED, rtol=1e-12)
     after = selector.observe(state, make_outcome(0, [0, 2]))[1]
     np.testing.assert_allclose(20 * np.exp(after.log_weights), [1.45499141, 1, 20, 1], atol=1e-8)
-    failed = selector.observe(state, make_outcome(0, [2], failed=[0]))[1]
-    np.testing.assert_allclose(20 * np.exp(failed.log_weights), W, rtol=1e-12)
+    after_failure = selector.observe(state, make_outcome(0, [2], failed=[0]))[1]
+    np.testing.assert_allclose(20 * np.exp(after_failure.log_weights), W, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("start", "chosen"), [(0.1, [0, 2]), (0.5, [1, 2]), (0.9, [2, 3]), (1.0, [2, 3])])
@@ -104,7 +104,7 @@ def test_inclusion_probabilities(draw: str, inclusion: list[float]) -> None:
 
 @pytest.mark.parametrize("options", [{"quota": 1.0}, {"quota": 0.0, "uniform_from": 0}])
 def test_a_full_quota_is_uniform_and_learns_nothing(options: dict[str, Any]) -> None:
-    steps = play_rounds(e3cs(**options), World(lost=lambda t, cohort: cohort[:1]), 30)
+    steps = play_rounds(e3cs(**options), World(find_failing=lambda t, cohort: cohort[:1]), 30)
     for step in steps:
         np.testing.assert_allclose(not_none(step.selection.probability), 3 / 12, rtol=1e-12)
     assert not steps[-1].after.log_weights.any()
@@ -127,7 +127,7 @@ def test_probabilities_are_of_the_available_clients() -> None:
 
 def test_reliable_clients_are_selected_more_often() -> None:
     """Half of the clients never return; the quota leaves each at least .5 x 3 / 12 of the rounds."""
-    steps = play_rounds(e3cs(), World(lost=lambda t, cohort: cohort[cohort < 6]), 200)
+    steps = play_rounds(e3cs(), World(find_failing=lambda t, cohort: cohort[cohort < 6]), 200)
     p = not_none(steps[-1].selection.probability)
     assert p[6:].sum() > 2 * p[:6].sum()
     assert p.min() >= 0.125 - 1e-12

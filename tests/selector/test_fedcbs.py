@@ -131,7 +131,7 @@ def test_clients_without_samples_have_the_largest_imbalance() -> None:
 def test_no_client_is_queried() -> None:
     world = World()
     assert all(not step.probes for step in play_rounds(cbs(), world, 3))
-    assert world.read == {"label_counts"}
+    assert world.read_signals == {"label_counts"}
     signal = find_signal("label_counts")
     assert isinstance(signal, Static)
     assert (signal.fact, signal.bytes_up) == ("label_counts", 4)
@@ -140,9 +140,9 @@ def test_no_client_is_queried() -> None:
 def test_an_imbalance_depends_only_on_its_row() -> None:
     """Rows are worked on in blocks; what is added to all of them is as if they had it."""
     rng = np.random.default_rng(5)
-    counts, in_block = rng.integers(0, 3, (ROWS_PER_BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
+    counts, block_counts = rng.integers(0, 3, (ROWS_PER_BLOCK + 7, 6)).astype(float), np.array([1.0, 0, 0, 2, 0, 0])
     counts[-1] = counts[ROWS_PER_BLOCK] = 0
-    for added in (np.zeros(6), in_block):
+    for added in (np.zeros(6), block_counts):
         single = [
             class_imbalances((counts[i] + added)[None])[0]
             for i in (0, 1, ROWS_PER_BLOCK - 1, ROWS_PER_BLOCK, ROWS_PER_BLOCK + 6)

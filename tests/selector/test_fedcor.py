@@ -91,16 +91,16 @@ def test_negative_sums_rank_last() -> None:
 def test_queries_follow_the_schedule() -> None:
     """W = 5, interval 4, 40 rounds: rounds 0 to 6; shadow rounds after 8, 12, .., 36: 7 + 2 * 8 polls."""
     steps = play_rounds(quick(warmup=5, interval=4), World(), 40)
-    queried = [[probe.signal for probe in step.probes] for step in steps]
-    assert queried[:7] == [["loss"]] * 7
-    shadows = [t for t, signals in enumerate(queried) if "shadow_loss" in signals]
-    assert shadows == [9, 13, 17, 21, 25, 29, 33, 37]
+    signals_by_round = [[probe.signal for probe in step.probes] for step in steps]
+    assert signals_by_round[:7] == [["loss"]] * 7
+    shadow_rounds = [t for t, signals in enumerate(signals_by_round) if "shadow_loss" in signals]
+    assert shadow_rounds == [9, 13, 17, 21, 25, 29, 33, 37]
     assert all(len(probe.clients) == 12 for step in steps for probe in step.probes)
-    assert sum(map(len, queried)) == 5 + 2 + 2 * 8
-    for t in shadows:
+    assert sum(map(len, signals_by_round)) == 5 + 2 + 2 * 8
+    for t in shadow_rounds:
         trainers = steps[t].probes[1].options["trainers"]
         assert len(set(trainers)) == 3
-    assert len({steps[t].probes[1].options["trainers"] for t in shadows}) > 1
+    assert len({steps[t].probes[1].options["trainers"] for t in shadow_rounds}) > 1
 
 
 def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_ends_with_it() -> None:
@@ -128,8 +128,8 @@ def test_old_loss_changes_are_forgotten() -> None:
 def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
     steps = play_rounds(quick(warmup=2, interval=3), World(), 9)
     assert [step.after.X is None for step in steps[:4]] == [True, True, True, False]
-    renewed = [t for t in range(4, 9) if not np.array_equal(steps[t].after.X, steps[t - 1].after.X)]
-    assert renewed == [4, 7]
+    fit_rounds = [t for t in range(4, 9) if not np.array_equal(steps[t].after.X, steps[t - 1].after.X)]
+    assert fit_rounds == [4, 7]
 
 
 def test_the_mean_is_weighted_by_age() -> None:
@@ -145,8 +145,8 @@ def test_discounts() -> None:
     state = State(np.zeros((1, 3)), 1.0, P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
     selector = cor(warmup=3, beta=0.5)
     assert selector.observe(state, make_outcome(3, [0]))[1].alpha.tolist() == [1, 1, 1]
-    once = selector.observe(state, make_outcome(4, [0, 1], failed=[2]))[1]
-    assert selector.observe(once, make_outcome(5, [0]))[1].alpha.tolist() == [0.25, 0.5, 0.5]
+    state_after = selector.observe(state, make_outcome(4, [0, 1], failed=[2]))[1]
+    assert selector.observe(state_after, make_outcome(5, [0]))[1].alpha.tolist() == [0.25, 0.5, 0.5]
     steps = play_rounds(quick(warmup=1, interval=3, beta=0.5), World(), 8)
     alpha = steps[7].chosen.alpha  # the shadow round after round 6
     assert steps[6].after.alpha.min() < 1
@@ -211,7 +211,9 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kerne
         return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
     world = World(
-        corrupt=corrupt, available=lambda t: [] if t == 2 else changing_available(t), lost=lambda t, cohort: cohort[::2]
+        corrupt=corrupt,
+        available=lambda t: [] if t == 2 else changing_available(t),
+        find_failing=lambda t, cohort: cohort[::2],
     )
     steps = play_rounds(quick(kernel=kernel), world, 9)
     for step in steps:
@@ -248,14 +250,16 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     assert torch.equal(trainer.server.w, w), "w_t is as it was"
     before = lab.losses_after(0 * mean, all_clients)
     assert np.abs(losses - before).max() > 1e-6
-    lost = replace_trained(lab)
-    assert np.isnan(find_computed("shadow_loss").compute(lost, 4, all_clients, {"trainers": (0, 2)})).all()
+    lab_without_updates = replace_trained(lab)
+    assert np.isnan(
+        find_computed("shadow_loss").compute(lab_without_updates, 4, all_clients, {"trainers": (0, 2)})
+    ).all()
 
 
 def replace_trained(lab: SignalMeasurer) -> SignalMeasurer:
     """The lab where training diverges."""
-    lost = make_update(0, [NAN] * len(lab.server.w))
-    return SignalMeasurer(lab.server, lab.worker, lab.federation, lambda round, k: lost)
+    nan_update = make_update(0, [NAN] * len(lab.server.w))
+    return SignalMeasurer(lab.server, lab.worker, lab.federation, lambda round, k: nan_update)
 
 
 def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
@@ -269,10 +273,10 @@ def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     run = run_training(tmp_path, "selector=fedcor", "rounds=5", *changes)
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
     total = np.array([[report.metrics[name] for name in names] for report in run.reports])
-    polled = [K * model, m * model + 4 * K, (K - m) * model + 4 * K]
-    shadow = [2 * K * model, 2 * m * model + 8 * K, (2 * K - m) * model + m * model + 8 * K]
+    query_bytes = [K * model, m * model + 4 * K, (K - m) * model + 4 * K]
+    shadow_bytes = [2 * K * model, 2 * m * model + 8 * K, (2 * K - m) * model + m * model + 8 * K]
     plain = [m * model, m * model, 0]
-    expected = [polled, polled, polled, shadow, plain]
+    expected = [query_bytes, query_bytes, query_bytes, shadow_bytes, plain]
     np.testing.assert_array_equal(np.diff(total, axis=0)[:, :3], expected)
     n, forward = run.info.n_train, 2 * 64 * 10
     passes = np.diff(total, axis=0)[:, 3] / forward - [3 * 2 * n[r.cohort].sum() for r in run.reports[1:]]

@@ -29,7 +29,7 @@ from selector_harness import World, ids, make_context, play_rounds
 DELTA = np.array(
     [[0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [0.1, 0.82, 0.08], [0.3, 0.3, 0.2], [0.05, 0.05, 0.4], [0.0, 0.0, 0.0]]
 )
-ALL = np.ones(6, bool)
+ALL_CLIENTS = np.ones(6, bool)
 NAN = float("nan")
 
 
@@ -60,7 +60,7 @@ def state(delta: np.ndarray, turn: int = 0) -> State:
 
 def test_the_first_client_is_drawn_by_its_spurious_correlation() -> None:
     """.8 of 1.58, and so on; u is where the running sum is cut."""
-    p = draw_probabilities(DELTA[:, 2], ALL, np.arange(6))
+    p = draw_probabilities(DELTA[:, 2], ALL_CLIENTS, np.arange(6))
     np.testing.assert_allclose(p, [0.506329, 0.063291, 0.050633, 0.126582, 0.253165, 0], atol=1e-6)
     assert [draw_one_client(p, u) for u in (0.0, 0.5, 0.51, 0.6, 0.7, 0.999999)] == [0, 0, 1, 2, 3, 4]
 
@@ -99,16 +99,16 @@ def test_the_sixth_client_complements_the_fourth_and_fifth() -> None:
     for _ in range(20):
         delta = draws.random((9, 3))
         chosen = order(make(cross="abs"), delta, 6, 0.3, 0.6)
-        D, remaining = normalise_triplets(delta), [k for k in range(9) if k not in chosen[:5]]
+        D, candidates = normalise_triplets(delta), [k for k in range(9) if k not in chosen[:5]]
         products = np.abs(D @ np.cross(D[chosen[3]], D[chosen[4]]))
-        assert chosen[5] == remaining[int(products[remaining].argmax())]
+        assert chosen[5] == candidates[int(products[candidates].argmax())]
 
 
 def test_the_second_triple_starts_from_the_class_imbalance() -> None:
     """u = .5 among clients 1, 3, 4, 5 is 4 by SC (.1 .2 .4 0) and 1 by CI (.7 .3 .05 0)."""
-    remaining = np.array([1, 3, 4, 5])
-    assert draw_one_client(draw_probabilities(DELTA[:, 2], ALL, remaining), 0.5) == 4
-    assert draw_one_client(draw_probabilities(DELTA[:, 0], ALL, remaining), 0.5) == 1
+    candidates = np.array([1, 3, 4, 5])
+    assert draw_one_client(draw_probabilities(DELTA[:, 2], ALL_CLIENTS, candidates), 0.5) == 4
+    assert draw_one_client(draw_probabilities(DELTA[:, 0], ALL_CLIENTS, candidates), 0.5) == 1
     assert order(make(), DELTA, 4, 0.0, 0.5)[3] == 1
 
 
@@ -126,7 +126,7 @@ def test_equal_dot_products_are_ties_despite_rounding() -> None:
 
 def test_without_spurious_correlation_the_draw_is_uniform() -> None:
     delta = DELTA * [1, 1, 0]
-    np.testing.assert_array_equal(draw_probabilities(delta[:, 2], ALL, np.arange(6)), np.full(6, 1 / 6))
+    np.testing.assert_array_equal(draw_probabilities(delta[:, 2], ALL_CLIENTS, np.arange(6)), np.full(6, 1 / 6))
     assert [order(make(), delta, 1, u)[0] for u in (0.0, 0.2, 0.4, 0.6, 0.8, 0.9)] == [0, 1, 2, 3, 4, 5]
 
 
@@ -160,9 +160,9 @@ def test_the_fourth_group_of_a_cohort_starts_from_the_first_turn_again() -> None
     delta = np.concatenate([DELTA, DELTA[::-1]])
     chosen = order(make(), delta, 12, *[0.5] * 4)
     for group, column in enumerate((2, 0, 1, 2)):
-        remaining = np.setdiff1d(np.arange(12), chosen[: 3 * group])
+        candidates = np.setdiff1d(np.arange(12), chosen[: 3 * group])
         assert chosen[3 * group] == draw_one_client(
-            draw_probabilities(delta[:, column], np.ones(12, bool), remaining), 0.5
+            draw_probabilities(delta[:, column], np.ones(12, bool), candidates), 0.5
         )
 
 
@@ -179,8 +179,8 @@ def test_pre_training_selects_at_random_without_queries() -> None:
     steps = play_rounds(make(pretrain=3), world, 5)
     assert [len(step.probes) for step in steps] == [0, 0, 0, 1, 0]
     for step in steps[:3]:
-        fresh = world.context(step.ctx.round, frozenset({"dht"}))
-        assert step.selection.clients.tolist() == draw(np.ones(12), fresh.available, 4, fresh.rng).tolist()
+        ctx = world.context(step.ctx.round, frozenset({"dht"}))
+        assert step.selection.clients.tolist() == draw(np.ones(12), ctx.available, 4, ctx.rng).tolist()
     probe = steps[3].probes[0]
     assert probe.clients.tolist() == list(range(12))
     assert not probe.concurrent
@@ -189,10 +189,10 @@ def test_pre_training_selects_at_random_without_queries() -> None:
 
 def test_unavailable_clients_are_queried_later_and_only_once() -> None:
     world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
-    queried = [[p.clients.tolist() for p in step.probes] for step in play_rounds(make(), world, 6)]
-    assert queried == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
-    hopeless = World(corrupt=lambda signal, values: np.full_like(values, np.nan))
-    assert [len(step.probes) for step in play_rounds(make(), hopeless, 4)] == [0, 1, 0, 0]
+    queried_ids = [[p.clients.tolist() for p in step.probes] for step in play_rounds(make(), world, 6)]
+    assert queried_ids == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
+    nan_world = World(corrupt=lambda signal, values: np.full_like(values, np.nan))
+    assert [len(step.probes) for step in play_rounds(make(), nan_world, 4)] == [0, 1, 0, 0]
 
 
 def test_triplets_from_outside_the_unit_interval_are_clipped() -> None:
@@ -235,7 +235,7 @@ def test_the_ablations_read_only_the_matrices(source: str) -> None:
     for step in play_rounds(make(source=source), world, 5):
         assert len(step.selection.clients) == 3
         assert not step.probes
-    assert world.read == {"group_counts"}
+    assert world.read_signals == {"group_counts"}
 
 
 def test_the_ablations_are_oracles_and_the_method_is_not() -> None:
@@ -247,7 +247,7 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
     """Without pivot classes all triplets are (CI, 1, 0); two such clients of four are not a majority."""
     blind = np.array([[0.1, 1.0, 0.0], [0.6, 1.0, 0.0], [0.1, 0.9, 0.3], [0.1, 0.2, 0.0]])
     selector, lines = make(pretrain=0), list[str]()
-    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *logged: lines.append(text % logged))
+    monkeypatch.setattr(logging.getLogger("fedcohort"), "warning", lambda text, *args: lines.append(text % args))
     for rows, expected in (([0, 1, 2, 3], 0), ([0, 1, 2], 1)):
         ctx = RoundContext(1, 2, len(rows), np.arange(len(rows)), {}, np.random.default_rng(0))
         start = State(np.full((len(rows), 3), NAN), np.zeros(len(rows), bool), 0, np.zeros(len(rows)))

@@ -41,7 +41,7 @@ def make_round_outcome(clients: list[int], updates: np.ndarray, steps: list[floa
     return RoundOutcome(0, Selection(ids(*clients)), ids(*clients), ids(), signals, {}, 1.0)
 
 
-def fresh(n_clients: int) -> State:
+def make_initial_state(n_clients: int) -> State:
     return State(np.full(n_clients, 1 / n_clients), np.zeros(n_clients, np.int64), np.zeros(n_clients, np.int64))
 
 
@@ -121,7 +121,7 @@ def test_two_labels_give_their_probability_to_the_others() -> None:
 def test_a_round_by_hand() -> None:
     """Five clients, 4 absent: client 3 is left out, and loses all (1 of 1); the others gain, the absent one too."""
     selector = pns(keep=0.75)
-    advice, state = selector.observe(fresh(5), make_round_outcome([0, 1, 2, 3], G))
+    advice, state = selector.observe(make_initial_state(5), make_round_outcome([0, 1, 2, 3], G))
     assert advice is not None
     assert advice.keep is not None
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
@@ -137,29 +137,31 @@ def test_a_round_by_hand() -> None:
 
 def test_keep_is_a_share_of_the_arrived_clients() -> None:
     """.8 of 4 is 3.2, so all four stay; .8 of 10 is 8."""
-    assert pns().observe(fresh(4), make_round_outcome([0, 1, 2, 3], G))[0] is None
+    assert pns().observe(make_initial_state(4), make_round_outcome([0, 1, 2, 3], G))[0] is None
     g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
-    advice = pns().observe(fresh(10), make_round_outcome(list(range(10)), g))[0]
+    advice = pns().observe(make_initial_state(10), make_round_outcome(list(range(10)), g))[0]
     assert advice is not None
     assert np.flatnonzero(~not_none(advice.keep)).tolist() == [5, 6]
 
 
 def test_updates_are_divided_by_steps() -> None:
     """Updates are compared per step: what looks unequal may be the same gradient, taken more often."""
-    few = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
+    few = pns(keep=0.5).observe(make_initial_state(2), make_round_outcome([0, 1], np.array([[5.0], [-1.0]]), [5, 1]))
     assert few[0] is not None, "1 and -1: each alone has E = 1, together 0"
-    divided = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
+    divided = pns(keep=0.5).observe(make_initial_state(2), make_round_outcome([0, 1], np.array([[5.0], [2.0]]), [5, 2]))
     assert divided[0] is None, "1 and 1: together 2"
-    single_steps = pns(keep=0.5).observe(fresh(2), make_round_outcome([0, 1], np.array([[1.0], [0.1]]), [1, 1]))
+    single_steps = pns(keep=0.5).observe(
+        make_initial_state(2), make_round_outcome([0, 1], np.array([[1.0], [0.1]]), [1, 1])
+    )
     assert single_steps[0] is not None, "1 and .1 have 1.21 / 2 together, 1 alone has more"
 
 
-@pytest.mark.parametrize("bad", [NAN, float("inf"), 1e300])
-def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
+@pytest.mark.parametrize("non_finite", [NAN, float("inf"), 1e300])
+def test_a_non_finite_update_does_not_affect_the_comparison(non_finite: float) -> None:
     """It is neither compared nor left out here: the engine has done so. The others are compared as ever."""
     g = G.copy()
-    g[1] = bad
-    advice, state = pns(keep=0.5).observe(fresh(4), make_round_outcome([0, 1, 2, 3], g))
+    g[1] = non_finite
+    advice, state = pns(keep=0.5).observe(make_initial_state(4), make_round_outcome([0, 1, 2, 3], g))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert state.probability.sum() == pytest.approx(1.0)
@@ -169,7 +171,7 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
 @pytest.mark.parametrize("size", [1e-160, 1e154])
 def test_the_size_of_updates_does_not_matter(size: float) -> None:
     """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
-    advice, state = pns(keep=0.5).observe(fresh(4), make_round_outcome([0, 1, 2, 3], size * G))
+    advice, state = pns(keep=0.5).observe(make_initial_state(4), make_round_outcome([0, 1, 2, 3], size * G))
     assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert not normalise_gram_matrix(np.zeros((2, 2))).any()
@@ -178,7 +180,7 @@ def test_the_size_of_updates_does_not_matter(size: float) -> None:
 def test_ties_go_by_id_whatever_the_order_of_arrival() -> None:
     g = np.array([[1.0], [1.0], [-1.0], [-1.0]])
     for order in ([0, 1, 2, 3], [3, 1, 0, 2]):
-        state = pns(keep=0.75).observe(fresh(4), make_round_outcome(order, g[order]))[1]
+        state = pns(keep=0.75).observe(make_initial_state(4), make_round_outcome(order, g[order]))[1]
         assert np.flatnonzero(state.rounds_labelled).tolist() == [0]
 
 
@@ -205,7 +207,7 @@ def observe_losses(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> t
 
     outcome = make_round_outcome([0, 1, 2, 3, 4], g)
     outcome.signals["server_loss"] = trial  # type: ignore[index]
-    advice, state = pns(keep=keep, loss_check=True).observe(fresh(5), outcome)
+    advice, state = pns(keep=keep, loss_check=True).observe(make_initial_state(5), outcome)
     return advice, state
 
 

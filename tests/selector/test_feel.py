@@ -150,15 +150,17 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
     q = feel_probabilities(A / 2.3, T / (7 / 3), 0.5)
     orders = set()
 
-    def own_probabilities(remaining: np.ndarray) -> np.ndarray:
-        return feel_probabilities(A[remaining] / A[remaining].sum(), T[remaining] / T[remaining].mean(), 0.5)
+    def recompute_probabilities(candidates: np.ndarray) -> np.ndarray:
+        return feel_probabilities(A[candidates] / A[candidates].sum(), T[candidates] / T[candidates].mean(), 0.5)
 
     for seed in range(40):
         selection, state = select_clients([2.0, 1.0, 5.0], 2, seed, redraw=redraw)
         for first, second in permutations(selection.clients.tolist()):
-            remaining = np.setdiff1d(np.arange(3), [first])
-            repeat = q[remaining] / q[remaining].sum() if redraw == "renormalise" else own_probabilities(remaining)
-            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], repeat[remaining == second][0]]))
+            candidates = np.setdiff1d(np.arange(3), [first])
+            repeat = (
+                q[candidates] / q[candidates].sum() if redraw == "renormalise" else recompute_probabilities(candidates)
+            )
+            weights = des_raj_coefficients(W[[first, second]], np.array([q[first], repeat[candidates == second][0]]))
             if np.allclose(state.weights[[first, second]], weights, rtol=1e-9):
                 orders.add((first, second))
                 break
@@ -169,20 +171,22 @@ def test_the_second_draw_excludes_the_first_client(redraw: str) -> None:
 
 def test_des_raj_is_unbiased_and_inverse_probabilities_are_not() -> None:
     """Every ordered pair with its probability: E = (.3, .8) = sum w g; (1/m) sum w g / q gives something else."""
-    des_raj, naive = np.zeros(2), np.zeros(2)
+    des_raj_mean, inverse_mean = np.zeros(2), np.zeros(2)
     for i, j in permutations(range(3), 2):
-        pair, at_draw = [i, j], np.array([Q[i], Q[j] / (1 - Q[i])])
-        des_raj += at_draw.prod() * (des_raj_coefficients(W[pair], at_draw) @ G[pair])
-        naive += at_draw.prod() * ((W[pair] / Q[pair]) @ G[pair]) / 2
+        pair, draw_probabilities = [i, j], np.array([Q[i], Q[j] / (1 - Q[i])])
+        des_raj_mean += draw_probabilities.prod() * (des_raj_coefficients(W[pair], draw_probabilities) @ G[pair])
+        inverse_mean += draw_probabilities.prod() * ((W[pair] / Q[pair]) @ G[pair]) / 2
     np.testing.assert_allclose(W @ G, [0.3, 0.8])
-    np.testing.assert_allclose(des_raj, [0.3, 0.8], rtol=1e-12)
-    np.testing.assert_allclose(naive, [0.38214286, 0.72857143], atol=5e-9)
+    np.testing.assert_allclose(des_raj_mean, [0.3, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(inverse_mean, [0.38214286, 0.72857143], atol=5e-9)
 
 
 def test_des_raj_over_all_clients_counts_each_first_draw_once() -> None:
     """m = 3 of 3: w_i ((3 - i) + 1 / q^(i)) / 3, the last with chance 1."""
-    at_draw = np.array([0.2, 0.5 / 0.8, 1.0])
-    np.testing.assert_allclose(des_raj_coefficients(W, at_draw), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3])
+    draw_probabilities = np.array([0.2, 0.5 / 0.8, 1.0])
+    np.testing.assert_allclose(
+        des_raj_coefficients(W, draw_probabilities), [0.5 * (2 + 5) / 3, 0.3 * (1 + 1.6) / 3, 0.2 * 1 / 3]
+    )
 
 
 @pytest.mark.parametrize("redraw", ["renormalise", "resolve"])
@@ -222,19 +226,19 @@ def test_only_the_unbiased_option_returns_advice() -> None:
     assert feel().observe(State(np.full(3, NAN), W), make_outcome(0, [0, 1]))[0] is None
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF, 0.0, -1.0])
-def test_a_non_finite_norm_is_never_preferred(bad: float) -> None:
+@pytest.mark.parametrize("invalid_norm", [NAN, INF, -INF, 0.0, -1.0])
+def test_a_non_finite_norm_is_never_preferred(invalid_norm: float) -> None:
     for seed in range(20):
-        assert select_clients([1.0, bad, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
-    assert len(select_clients([bad] * 3, 2)[0].clients) == 2
-    np.testing.assert_array_equal(normalise_importance(np.full(3, bad)), np.full(3, 1 / 3))
+        assert select_clients([1.0, invalid_norm, 1.0], 2, seed)[0].clients.tolist() == [0, 2]
+    assert len(select_clients([invalid_norm] * 3, 2)[0].clients) == 2
+    np.testing.assert_array_equal(normalise_importance(np.full(3, invalid_norm)), np.full(3, 1 / 3))
 
 
-@pytest.mark.parametrize("bad", [NAN, 0.0])
-def test_a_non_finite_norm_is_not_preferred_for_its_speed(bad: float) -> None:
+@pytest.mark.parametrize("invalid_norm", [NAN, 0.0])
+def test_a_non_finite_norm_is_not_preferred_for_its_speed(invalid_norm: float) -> None:
     """rho = .999: client 0 is the fastest by far, and has no norm."""
     for seed in range(20):
-        assert 0 not in select_clients([bad, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
+        assert 0 not in select_clients([invalid_norm, 1.0, 1.0], 2, seed, rho=0.999)[0].clients
 
 
 def test_all_clients_or_none_are_queried() -> None:
@@ -245,7 +249,7 @@ def test_all_clients_or_none_are_queried() -> None:
         assert probe.clients.tolist() == step.ctx.available.tolist()
     lag = World()
     assert all(not step.probes for step in play_rounds(feel(importance="update_lag"), lag, 3))
-    assert lag.read == {"n_train", "expected_s", "update_norm"}
+    assert lag.read_signals == {"n_train", "expected_s", "update_norm"}
 
 
 def test_the_last_update_stands_in_for_the_gradient() -> None:

@@ -47,8 +47,8 @@ def test_a_lagged_context_is_a_round_older() -> None:
 
 def test_contexts_of_the_next_selection_by_hand() -> None:
     """After w_1 was measured: ratios to w_0, each client's last seconds, its last reward (client 0's is of round 0)."""
-    lagged = play_losses(make_flash(**RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
-    np.testing.assert_allclose(lagged.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
+    state = play_losses(make_flash(**RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
+    np.testing.assert_allclose(state.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
     literal = play_losses(make_flash(credit="literal", **RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
 
@@ -74,9 +74,9 @@ def test_a_global_reward_is_the_weighted_mean_change() -> None:
     """p = (3/4, 1/4): (3/4 .2 + 1/4 .5) / 2 s for both."""
     state = play_losses(make_flash(reward="global", **RAW_FEATURES), LOSSES[:2], SECONDS[:2], n_train=[3, 1])[1]
     np.testing.assert_allclose(state.measurements.r, [0.1375, 0.1375], rtol=1e-12)
-    rising = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
+    probes = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
     np.testing.assert_allclose(
-        play_losses(make_flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].measurements.r, 0, atol=1e-15
+        play_losses(make_flash(reward="global"), probes, SECONDS[:2], n_train=[3, 1])[1].measurements.r, 0, atol=1e-15
     )
 
 
@@ -111,9 +111,9 @@ def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
     def units(signal: str, values: np.ndarray) -> np.ndarray:
         return values * {"duration": 3600.0, "robust_loss": 1e6}.get(signal, 1.0)
 
-    for scale, equal in (("running", True), ("first_round", True), ("none", False)):
+    for scale, is_equal in (("running", True), ("first_round", True), ("none", False)):
         plain, rescaled = (play_rounds(make_flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
-        assert (list_cohorts(plain) == list_cohorts(rescaled)) is equal
+        assert (list_cohorts(plain) == list_cohorts(rescaled)) is is_equal
 
 
 def test_the_first_contexts_can_be_left_out() -> None:
@@ -176,11 +176,11 @@ def test_a_simulated_reward_is_learned() -> None:
     """
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 
-    class Falling(World):
+    class FallingLosses(World):
         def values(self, signal: str, round: int = -1) -> np.ndarray:
             return 10 - rate * round if signal == "robust_loss" else np.ones(12)
 
-    steps = play_rounds(make_flash(gamma_scale=0.01), Falling(), 30)[10:]
+    steps = play_rounds(make_flash(gamma_scale=0.01), FallingLosses(), 30)[10:]
     assert np.mean(np.concatenate(list_cohorts(steps)) < 6) > 0.9
 
 
@@ -211,14 +211,14 @@ def choose_combinations() -> list[tuple[Any, ...]]:
 
     That is refused: test_flash_progress.py and test_flash_answered.py.
     """
-    every = [values for values in itertools.product(*OPTIONS.values()) if (values[1], values[2]) not in REFUSED]
+    all_values = [values for values in itertools.product(*OPTIONS.values()) if (values[1], values[2]) not in REFUSED]
     chosen: list[tuple[Any, ...]] = []
-    met: set[Any] = set()
-    for values in every[::5] + every:
-        threes = set(itertools.combinations(zip(OPTIONS, values, strict=True), 3))
-        if threes - met:
+    seen_triples: set[Any] = set()
+    for values in all_values[::5] + all_values:
+        triples = set(itertools.combinations(zip(OPTIONS, values, strict=True), 3))
+        if triples - seen_triples:
             chosen.append(values)
-            met |= threes
+            seen_triples |= triples
     return chosen
 
 
@@ -229,7 +229,7 @@ def test_any_three_options_learn_and_read_the_declared_signals() -> None:
         last = play_rounds(selector, world, 4)[-1]
         assert last.after.posterior.b.any(), values
         assert np.isfinite(not_none(last.selection.scores)).all(), values
-        assert world.read == selector.needs, values
+        assert world.read_signals == selector.needs, values
 
 
 def test_the_robust_loss_by_hand() -> None:

@@ -63,15 +63,15 @@ def test_excluded_features_are_not_queried(bandit: str) -> None:
     world = World()
     selector = small(bandit, features=["train_ratio", "prev_reward"])
     play_rounds(selector, world, 4)
-    assert world.read == selector.needs == {"robust_loss", "duration"}  # the reward's
+    assert world.read_signals == selector.needs == {"robust_loss", "duration"}  # the reward's
 
 
 @pytest.mark.parametrize("features", [[], ["mood"], ["duration", "duration"], "duration", 3, [3]])
 def test_unknown_features_are_rejected(features: Any) -> None:
-    allowed = (
+    message = (
         "features must be a list of one or more of train_ratio, val_ratio, duration, prev_reward, none twice, got "
     )
-    with pytest.raises(OptionError, match=re.escape(allowed)):
+    with pytest.raises(OptionError, match=re.escape(message)):
         components.make_component(
             Composition({"selector": {**load_options("selector", "flash"), "features": features}}, {}, ()), "selector"
         )
@@ -151,11 +151,11 @@ def test_a_resumed_selector_continues_identically(bandit: str) -> None:
 
 @bandits
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 0.0, 1.0, 1e300, -1.0])
-@pytest.mark.parametrize("every", [1, 2])
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-def test_no_signal_makes_it_raise_or_warn(bandit: str, value: float, every: int) -> None:
+def test_no_signal_makes_it_raise_or_warn(bandit: str, value: float, stride: int) -> None:
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
-        return np.where(np.arange(len(values)) % every == 0, value, values)
+        return np.where(np.arange(len(values)) % stride == 0, value, values)
 
     world = World(corrupt=corrupt, available=lambda t: [] if t == 3 else [k for k in range(12) if (k + t) % 4])
     for step in play_rounds(small(bandit), world, 7):
@@ -173,12 +173,12 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
     """Losses fall by a constant of the client's own, .1 or .01 a second, which its last reward tells."""
     rate = np.where(np.arange(12) < 6, 0.10, 0.01)
 
-    class Falling(World):
+    class FallingLosses(World):
         def values(self, signal: str, round: int = -1) -> np.ndarray:
             return 10 - rate * round if signal == "robust_loss" else np.ones(12)
 
     selector = make_flash(bandit=bandit, gamma_scale=0.01, explore=0.5)
-    assert np.mean(np.concatenate(list_cohorts(play_rounds(selector, Falling(), 25)[10:])) < 6) > 0.9
+    assert np.mean(np.concatenate(list_cohorts(play_rounds(selector, FallingLosses(), 25)[10:])) < 6) > 0.9
 
 
 @pytest.mark.parametrize("choice", ["neural", "restless"])

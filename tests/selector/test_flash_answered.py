@@ -23,25 +23,27 @@ def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[floa
 
     Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
     """
-    ours = play_losses(make_flash_answered(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
-    chosen = play_losses(make_flash(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
-    np.testing.assert_allclose(get_ridge(ours).V, get_ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
-    np.testing.assert_allclose(get_ridge(ours).b, get_ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
-    np.testing.assert_allclose(ours.measurements.r, [0.05, 0.4], rtol=1e-12)
-    np.testing.assert_allclose(chosen.measurements.r, [0.1, 0.4], rtol=1e-12)
+    answered = play_losses(make_flash_answered(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    plain = play_losses(make_flash(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    np.testing.assert_allclose(get_ridge(answered).V, get_ridge(plain).V + np.outer(x0, x0), rtol=1e-13)
+    np.testing.assert_allclose(get_ridge(answered).b, get_ridge(plain).b + 0.05 * np.array(x0), rtol=1e-12)
+    np.testing.assert_allclose(answered.measurements.r, [0.05, 0.4], rtol=1e-12)
+    np.testing.assert_allclose(plain.measurements.r, [0.1, 0.4], rtol=1e-12)
 
 
 def test_clients_without_two_answers_are_not_learned_from() -> None:
-    story = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
-    ours, chosen = (play_losses(make(**RAW_FEATURES), story, SECONDS)[-1] for make in (make_flash_answered, make_flash))
-    np.testing.assert_array_equal(get_ridge(ours).V, get_ridge(chosen).V)
-    np.testing.assert_array_equal(ours.measurements.r, chosen.measurements.r)
+    history = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
+    answered, plain = (
+        play_losses(make(**RAW_FEATURES), history, SECONDS)[-1] for make in (make_flash_answered, make_flash)
+    )
+    np.testing.assert_array_equal(get_ridge(answered).V, get_ridge(plain).V)
+    np.testing.assert_array_equal(answered.measurements.r, plain.measurements.r)
 
 
 def test_if_all_clients_train_it_equals_flash() -> None:
-    ours, plain_flash = (play_rounds(make(), World(cohort=12), 6) for make in (make_flash_answered, make_flash))
-    assert list_cohorts(ours) == list_cohorts(plain_flash)
-    np.testing.assert_array_equal(get_ridge(ours[-1].after).V, get_ridge(plain_flash[-1].after).V)
+    answered, plain_flash = (play_rounds(make(), World(cohort=12), 6) for make in (make_flash_answered, make_flash))
+    assert list_cohorts(answered) == list_cohorts(plain_flash)
+    np.testing.assert_array_equal(get_ridge(answered[-1].after).V, get_ridge(plain_flash[-1].after).V)
 
 
 def test_no_additional_signal_is_queried() -> None:

@@ -16,7 +16,7 @@ from selector_harness import World, play_rounds
 FIRST = {"scale": "first_round"}  # as the toy's RAW, in units that don't change after the first round
 
 
-def ours(**changes: object) -> Flash:
+def make_calibrated(**changes: object) -> Flash:
     return make_typed(Flash, "selector", "flash_calibrated", **changes)
 
 
@@ -26,7 +26,7 @@ def test_the_estimated_noise_by_hand() -> None:
     Those are the means of the first round's. sum r^2 = .2325 / .175^2; sigma^2 = (1 + sum r^2 - b'theta) / 4 with the
     posterior that FLASH has.
     """
-    state = play_losses(ours(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
+    state = play_losses(make_calibrated(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
     uncalibrated = play_losses(make_flash(context="fresh", **FIRST), LOSSES, SECONDS)[-1]
     belief = state.posterior
     assert isinstance(belief, calibrated.NoisyRidge)
@@ -43,9 +43,9 @@ def test_the_calibrated_bandit_requires_scaled_rewards() -> None:
     """With raw ones of 1e-3 nats per second the prior's residual of 1 is all that the bandit would see."""
     message = "scale must be running or first_round with bandit=calibrated, whose prior noise .* size 1, got 'none'"
     with pytest.raises(OptionError, match=message):
-        replace(ours(), scale="none")
+        replace(make_calibrated(), scale="none")
     for scale in ("running", "first_round"):
-        assert ours(scale=scale).scale == scale
+        assert make_calibrated(scale=scale).scale == scale
     assert make_flash(scale="none").scale == "none"
 
 
@@ -53,7 +53,7 @@ def test_the_calibrated_bandit_requires_scaled_rewards() -> None:
 def test_the_width_of_a_draw_is_sigma_for_every_gamma(gamma_scale: float) -> None:
     """score = x'theta_hat + gamma_scale sigma x'C^-T z; FLASH's own gamma_t is 6 and more times as wide."""
     world = World()
-    for step in play_rounds(ours(gamma_scale=gamma_scale, delta=1e-9), world, 6)[1:]:
+    for step in play_rounds(make_calibrated(gamma_scale=gamma_scale, delta=1e-9), world, 6)[1:]:
         belief = step.before.posterior
         z = world.context(step.ctx.round, frozenset()).rng.standard_normal(4)
         width = gamma_scale * calibrated.estimate_noise_deviation(belief)
@@ -64,7 +64,7 @@ def test_the_width_of_a_draw_is_sigma_for_every_gamma(gamma_scale: float) -> Non
 
 
 def test_trace_is_theta_with_the_estimated_deviation() -> None:
-    selector = ours(context="fresh", **FIRST)
+    selector = make_calibrated(context="fresh", **FIRST)
     state = play_losses(selector, LOSSES, SECONDS)[-1]
     plain = make_flash(context="fresh", **FIRST)
     unit = plain.trace(play_losses(plain, LOSSES, SECONDS)[-1])

@@ -18,11 +18,11 @@ from flash_harness import (
 from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
+@pytest.mark.parametrize("non_finite", [NAN, INF, -INF])
 @pytest.mark.parametrize("invalid_signal", ["robust_loss", "val_loss"])
-def test_a_client_with_invalid_answers_is_never_preferred(bad: float, invalid_signal: str) -> None:
+def test_a_client_with_invalid_answers_is_never_preferred(non_finite: float, invalid_signal: str) -> None:
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
-        return np.where((np.arange(12) == 4) & (signal == invalid_signal), bad, values)
+        return np.where((np.arange(12) == 4) & (signal == invalid_signal), non_finite, values)
 
     steps = play_rounds(make_flash(), World(corrupt=corrupt), 8)
     for step in steps[1:]:
@@ -46,11 +46,11 @@ def test_a_reward_is_of_one_round_only() -> None:
     """Client 0 trains in round 1 and is away when w_2 is measured: what w_3 gains over w_1 isn't that round's doing."""
     selector = make_flash(context="fresh", **RAW_FEATURES)
     state = selector.init(Population(2, 2, 2, {}))
-    away = {signal: ProbeResult(ids(1), np.array([0.5])) for signal in ("robust_loss", "val_loss")}
+    without_client_0 = {signal: ProbeResult(ids(1), np.array([0.5])) for signal in ("robust_loss", "val_loss")}
     measured = [
         make_probe_results([1.0, 1.0], [1.0, 1.0]),
         make_probe_results([0.8, 0.8], [1.0, 1.0]),
-        away,
+        without_client_0,
         make_probe_results([0.1, 0.1], [1.0, 1.0]),
     ]
     for t, probes in enumerate(measured):
@@ -63,13 +63,17 @@ def test_a_reward_is_of_one_round_only() -> None:
 
 def test_failed_clients_affect_neither_learning_nor_time() -> None:
     """Client 0 fails in round 0: only client 1's row, over its own 2 s."""
-    state = play_losses(make_flash(context="fresh", **RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]])[1]
+    state = play_losses(
+        make_flash(context="fresh", **RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed_by_round=[[0]]
+    )[1]
     np.testing.assert_allclose(get_ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
     np.testing.assert_allclose(state.measurements.r, [0.0, 0.25], rtol=1e-12)
 
 
 def test_a_client_without_a_duration_gets_the_mean() -> None:
-    state = play_losses(make_flash(**RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed=[[0]])[1]
+    state = play_losses(
+        make_flash(**RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 4.0}], n_train=[1, 1], failed_by_round=[[0]]
+    )[1]
     np.testing.assert_array_equal(state.X[:, 2], [4.0, 4.0])
 
 

@@ -63,7 +63,9 @@ def test_a_share_is_divided_by_the_clients_seconds() -> None:
 
 def test_failed_clients_have_no_share() -> None:
     """Client 0 fails in round 0: all of .5 is client 1's, over its 2 s."""
-    state = play_losses(progress(**RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
+    state = play_losses(
+        progress(**RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed_by_round=[[0]], server=SERVER
+    )[1]
     np.testing.assert_allclose(state.measurements.r, [0.0, 0.25], rtol=1e-13)
     np.testing.assert_allclose(get_ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
 
@@ -83,10 +85,10 @@ def test_a_round_without_clients_does_not_repeat_the_reward() -> None:
         np.testing.assert_allclose(get_ridge(state).b, [0.25, 0.25, 0, 0], rtol=1e-13)
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_a_nan_loss_removes_the_rewards_of_two_rounds(bad: float) -> None:
+@pytest.mark.parametrize("non_finite", [NAN, INF, -INF])
+def test_a_nan_loss_removes_the_rewards_of_two_rounds(non_finite: float) -> None:
     losses, seconds = [([1.0, 1.0], [1.0, 1.0])] * 4, [{0: 1.0, 1: 1.0}] * 4
-    states: list[State] = play_losses(progress(**RAW_FEATURES), losses, seconds, server=[2.0, bad, 1.5, 1.0])
+    states: list[State] = play_losses(progress(**RAW_FEATURES), losses, seconds, server=[2.0, non_finite, 1.5, 1.0])
     np.testing.assert_array_equal(get_ridge(states[2]).b, np.zeros(4))
     np.testing.assert_allclose(states[3].measurements.r, [0.25, 0.25], rtol=1e-13)
 
@@ -96,7 +98,7 @@ def test_clients_are_queried_only_for_contexts() -> None:
     assert progress().needs == {"duration", "robust_loss", "val_loss", "server_val_loss"}
     world, selector = World(), progress(features=["duration", "prev_reward"])
     steps = play_rounds(selector, world, 4)
-    assert world.read == selector.needs == {"duration", "server_val_loss"}
+    assert world.read_signals == selector.needs == {"duration", "server_val_loss"}
     assert not any(step.probes for step in steps)
     assert steps[-1].after.posterior.b.any()
     assert "server_val_loss" not in make_flash().needs
@@ -136,13 +138,13 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
     run = run_training(tmp_path / "every", *overrides)
     loss = [report.metrics["server_val/loss"] for report in run.reports]
     for step in range(2, 6):
-        before, now = run.reports[step - 1], run.reports[step]
-        seconds = before.clients["finish_s"][before.arrived].max()
+        previous, current = run.reports[step - 1], run.reports[step]
+        seconds = previous.clients["finish_s"][previous.arrived].max()
         expected = np.full(12, NAN)
-        expected[before.arrived] = (loss[step - 2] - loss[step - 1]) / len(before.arrived) / seconds
-        np.testing.assert_allclose(now.clients["reward"], expected, rtol=1e-9)
-    seldom = run_training(tmp_path / "seldom", *overrides, "eval.every=2")
-    np.testing.assert_array_equal(seldom.last.clients["reward"], run.last.clients["reward"])
+        expected[previous.arrived] = (loss[step - 2] - loss[step - 1]) / len(previous.arrived) / seconds
+        np.testing.assert_allclose(current.clients["reward"], expected, rtol=1e-9)
+    every_other_round = run_training(tmp_path / "seldom", *overrides, "eval.every=2")
+    np.testing.assert_array_equal(every_other_round.last.clients["reward"], run.last.clients["reward"])
     assert np.isfinite(run.last.clients["reward"]).sum() == 4
 
 

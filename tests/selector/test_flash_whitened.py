@@ -38,8 +38,8 @@ def test_constant_features_become_zero() -> None:
 def test_duplicate_features_are_one_direction() -> None:
     """With a duplicate column one direction varies, and each copy has half of it; Z Z' is as with a single column."""
     column = np.array([[-1.0], [1.0], [-1.0], [1.0]])
-    twice = whiten_contexts(np.hstack([column, column]))[:, :2]
-    np.testing.assert_allclose(twice @ twice.T, column @ column.T, atol=1e-9)
+    whitened = whiten_contexts(np.hstack([column, column]))[:, :2]
+    np.testing.assert_allclose(whitened @ whitened.T, column @ column.T, atol=1e-9)
 
 
 def test_a_missing_context_stays_missing_and_affects_no_other() -> None:

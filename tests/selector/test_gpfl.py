@@ -21,7 +21,7 @@ N_TRAIN = np.array([30, 10, 20, 40, 50])
 START = Population(5, 2, 2, {"n_train": N_TRAIN})
 NAN = math.nan
 Scores = tuple[tuple[float, float], tuple[float, float]]  # accuracy and loss, before and after
-RISES, FALLS, STAYS = ((0.5, 1.0), (0.6, 1.0)), ((0.6, 1.0), (0.5, 0.9)), ((0.5, 1.0), (0.5, 1.0))
+RISING, FALLING, CONSTANT = ((0.5, 1.0), (0.6, 1.0)), ((0.6, 1.0), (0.5, 0.9)), ((0.5, 1.0), (0.5, 1.0))
 
 
 def make_round_outcome(
@@ -48,10 +48,10 @@ def test_values_are_means_of_the_rewards_and_an_initial_zero() -> None:
     selector = make_component("selector", "gpfl")
     state = selector.init(START)
     state = selector.observe(
-        state, make_round_outcome([0, 1, 2], make_constant_projection(*np.log([1e4, 2e4, 4e4])), RISES, failed=(4,))
+        state, make_round_outcome([0, 1, 2], make_constant_projection(*np.log([1e4, 2e4, 4e4])), RISING, failed=(4,))
     )[1]
     assert values_of(state) == pytest.approx([1 / 14, 1 / 7, 2 / 7, 0, 0])
-    state = selector.observe(state, make_round_outcome([0, 3], make_constant_projection(0.3, 0.3), FALLS))[1]
+    state = selector.observe(state, make_round_outcome([0, 3], make_constant_projection(0.3, 0.3), FALLING))[1]
     assert values_of(state) == pytest.approx([(1 / 7 - 1 / 2) / 3, 1 / 7, 2 / 7, -1 / 4, 0])
     assert state.times_selected.tolist() == [2, 1, 1, 1, 1], "client 4 failed and was selected"
 
@@ -100,7 +100,7 @@ def test_without_rewards_every_client_has_its_turn() -> None:
     state = selector.init(Population(6, 2, 2, {"n_train": np.full(6, 5)}))
     for t in range(12):
         clients = selector.select(state, make_context(round=t, n_clients=6), {})[0].clients.tolist()
-        state = selector.observe(state, make_round_outcome(clients, make_constant_projection(0.0, 1.0), STAYS))[1]
+        state = selector.observe(state, make_round_outcome(clients, make_constant_projection(0.0, 1.0), CONSTANT))[1]
         assert np.ptp(state.times_selected) == (0 if t % 3 == 2 else 1)
     assert state.reward_counts.tolist() == [4] * 6
     assert not state.reward_sums.any()
@@ -110,7 +110,7 @@ def test_values_that_are_not_finite_give_no_reward() -> None:
     selector = make_component("selector", "gpfl")
     state = selector.init(START)
     for result in (
-        make_round_outcome([0, 1], make_constant_projection(NAN, NAN), RISES),
+        make_round_outcome([0, 1], make_constant_projection(NAN, NAN), RISING),
         make_round_outcome([0, 1], make_constant_projection(0.0, 1.0), ((0.5, 1.0), (0.6, NAN))),
         make_outcome(0, [], failed=[0, 1]),
     ):
@@ -119,7 +119,7 @@ def test_values_that_are_not_finite_give_no_reward() -> None:
         assert not after.reward_sums.any()
         assert after.times_selected.tolist() == [1, 1, 0, 0, 0]
     next_state = selector.observe(
-        state, make_round_outcome([0, 1, 2], make_constant_projection(1e6, math.inf, 1e6), RISES)
+        state, make_round_outcome([0, 1, 2], make_constant_projection(1e6, math.inf, 1e6), RISING)
     )[1]
     assert next_state.reward_sums.tolist() == [0.5, 0, 0.5, 0, 0]
     assert next_state.reward_counts.tolist() == [1, 0, 1, 0, 0]
@@ -135,7 +135,7 @@ def test_weights_are_shares_of_the_reported_samples(n_train: list[int], expected
 
     selector = make_component("selector", "gpfl")
     selector.observe(
-        selector.init(Population(2, 2, 2, {"n_train": np.array(n_train)})), make_round_outcome([0, 1], project, RISES)
+        selector.init(Population(2, 2, 2, {"n_train": np.array(n_train)})), make_round_outcome([0, 1], project, RISING)
     )
     assert weights[0].tolist() == expected
 

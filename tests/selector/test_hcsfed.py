@@ -111,16 +111,16 @@ def test_unknown_clients_are_a_separate_stratum() -> None:
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
     assert advice is not None
     np.testing.assert_allclose(not_none(advice.weights), [0.5, 0.25])
-    strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False, 3)
-    assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
+    state_without_strata = State(X[:4], np.ones(4, bool), np.full(4, -1), False, 3)
+    assert hcs(agg="stratified").observe(state_without_strata, updates([0, 3], np.zeros((2, 2))))[0] is None
 
 
 def test_a_refill_keeps_the_answers_and_the_strata_of_the_round() -> None:
     """In round 3, the third of a period, all clients answer; a refill without the answers of two changes nothing."""
     selector = hcs(recluster=3)
     step = play_rounds(selector, World(), 4)[3]
-    assert len(step.blocking["compressed_gradient"].clients) == 12
-    answers = {"compressed_gradient": step.blocking["compressed_gradient"].without(np.arange(12) < 2)}
+    assert len(step.blocking_answers["compressed_gradient"].clients) == 12
+    answers = {"compressed_gradient": step.blocking_answers["compressed_gradient"].without(np.arange(12) < 2)}
     refill = replace(step.ctx, cohort=1, available=np.arange(2, 12), is_refill=True)
     assert selector.select(step.chosen, refill, answers)[1] is step.chosen
 
@@ -169,11 +169,11 @@ def test_strata_are_formed_again_periodically() -> None:
 def test_a_client_that_moves_changes_its_stratum() -> None:
     """Client 9 was the only client at (-20, 0). Its new sketch is near the first six: three strata become two."""
     selector, state = hcs(strata=3, recluster=2), select_after_query(4)[1]
-    moved = X.copy()
-    moved[9] = 10.0, 0.03
+    moved_sketches = X.copy()
+    moved_sketches[9] = 10.0, 0.03
     ctx = make_context(2, 4, 10)
     assert selector.plan(state, ctx)[0].clients.tolist() == list(range(10))
-    after = selector.select(state, ctx, {"compressed_gradient": ProbeResult(ctx.available, moved)})[1]
+    after = selector.select(state, ctx, {"compressed_gradient": ProbeResult(ctx.available, moved_sketches)})[1]
     assert state.stratum_of_client[9] != state.stratum_of_client[0]
     assert after.stratum_of_client[9] == after.stratum_of_client[0]
     assert after.is_queried.all()

@@ -64,7 +64,7 @@ def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> 
         return np.where(np.arange(len(values)) % frequency == 0, value, values)
 
     selector = hcs(variant="feddiverse_paper", agg="stratified")
-    world = World(corrupt=corrupt, available=changing_available, lost=lambda t, cohort: cohort[::2])
+    world = World(corrupt=corrupt, available=changing_available, find_failing=lambda t, cohort: cohort[::2])
     steps = play_rounds(selector, world, 8)
     for step in steps:
         picked = step.selection.clients
@@ -73,7 +73,7 @@ def test_the_laws_hold_for_feddiverses_version(value: float, frequency: int) -> 
             len(picked) == (len(available) if step.ctx.round == 0 else min(3, len(available))) == len(np.unique(picked))
         )
         assert np.isin(picked, available).all()
-    assert world.read == {"update"}
+    assert world.read_signals == {"update"}
     resumed = play_rounds(selector, world, 4, save_and_restore(steps[3].after), start=4)
     assert list_cohorts(resumed) == list_cohorts(steps)[4:]
 

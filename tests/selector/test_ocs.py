@@ -54,9 +54,9 @@ def test_no_other_probabilities_have_less_variance() -> None:
     assert variance(best) == pytest.approx(22)
     assert variance(np.full(4, 0.5)) == pytest.approx(114)
     for _ in range(20):
-        moved = best + 0.05 * np.append(np.diff(rng.random(4), append=0.0)[:3], 0.0)
-        moved[:3] += (1 - moved[:3].sum()) / 3
-        assert variance(moved) >= variance(best)
+        perturbed = best + 0.05 * np.append(np.diff(rng.random(4), append=0.0)[:3], 0.0)
+        perturbed[:3] += (1 - perturbed[:3].sum()) / 3
+        assert variance(perturbed) >= variance(best)
 
 
 @pytest.mark.parametrize("form", ["exact", "approximate"])
@@ -103,8 +103,8 @@ def test_all_train_and_some_upload(tmp_path: Path) -> None:
     ocs, full = (run_training(tmp_path / s, *device, f"selector={s}", "cohort=4") for s in ("ocs", "full"))
     for name in ("comp/client_flops", "comm/down_bytes", "time/virtual_s"):
         assert [r.metrics[name] for r in ocs.reports] == pytest.approx([r.metrics[name] for r in full.reports]), name
-    sent = [r.metrics["comm/up_bytes"] for r in ocs.reports]
-    assert np.diff(sent).tolist() == [4 * 12 + 4 * 650 * len(report.cohort) for report in ocs.reports[1:]]
+    uploaded_bytes = [r.metrics["comm/up_bytes"] for r in ocs.reports]
+    assert np.diff(uploaded_bytes).tolist() == [4 * 12 + 4 * 650 * len(report.cohort) for report in ocs.reports[1:]]
     assert 0 < len(ocs.last.cohort) < 12
 
 

@@ -64,8 +64,8 @@ def test_utility_by_hand() -> None:
 def test_the_signals_are_those_of_the_samples_trained_on() -> None:
     update = make_update(0, [0.0], n=4, sample_loss=np.array([1.0, 2.0, NAN, 2.0]))
     assert (find_reported("loss_count").read(update), find_reported("loss_squares").read(update)) == (3.0, 9.0)
-    nothing = make_update(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
-    assert (find_reported("loss_count").read(nothing), find_reported("loss_squares").read(nothing)) == (0.0, 0.0)
+    nan_update = make_update(0, [0.0], n=2, sample_loss=np.array([NAN, NAN]))
+    assert (find_reported("loss_count").read(nan_update), find_reported("loss_squares").read(nan_update)) == (0.0, 0.0)
     assert find_signal("loss_count").bytes_up + find_signal("loss_squares").bytes_up == 8
 
 
@@ -127,7 +127,7 @@ def test_exploration_decays() -> None:
 
 
 @for_all(
-    "m, eps, new, n_known, expected",
+    "m, eps, n_unexplored, n_explored, expected",
     [
         (10, 0.882, 30, 20, (8, 2)),
         (10, 0.882, 5, 20, (5, 5)),  # no client is left to explore
@@ -144,8 +144,10 @@ def test_exploration_decays() -> None:
         (4, 0.0, 30, 20, (0, 4)),  # who doesn't want to explore doesn't
     ],
 )
-def test_the_number_of_explored_clients(m: int, eps: float, new: int, n_known: int, expected: tuple[int, int]) -> None:
-    assert count_explore_exploit(m, eps, new, n_known) == expected
+def test_the_number_of_explored_clients(
+    m: int, eps: float, n_unexplored: int, n_explored: int, expected: tuple[int, int]
+) -> None:
+    assert count_explore_exploit(m, eps, n_unexplored, n_explored) == expected
 
 
 @pytest.mark.parametrize("cohort", [1, 2, 3])
@@ -155,8 +157,8 @@ def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None
     From the first round on eps is .2, less than one client of a cohort of 1, 2 or 3: one client explores anyway.
     """
     steps = play_rounds(oort(eps=0.2), World(cohort=cohort), 40)
-    done = next(i for i, step in enumerate(steps) if (step.after.last_rounds > 0).all())
-    assert len(steps) - done > 20
+    last_new_step = next(i for i, step in enumerate(steps) if (step.after.last_rounds > 0).all())
+    assert len(steps) - last_new_step > 20
     assert all(len(np.unique(step.selection.clients)) == cohort for step in steps)
 
 
@@ -230,9 +232,9 @@ def test_the_pacer_by_hand(pacer: str, sums: list[float], T: float) -> None:
 
 
 def test_the_pacer_stays_within_its_bounds() -> None:
-    falling = [5.0] * 4 + [4.0] * 4
-    assert pace_rounds(falling, preferred=98.0)[0] == 100.0
-    assert pace_rounds(falling, preferred=98.0, preferred_in="seconds", step=7.0)[0] == 105.0
+    utilities = [5.0] * 4 + [4.0] * 4
+    assert pace_rounds(utilities, preferred=98.0)[0] == 100.0
+    assert pace_rounds(utilities, preferred=98.0, preferred_in="seconds", step=7.0)[0] == 105.0
     assert pace_rounds([1.0] * 4 + [7.0] * 4, pacer="code", preferred=6.0)[0] == 5.0
     assert pace_rounds([1.0] * 4 + [7.0] * 4, pacer="code", preferred=3.0)[0] == 3.0
 
@@ -267,8 +269,8 @@ def test_clients_over_the_limit_of_rounds_are_a_last_resort() -> None:
 
 def test_probabilities_refer_to_one_draw() -> None:
     """2 places by (3, 1, 0), 1 by (0, 0, 5)."""
-    halves = ((np.array([3.0, 1.0, 0.0]), 2), (np.array([0.0, 0.0, 5.0]), 1))
-    np.testing.assert_allclose(expected_cohort_shares(halves), [1 / 2, 1 / 6, 1 / 3])
+    weights_and_counts = ((np.array([3.0, 1.0, 0.0]), 2), (np.array([0.0, 0.0, 5.0]), 1))
+    np.testing.assert_allclose(expected_cohort_shares(weights_and_counts), [1 / 2, 1 / 6, 1 / 3])
     assert expected_cohort_shares(((np.zeros(2), 0), (np.zeros(2), 0))).tolist() == [0.0, 0.0]
 
 
@@ -284,7 +286,7 @@ def test_probabilities_refer_to_one_draw() -> None:
 def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
     play_rounds(oort(**changes), world, 2)
-    assert world.read == oort(**changes).needs == needs | {"loss_count", "loss_squares", "duration"}
+    assert world.read_signals == oort(**changes).needs == needs | {"loss_count", "loss_squares", "duration"}
 
 
 def test_a_percentile_above_100_is_rejected() -> None:

@@ -17,8 +17,8 @@ from selector_harness import World, changing_clients, list_cohorts, make_context
 from state_saving import save_and_restore
 
 POPULATION = Population(6, 10, 2, {})
-SEVERAL_AT_WORK = World(cohort=6, available=changing_clients)
-AT_WORK = Population(6, 10, 6, {})  # all six clients work at the same time
+CHANGING_WORLD = World(cohort=6, available=changing_clients)
+BUSY_POPULATION = Population(6, 10, 6, {})  # all six clients work at the same time
 
 
 def pisces(**options: Any) -> Pisces:
@@ -92,21 +92,21 @@ def test_the_outlier_of_the_specification() -> None:
 def test_a_client_is_barred_when_its_credits_are_spent() -> None:
     """Six clients work at the same time, so that six losses are compared: client 4 pays in each of two rounds."""
     selector, losses = pisces_with_outliers(outlier_credits=2), dict(enumerate([1, 1.1, 0.9, 1.05, 5, 1.2]))
-    state = selector.init(AT_WORK)
+    state = selector.init(BUSY_POPULATION)
     chosen = []
     for round in range(3):
         state = report_losses(selector, state, round, losses)
         chosen.append(selector.select(state, make_context(cohort=1, n_clients=6), {})[0].clients.tolist())
     assert chosen == [[4], [5], [5]]
     assert state.credits.tolist() == [2, 2, 2, 2, 0, 2]
-    all_allowed = selector.select(state, make_context(cohort=6, n_clients=6), {})[0].clients
-    assert all_allowed.tolist() == [0, 1, 2, 3, 5]
+    without_outlier_bar = selector.select(state, make_context(cohort=6, n_clients=6), {})[0].clients
+    assert without_outlier_bar.tolist() == [0, 1, 2, 3, 5]
 
 
 def test_a_report_costs_at_most_one_credit_and_only_the_client_that_sent_it() -> None:
     """The outlier of client 4 stays among the losses of the last versions while others report."""
     selector = pisces_with_outliers()
-    state = report_losses(selector, selector.init(AT_WORK), 0, dict(enumerate([1, 1.1, 0.9, 1.05, 5, 1.2])))
+    state = report_losses(selector, selector.init(BUSY_POPULATION), 0, dict(enumerate([1, 1.1, 0.9, 1.05, 5, 1.2])))
     for round in (1, 2, 3):
         state = report_losses(selector, state, round, {0: 1.0, 1: 1.1})
     assert state.credits.tolist() == [5, 5, 5, 5, 4, 5]
@@ -115,7 +115,7 @@ def test_a_report_costs_at_most_one_credit_and_only_the_client_that_sent_it() ->
 def test_only_enough_losses_of_the_last_versions_are_compared() -> None:
     """m = 6 losses are needed: five aren't enough, nor are six of which one is from the sixth last version."""
     selector = pisces_with_outliers()
-    few = report_losses(selector, selector.init(AT_WORK), 0, {0: 1, 1: 1, 2: 1, 3: 1, 4: 5})
+    few = report_losses(selector, selector.init(BUSY_POPULATION), 0, {0: 1, 1: 1, 2: 1, 3: 1, 4: 5})
     assert few.credits.tolist() == [5] * 6
     old, recent = (report_losses(selector, few, round, {5: 9.0}) for round in (5, 4))
     assert old.credits.tolist() == [5] * 6
@@ -125,7 +125,7 @@ def test_only_enough_losses_of_the_last_versions_are_compared() -> None:
 def test_a_late_update_is_compared_with_the_losses_of_its_own_version() -> None:
     """Losses fell from 5 to 1: client 5 reports 5 in round 7, from the model of round 0. The others did so then."""
     selector = pisces_with_outliers()
-    state = report_losses(selector, selector.init(AT_WORK), 0, {0: 5, 1: 5, 2: 5, 3: 5, 4: 5})
+    state = report_losses(selector, selector.init(BUSY_POPULATION), 0, {0: 5, 1: 5, 2: 5, 3: 5, 4: 5})
     old_update = replace(make_outcome(7, [5], loss_count=[4], loss_squares=[100]), sent_round=np.array([0]))
     assert selector.observe(state, old_update)[1].credits.tolist() == [5] * 6
     newer_update = replace(old_update, sent_round=np.array([4]))
@@ -135,7 +135,9 @@ def test_a_late_update_is_compared_with_the_losses_of_its_own_version() -> None:
 
 def test_invalid_losses_are_not_compared() -> None:
     selector = pisces_with_outliers()
-    state = report_losses(selector, selector.init(AT_WORK), 0, dict(enumerate([1, 1, 1, 1, math.inf, math.nan])))
+    state = report_losses(
+        selector, selector.init(BUSY_POPULATION), 0, dict(enumerate([1, 1, 1, 1, math.inf, math.nan]))
+    )
     assert state.credits.tolist() == [5] * 6, "four of the six losses are valid"
     assert report_losses(selector, state, 1, {5: 1}).credits.tolist() == [5] * 6
     assert report_losses(selector, state, 1, {5: 1, 4: 1e140}).credits.tolist() == [5, 5, 5, 5, 4, 5]
@@ -144,7 +146,7 @@ def test_invalid_losses_are_not_compared() -> None:
 def test_if_all_available_clients_are_barred_all_may_be_selected_again(caplog: pytest.LogCaptureFixture) -> None:
     selector = pisces_with_outliers(outlier_credits=1)
     losses = dict(enumerate([1.0, 2, 3, 4, 5, 6]))  # no loss has a neighbour
-    state = report_losses(selector, selector.init(AT_WORK), 0, losses)
+    state = report_losses(selector, selector.init(BUSY_POPULATION), 0, losses)
     assert state.credits.tolist() == [0] * 6
     selection, state = selector.select(state, make_context(cohort=2, n_clients=6), {})
     assert selection.clients.tolist() == [4, 5]
@@ -158,7 +160,7 @@ def test_if_all_available_clients_are_barred_all_may_be_selected_again(caplog: p
 def test_without_outliers_and_with_the_option_off_cohorts_are_equal_to_the_bit() -> None:
     """A distance above all differences finds no outlier; the other options have no effect while it is off."""
     runs = [
-        play_rounds(selector, SEVERAL_AT_WORK, 40)
+        play_rounds(selector, CHANGING_WORLD, 40)
         for selector in (
             pisces(),
             pisces(outlier_credits=1, outlier_distance=1e-9, outlier_versions=40),
@@ -166,16 +168,16 @@ def test_without_outliers_and_with_the_option_off_cohorts_are_equal_to_the_bit()
         )
     ]
     assert list_cohorts(runs[0]) == list_cohorts(runs[1]) == list_cohorts(runs[2])
-    barring = play_rounds(pisces(bar_outliers=True, outlier_credits=1, outlier_distance=0.05), SEVERAL_AT_WORK, 40)
-    assert list_cohorts(barring) != list_cohorts(runs[0])
+    with_bar = play_rounds(pisces(bar_outliers=True, outlier_credits=1, outlier_distance=0.05), CHANGING_WORLD, 40)
+    assert list_cohorts(with_bar) != list_cohorts(runs[0])
 
 
 def test_credits_survive_a_checkpoint() -> None:
     selector = pisces(bar_outliers=True, outlier_distance=0.05)
-    uninterrupted = play_rounds(selector, SEVERAL_AT_WORK, 30)
+    uninterrupted = play_rounds(selector, CHANGING_WORLD, 30)
     restored = save_and_restore(uninterrupted[14].after)
     assert restored.credits.min() < 5
-    resumed = play_rounds(selector, SEVERAL_AT_WORK, 15, restored, 15, save_and_restore(uninterrupted[14].failures))
+    resumed = play_rounds(selector, CHANGING_WORLD, 15, restored, 15, save_and_restore(uninterrupted[14].failures))
     assert list_cohorts(resumed) == list_cohorts(uninterrupted)[15:]
     assert resumed[-1].after.credits.tolist() == uninterrupted[-1].after.credits.tolist()
 

@@ -1,4 +1,4 @@
-"""pow-d: the m largest losses among those polled, and what polling d = m and d = K comes to."""
+"""pow-d: the m largest losses among the queried clients; querying d = m and d = K clients equals other methods."""
 
 from typing import Any
 
@@ -15,8 +15,8 @@ from selector_harness import World, ids, make_context, play_rounds, to_list
 NAN, INF = float("nan"), float("inf")
 
 
-def select_clients(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
-    answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
+def select_clients(queried_ids: list[int], losses: list[float], **kwargs: Any) -> list[int]:
+    answers = {"loss": ProbeResult(ids(*queried_ids), np.array(losses))}
     return to_list(PowD(None, "size").select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
@@ -25,10 +25,10 @@ def test_the_largest_losses_are_selected() -> None:
     assert select_clients([1, 3, 4], [0.2, 0.9, 0.5]) == [3, 4]
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_a_loss_that_is_not_finite_is_never_preferred(bad: float) -> None:
+@pytest.mark.parametrize("non_finite", [NAN, INF, -INF])
+def test_a_loss_that_is_not_finite_is_never_preferred(non_finite: float) -> None:
     for seed in range(20):
-        assert select_clients([0, 1, 3, 4], [bad, 0.1, bad, 0.2], seed=seed) == [1, 4]
+        assert select_clients([0, 1, 3, 4], [non_finite, 0.1, non_finite, 0.2], seed=seed) == [1, 4]
 
 
 def test_too_few_finite_losses_are_filled_up_with_answering_clients() -> None:
@@ -44,19 +44,19 @@ def test_too_few_answers_are_filled_up_with_available_clients() -> None:
 
 def test_equal_losses_at_the_cut_are_equally_likely() -> None:
     """1600 seeds; one standard deviation of the share is 1.25 %, and four are 5 %."""
-    ones = sum(select_clients([0, 1, 3], [0.9, 0.5, 0.5], seed=seed) == [0, 1] for seed in range(1600))
-    assert 0.45 < ones / 1600 < 0.55
+    n_with_client_1 = sum(select_clients([0, 1, 3], [0.9, 0.5, 0.5], seed=seed) == [0, 1] for seed in range(1600))
+    assert 0.45 < n_with_client_1 / 1600 < 0.55
 
 
 @for_all(
-    "candidates, cohort, available, polled",
+    "candidates, cohort, available, n_queried",
     [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (3, 3, 12, 3), (12, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
 )
-def test_number_of_candidates(candidates: int | None, cohort: int, available: int, polled: int) -> None:
+def test_number_of_candidates(candidates: int | None, cohort: int, available: int, n_queried: int) -> None:
     """d = min(candidates or 2 m, those available)."""
     world = World(12, cohort, available=lambda t: range(available))
     (probe,) = play_rounds(PowD(candidates, "size"), world, 1)[0].probes
-    assert len(np.unique(probe.clients)) == polled
+    assert len(np.unique(probe.clients)) == n_queried
     assert probe.signal == "loss"
     assert not probe.concurrent
 
@@ -65,8 +65,8 @@ def test_querying_only_the_cohort_is_proportional_sampling() -> None:
     """d = m: S = A, the draw in proportion to n_k that `random` makes with weights=proportional."""
     world = World(cohort=4)
     for step in play_rounds(PowD(4, "size"), world, 10):
-        fresh = world.context(step.ctx.round, frozenset({"n_train"}))
-        proportional = draw(world.values("n_train").astype(float), fresh.available, 4, fresh.rng)
+        ctx = world.context(step.ctx.round, frozenset({"n_train"}))
+        proportional = draw(world.values("n_train").astype(float), ctx.available, 4, ctx.rng)
         assert step.selection.clients.tolist() == step.probes[0].clients.tolist() == proportional.tolist()
 
 
@@ -97,7 +97,7 @@ def test_sizes_are_read_only_where_they_count() -> None:
     for candidate, needs in (("uniform", {"loss"}), ("size", {"loss", "n_train"})):
         world = World()
         play_rounds(PowD(None, candidate), world, 2)
-        assert world.read == PowD(None, candidate).needs == needs
+        assert world.read_signals == PowD(None, candidate).needs == needs
 
 
 def test_scores_are_the_reported_losses() -> None:

@@ -27,7 +27,7 @@ from selector_harness import World, ids, make_context, make_outcome, play_rounds
 ONES = np.ones(3)
 NAN = float("nan")
 # the spec's three clients: training takes 10, 20 and 5 s for E = 5 units, the upload 10 s each
-TIMES = {
+SIGNALS = {
     "expected_s": np.array([20.0, 30.0, 15.0]),
     "expected_unit_s": np.array([2.0, 4.0, 1.0]),
     "expected_up_s": np.array([10.0, 10.0, 10.0]),
@@ -42,7 +42,7 @@ def pyramid(**changes: Any) -> PyramidFl:
 
 def select_clients(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
     selector = pyramid(**changes)
-    ctx = make_context(0, cohort, 3, signals=TIMES, seed=seed)
+    ctx = make_context(0, cohort, 3, signals=SIGNALS, seed=seed)
     object.__setattr__(ctx, "units", units)
     world = World(3, cohort)
     state = selector.init(world.population(selector.needs))
@@ -62,9 +62,9 @@ def test_the_most_important_clients_upload_most() -> None:
 def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
     rho = update_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
-    c = predict_job_seconds(make_context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
+    c = predict_job_seconds(make_context(0, 3, 3, signals=SIGNALS), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
-    unit_s = TIMES["expected_unit_s"]
+    unit_s = SIGNALS["expected_unit_s"]
     np.testing.assert_allclose(local_work_factors(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
     np.testing.assert_allclose(local_work_factors(c, unit_s, 5, 1.0), [2.0, 1, 4.6])
     np.testing.assert_allclose(local_work_factors(c, unit_s / 100, 5, 1.0)[[0, 2]], 11.0)  # at most 10 E more
@@ -225,8 +225,8 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
 def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
     """If all clients are selected, low = high = beta = 0 gives the bits of selector=full."""
     overrides = ("cohort=12", "rounds=2", "selector.overcommit=1")
-    off = ("selector.high=0", "selector.low=0", "selector.beta=0")
-    a = run_training(tmp_path / "a", *RUN, *overrides, *off)
+    disabled = ("selector.high=0", "selector.low=0", "selector.beta=0")
+    a = run_training(tmp_path / "a", *RUN, *overrides, *disabled)
     assert same_bits(a, run_training(tmp_path / "b", "selector=full", *SIZES, *overrides[:2]))
 
 
@@ -250,14 +250,14 @@ def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
     flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
         report = run.reports[t + 1]
-        done = assigned_units(run, t)
-        expected_work = np.where(done > 0, done, 0) @ run.info.n_train[report.cohort]
+        units_done = assigned_units(run, t)
+        expected_work = np.where(units_done > 0, units_done, 0) @ run.info.n_train[report.cohort]
         late_clients = np.setdiff1d(report.cohort, report.arrived)
         if not len(late_clients):
             assert cost == pytest.approx(3 * FORWARD * expected_work)
         assert cost >= 3 * FORWARD * expected_work - 1
         assert (report.clients["finish_s"][report.arrived] <= 0.5 * run.info.expected_s.mean() + 1e-6).all()
-        assert (done < 44).all()
+        assert (units_done < 44).all()
 
 
 def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:

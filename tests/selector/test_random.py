@@ -65,4 +65,4 @@ def test_sizes_are_read_only_where_they_count() -> None:
     for weights, needs in (("uniform", set()), ("proportional", {"n_train"})):
         world = World()
         play_rounds(Random(weights), world, 2)
-        assert world.read == Random(weights).needs == needs
+        assert world.read_signals == Random(weights).needs == needs

@@ -63,10 +63,12 @@ def test_the_slot_of_the_specification() -> None:
     assert query.options == {"start_s": 77.5, "end_s": 155.0}
 
 
-@pytest.mark.parametrize(("n_soon", "expected"), [(0, 10), (3, 7), (10, 1), (14, 1)])
-def test_the_target_falls_by_the_late_updates_that_are_expected(n_soon: int, expected: int) -> None:
+@pytest.mark.parametrize(("n_before_deadline", "expected"), [(0, 10), (3, 7), (10, 1), (14, 1)])
+def test_the_target_falls_by_the_late_updates_that_are_expected(n_before_deadline: int, expected: int) -> None:
     ctx = make_context(1, 10, 40)
-    ctx = replace(ctx, in_flight=np.arange(20), in_flight_s=np.repeat([59.0, 61.0], [n_soon, 20 - n_soon]))
+    ctx = replace(
+        ctx, in_flight=np.arange(20), in_flight_s=np.repeat([59.0, 61.0], [n_before_deadline, 20 - n_before_deadline])
+    )
     assert len(refl(adaptive=True).select(State(60.0), ctx, {})[0].clients) == expected
     assert len(refl().select(State(60.0), ctx, {})[0].clients) == 10
 
@@ -80,13 +82,13 @@ def test_a_run_selects_the_least_available_and_pays_for_forecasts_only(tmp_path:
     n_models, n_forecasts = 0, 0
     for report in run.reports[1:]:
         forecasts = report.clients.get("signal_availability_forecast", np.full(40, np.nan))
-        queried = np.flatnonzero(report.clients["queried"])
-        assert np.flatnonzero(~np.isnan(forecasts)).tolist() == queried.tolist()
-        if len(queried):
-            assert queried.tolist() == np.flatnonzero(report.clients["available"]).tolist()
-            unselected_ids = np.setdiff1d(queried, report.cohort)
+        queried_ids = np.flatnonzero(report.clients["queried"])
+        assert np.flatnonzero(~np.isnan(forecasts)).tolist() == queried_ids.tolist()
+        if len(queried_ids):
+            assert queried_ids.tolist() == np.flatnonzero(report.clients["available"]).tolist()
+            unselected_ids = np.setdiff1d(queried_ids, report.cohort)
             assert forecasts[report.cohort].max() <= forecasts[unselected_ids].min() + 1e-9
-        n_models, n_forecasts = n_models + len(report.cohort), n_forecasts + len(queried)
+        n_models, n_forecasts = n_models + len(report.cohort), n_forecasts + len(queried_ids)
         assert report.metrics["comm/probe_bytes"] == 4 * n_forecasts
         assert report.metrics["comm/down_bytes"] == 2600 * n_models
     assert n_forecasts > 0

@@ -36,7 +36,7 @@ def test_random_ties_mix_the_laps() -> None:
 
 
 def test_a_client_that_fails_has_had_its_turn() -> None:
-    world = World(6, 2, lost=lambda t, cohort: cohort)
+    world = World(6, 2, find_failing=lambda t, cohort: cohort)
     assert list_cohorts(play_rounds(RoundRobin("id"), world, 3)) == [[0, 1], [2, 3], [4, 5]]
 
 

@@ -58,10 +58,10 @@ def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
     assert visited.tolist() != list(range(12)), "in random order"
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF])
-def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
+@pytest.mark.parametrize("non_finite", [NAN, INF, -INF])
+def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(non_finite: float) -> None:
     selector = rpowd()
-    state = selector.observe(State(np.array([0.3, 0.2])), make_outcome(0, [0], train_loss=[bad]))[1]
+    state = selector.observe(State(np.array([0.3, 0.2])), make_outcome(0, [0], train_loss=[non_finite]))[1]
     assert state.last_losses.tolist() == [-INF, 0.2]
     assert selector.select(state, make_context(1, 1, 2), {})[0].clients.tolist() == [1]
     state = selector.observe(state, make_outcome(1, [0], train_loss=[0.9]))[1]
@@ -70,7 +70,7 @@ def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(
 
 def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
     """`loss` of w_t, not the path's average; the probe foresees the cohort without moving the draws."""
-    world = World(lost=lambda t, cohort: cohort[:1])
+    world = World(find_failing=lambda t, cohort: cohort[:1])
     start, path = (
         play_rounds(rpowd(loss_at="start", tie="random"), world, 6),
         play_rounds(rpowd(tie="random"), world, 1),
@@ -100,7 +100,7 @@ def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
 def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
     play_rounds(rpowd(**changes), world, 2)
-    assert world.read == rpowd(**changes).needs == needs
+    assert world.read_signals == rpowd(**changes).needs == needs
 
 
 @pytest.mark.parametrize("candidates", [2, 13])

@@ -46,7 +46,7 @@ def test_tiers_are_equal_parts_by_speed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rank_sum", "accuracy", "remaining", "p"),
+    ("rank_sum", "accuracy", "credits", "p"),
     [
         ("plus", ACCURACY, CREDITS, [0.2, 0, 0.3, 0.1, 0.4]),  # 4, 3, 2, 1 of 10 for tiers 4, 2, 0, 3
         ("minus", ACCURACY, CREDITS, [1 / 6, 0, 1 / 3, 0, 1 / 2]),  # 3, 2, 1, 0 of 6
@@ -54,9 +54,9 @@ def test_tiers_are_equal_parts_by_speed() -> None:
         ("minus", ACCURACY, np.array([0, 0, 1, 0, 0]), [0, 0, 1, 0, 0]),
     ],
 )
-def test_probabilities_of_tiers(rank_sum: str, accuracy: np.ndarray, remaining: np.ndarray, p: list[float]) -> None:
+def test_probabilities_of_tiers(rank_sum: str, accuracy: np.ndarray, credits: np.ndarray, p: list[float]) -> None:
     selector = tifl(rank_sum=rank_sum, tiers=len(p))
-    np.testing.assert_allclose(selector.tier_probabilities(accuracy, remaining), p, rtol=1e-14)
+    np.testing.assert_allclose(selector.tier_probabilities(accuracy, credits), p, rtol=1e-14)
 
 
 def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> None:
@@ -76,8 +76,8 @@ def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> 
 def test_every_tier_is_drawn_as_often_as_it_has_credits() -> None:
     """Two credits each: ten rounds use them up, and the next ten use renewed ones."""
     steps = play_rounds(tifl(credits=2, interval=100), World(n_clients=20, cohort=2), 20)
-    for lap in (steps[:10], steps[10:]):
-        assert sorted(step.after.last_drawn_tier for step in lap) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
+    for cycle in (steps[:10], steps[10:]):
+        assert sorted(step.after.last_drawn_tier for step in cycle) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_every_tier_is_drawn_as_often_as_it_has_credits() -> None:
 def test_small_tiers_are_filled_from_faster_ones_first(
     latest: int, available: Any, cohort: int, clients: list[int]
 ) -> None:
-    only = np.arange(5) == latest
-    state = replace(start(), probability=only.astype(np.float64))
+    is_latest = np.arange(5) == latest
+    state = replace(start(), probability=is_latest.astype(np.float64))
     ctx = make_context(cohort=cohort, n_clients=11, available=sorted(available))
     selection, after = tifl().select(state, ctx, {})
     assert after.last_drawn_tier == latest

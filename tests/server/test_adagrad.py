@@ -20,8 +20,8 @@ def test_three_steps_by_hand(beta1: float, expected: list[float]) -> None:
     server = make_component("server", "adagrad", lr=2.0, beta1=beta1, tau=0.5)
     state, steps, v = server.init(1), [], []
     for g in (1.0, -2.0, 0.5):
-        moved, state = server.step(state, torch.tensor([g], dtype=torch.float64))
-        steps.append(float(moved))
+        step, state = server.step(state, torch.tensor([g], dtype=torch.float64))
+        steps.append(float(step))
         v.append(float(state.v))
     assert v == pytest.approx([1.25, 5.25, 5.5], abs=1e-12)
     assert steps == pytest.approx(expected, abs=1e-7)
@@ -32,6 +32,6 @@ def test_the_steps_shrink() -> None:
     server = make_component("server", "adagrad", lr=1.0, tau=1e-3)
     state, steps = server.init(1), []
     for _ in range(100):
-        moved, state = server.step(state, torch.ones(1, dtype=torch.float64))
-        steps.append(float(moved))
+        step, state = server.step(state, torch.ones(1, dtype=torch.float64))
+        steps.append(float(step))
     assert [steps[0], steps[3], steps[99]] == pytest.approx([1, 1 / 2, 1 / 10], rel=2e-3)

@@ -9,14 +9,14 @@ from state_saving import save_and_restore
 G = -torch.ones(1, dtype=torch.float64)
 
 
-def trajectory(beta: float, rounds: int, save_at: int | None = None) -> tuple[list[float], list[float]]:
+def trajectory(beta: float, rounds: int, save_round: int | None = None) -> tuple[list[float], list[float]]:
     server = make_component("server", "momentum", beta=beta)
     state, w, ws, vs = server.init(1), 0.0, [], []
     for t in range(rounds):
-        if t == save_at:
+        if t == save_round:
             state = save_and_restore(state)
-        moved, state = server.step(state, G)
-        w += float(moved)
+        step, state = server.step(state, G)
+        w += float(step)
         ws.append(w)
         vs.append(float(state.v))
     return vs, ws
@@ -30,12 +30,12 @@ def test_heavy_ball_without_damping() -> None:
 
 
 def test_beta_zero_is_sgd() -> None:
-    moved = make_component("server", "momentum", beta=0.0).step(make_component("server", "momentum").init(1), G)[0]
-    assert torch.equal(moved, make_component("server", "sgd").step(None, G)[0])
+    step = make_component("server", "momentum", beta=0.0).step(make_component("server", "momentum").init(1), G)[0]
+    assert torch.equal(step, make_component("server", "sgd").step(None, G)[0])
 
 
 def test_a_restored_state_continues_identically() -> None:
-    assert trajectory(0.9, 6, save_at=3) == trajectory(0.9, 6)
+    assert trajectory(0.9, 6, save_round=3) == trajectory(0.9, 6)
 
 
 def test_the_gain_in_the_steady_state() -> None:

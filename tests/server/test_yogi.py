@@ -14,8 +14,8 @@ def test_three_steps_by_hand() -> None:
     server = make_component("server", "yogi", lr=2.0, beta1=0.5, beta2=0.75, tau=0.5)
     state, steps, v = server.init(1), [], []
     for g in (1.0, -2.0, 0.5):
-        moved, state = server.step(state, torch.tensor([g], dtype=torch.float64))
-        steps.append(float(moved))
+        step, state = server.step(state, torch.tensor([g], dtype=torch.float64))
+        steps.append(float(step))
         v.append(float(state.v))
     assert v == pytest.approx([0.5, 1.5, 1.4375], abs=1e-12)
     assert float(state.m) == pytest.approx(-0.125, abs=1e-12)

@@ -66,36 +66,36 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
 
 def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
-    done = {"trained": 0, "predicted": 0}
+    passes_by_kind = {"trained": 0, "predicted": 0}
     fitted, predicted = interaction.train_network, interaction.predict_classes
     biased = interaction.mark_bias_aligned_samples
 
     def count_fit(network: Any, x: Any, *options: Any) -> Any:
-        done["trained"] += 3 * OPTIONS["epochs"] * len(x)
+        passes_by_kind["trained"] += 3 * OPTIONS["epochs"] * len(x)
         return fitted(network, x, *options)
 
     def count_predict(network: Any, x: Any) -> Any:
-        done["predicted"] += len(x)
+        passes_by_kind["predicted"] += len(x)
         return predicted(network, x)
 
     def count_biased_only(*args: Any) -> Any:
-        out = biased(*args)
-        done["biased"] = done["trained"]
-        return out
+        result = biased(*args)
+        passes_by_kind["biased"] = passes_by_kind["trained"]
+        return result
 
     monkeypatch.setattr(interaction, "train_network", count_fit)
     monkeypatch.setattr(interaction, "predict_classes", count_predict)
     monkeypatch.setattr(interaction, "mark_bias_aligned_samples", count_biased_only)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
-        done.update(trained=0, predicted=0)
+        passes_by_kind.update(trained=0, predicted=0)
         answers_of([client])
         n, models = sum(counts), sum(c > 0 for c in counts)
         (passes,) = count_passes("dht", OPTIONS, np.array([counts]))
-        assert done["biased"] == 3 * 2 * models * n
-        assert done["predicted"] in (n, 2 * n), "no attribute is predicted without a pivot"
-        bound = done["biased"] + 3 * 2 * max(counts) + 2 * n
-        assert passes * n == pytest.approx(bound)
-        assert done["trained"] + done["predicted"] <= bound
+        assert passes_by_kind["biased"] == 3 * 2 * models * n
+        assert passes_by_kind["predicted"] in (n, 2 * n), "no attribute is predicted without a pivot"
+        max_passes = passes_by_kind["biased"] + 3 * 2 * max(counts) + 2 * n
+        assert passes * n == pytest.approx(max_passes)
+        assert passes_by_kind["trained"] + passes_by_kind["predicted"] <= max_passes
 
 
 def test_two_classes_need_one_biased_model() -> None:
@@ -115,5 +115,5 @@ def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     passes = (flops - trained) / (forward * n.sum())
     assert 3 * (8 + 0.1) + 2 < passes < 3 * (10 + 1) + 2, "up to 10 classes, the largest a tenth at least"
     random = run_training(tmp_path / "other", "split.limit=600")
-    took = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (run, random)]
-    assert took[0] > 2 * took[1], "the round waits for the slowest estimate"
+    virtual_s = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (run, random)]
+    assert virtual_s[0] > 2 * virtual_s[1], "the round waits for the slowest estimate"

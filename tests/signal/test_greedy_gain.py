@@ -106,11 +106,11 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
     choice: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With one client a round and FedAvg, the smallest loss that was foreseen is the server's after the round."""
-    foreseen, look = list[float](), SignalMeasurer.server_loss_after
+    simulated, server_loss_after = list[float](), SignalMeasurer.server_loss_after
 
     def note(lab: SignalMeasurer, update: torch.Tensor) -> float:
-        foreseen.append(look(lab, update))
-        return foreseen[-1]
+        simulated.append(server_loss_after(lab, update))
+        return simulated[-1]
 
     monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
     incompatible = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
@@ -131,4 +131,4 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
             run()
         return
     measured = [report.metrics["server_val/loss"] for report in run("rounds=3").reports[1:]]
-    assert np.reshape(foreseen, (3, 4)).min(1).tolist() == pytest.approx(measured, rel=1e-5)
+    assert np.reshape(simulated, (3, 4)).min(1).tolist() == pytest.approx(measured, rel=1e-5)

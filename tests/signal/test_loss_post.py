@@ -43,17 +43,17 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     assert find_reported("loss_post").read(update) == pytest.approx(expected.mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("extra", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
-def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Module) -> None:
-    federation, network = make_federation(), make_network(torch.float32, extra)
+@pytest.mark.parametrize("layer", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
+def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(layer: nn.Module) -> None:
+    federation, network = make_federation(), make_network(torch.float32, layer)
     trainer = make_trainer(federation, network, batch=7)
     update, other_update = (trainer.train(make_task(k, loss_after=True), {}) for k in (0, 1))
-    moved = FlatModel(copy.deepcopy(network))
-    moved.w += update.delta
-    moved.buffers.copy_(update.buffers)
+    client_model = FlatModel(copy.deepcopy(network))
+    client_model.w += update.delta
+    client_model.buffers.copy_(update.buffers)
     x, y = federation.train.client_samples(0)
     with torch.no_grad():
-        assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
+        assert update.loss_after == pytest.approx(float(F.cross_entropy(client_model.network.eval()(x), y)), abs=1e-6)
     single_update = make_trainer(federation, network, batch=7).train(make_task(1), {})
     assert torch.equal(other_update.delta, single_update.delta), "measuring the loss changes no training"
 
@@ -77,8 +77,8 @@ def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, a
 
 def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
     first = [run_training(tmp_path / choice, *READS, f"codec={choice}", "rounds=1") for choice in ("none", "quant")]
-    plain, lossy = (run.last.clients["signal_loss_post"] for run in first)
-    np.testing.assert_array_equal(plain, lossy)
+    plain, with_codec = (run.last.clients["signal_loss_post"] for run in first)
+    np.testing.assert_array_equal(plain, with_codec)
     assert first[0].last.fingerprint != first[1].last.fingerprint
 
 
@@ -87,21 +87,21 @@ def measure_cost(run: FinishedRun, name: str) -> float:
 
 
 def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
-    run, free = (
+    run, without_signal = (
         run_training(tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "rounds=1")
         for signal in ("loss_post", "train_loss")
     )
     chosen = run.last.cohort
     n = float(run.info.n_train[chosen].sum())
-    assert run.last.cohort.tolist() == free.last.cohort.tolist()
+    assert run.last.cohort.tolist() == without_signal.last.cohort.tolist()
     assert measure_cost(run, "comm/up_bytes") == M * (4 * P + 4)
     assert measure_cost(run, "comm/probe_bytes") == 0
     assert measure_cost(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
     # a job of E epochs is n sample-times, a forward pass a third of an epoch: n + n / (3 E)
     longer = 1 + 1 / (3 * EPOCHS)
-    expected = free.last.clients["finish_s"] * longer
+    expected = without_signal.last.clients["finish_s"] * longer
     np.testing.assert_allclose(run.last.clients["finish_s"], expected, rtol=1e-12)
-    assert measure_cost(run, "time/virtual_s") == pytest.approx(measure_cost(free, "time/virtual_s") * longer)
+    assert measure_cost(run, "time/virtual_s") == pytest.approx(measure_cost(without_signal, "time/virtual_s") * longer)
 
 
 def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
@@ -121,10 +121,10 @@ def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
 
 def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
-    equal = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
+    overrides = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
     for signal in ("train_loss", "loss_post"):
         run = run_training(
-            tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "selector=full", "deadline.k=1", *equal
+            tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "selector=full", "deadline.k=1", *overrides
         )
         job = 2.0 * run.info.n_train * (4 / 3 if signal == "loss_post" else 1)
         late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
@@ -155,5 +155,5 @@ def test_later_losses_are_lower_and_more_similar() -> None:
         for signal in ("train_loss", "loss_post"):
             losses_by_signal[signal].append(find_reported(signal).read(update))
     assert all(a > b > c for a, b, c in zip(*losses_by_signal.values(), strict=True))
-    apart = [divergence(losses) for losses in losses_by_signal.values()]
-    assert apart[0] > 4 * apart[1] > 4 * apart[2]
+    divergences = [divergence(losses) for losses in losses_by_signal.values()]
+    assert divergences[0] > 4 * divergences[1] > 4 * divergences[2]

@@ -26,13 +26,13 @@ def make_lab() -> SignalMeasurer:
     return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 10**6])
-def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("batch_size", [1, 4, 10**6])
+def test_it_is_the_mean_over_the_servers_samples(batch_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many are looked at at once; the models stay as they are."""
     lab, signal = make_lab(), find_signal(SIGNAL)
     assert isinstance(signal, ServerMeasured)
     server_val, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
-    monkeypatch.setattr(evaluate, "find_batch_size", lambda network, x: at_once)
+    monkeypatch.setattr(evaluate, "find_batch_size", lambda network, x: batch_size)
     with torch.no_grad():
         expected = F.cross_entropy(lab.server.network(server_val.x).double(), server_val.y).item()
     assert signal.measure(lab) == pytest.approx(expected, rel=1e-6)
@@ -54,5 +54,5 @@ def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
     overrides = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
     honest = run_training(tmp_path / "honest", *overrides)
     assert honest.last.metrics["comm/probe_bytes"] == 0
-    lying = run_training(tmp_path / "lying", *overrides, "attack=loss_inflation", "attack.fraction=0.5")
-    np.testing.assert_array_equal(lying.last.clients["reward"], honest.last.clients["reward"])
+    attacked = run_training(tmp_path / "lying", *overrides, "attack=loss_inflation", "attack.fraction=0.5")
+    np.testing.assert_array_equal(attacked.last.clients["reward"], honest.last.clients["reward"])

@@ -27,8 +27,10 @@ def test_projections_by_hand() -> None:
     updates = [[1.0, 0.0], [0.0, 2.0], [-3.0, -4.0]]
     assert project(updates, [3, 2, 0], OneLayer()) == pytest.approx([0.6, 1.6, -5])
     assert project(updates, [30, 20, 0], OneLayer()) == pytest.approx([0.6, 1.6, -5]), "only the direction counts"
-    with_second = [[*update, value] for update, value in zip(updates, (2.0, -1.0, 5.0), strict=True)]
-    assert project(with_second, [3, 2, 0], TwoLayers()) == pytest.approx([(0.6 + 2) / 2, (1.6 - 1) / 2, (-5 + 5) / 2])
+    two_layer_updates = [[*update, value] for update, value in zip(updates, (2.0, -1.0, 5.0), strict=True)]
+    assert project(two_layer_updates, [3, 2, 0], TwoLayers()) == pytest.approx(
+        [(0.6 + 2) / 2, (1.6 - 1) / 2, (-5 + 5) / 2]
+    )
 
 
 def test_tensors_without_a_step_are_left_out() -> None:

@@ -23,10 +23,10 @@ class Largest(TorchDispatchMode):
         self.found = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        out = func(*args, **(kwargs or {}))
-        parts = out if isinstance(out, list | tuple) else [out]
+        result = func(*args, **(kwargs or {}))
+        parts = result if isinstance(result, list | tuple) else [result]
         self.found = max(self.found, *(part.numel() for part in parts if isinstance(part, torch.Tensor)), 0)
-        return out
+        return result
 
 
 def make_updates(m: int, P: int, dtype: torch.dtype = torch.float64) -> torch.Tensor:
@@ -59,15 +59,15 @@ def test_it_is_float64_and_copies_no_updates() -> None:
     assert largest.found == 3 * PARAMETERS_PER_SLICE
 
 
-@pytest.mark.parametrize("bad", [NAN, INF, -INF, 1e200])
-def test_an_update_with_nan_affects_only_its_row(bad: float) -> None:
+@pytest.mark.parametrize("value", [NAN, INF, -INF, 1e200])
+def test_an_update_with_nan_affects_only_its_row(value: float) -> None:
     U = make_updates(4, 2 * PARAMETERS_PER_SLICE).numpy()
-    U[2, 7] = bad
+    U[2, 7] = value
     matrix = derive("update_gram", U)
     finite_rows = [0, 1, 3]
     assert not np.isfinite(matrix[2, 2])
     assert np.isfinite(matrix[np.ix_(finite_rows, finite_rows)]).all()
-    if abs(bad) != 1e200:
+    if abs(value) != 1e200:
         assert not np.isfinite(matrix[2]).any()
         assert not np.isfinite(matrix[:, 2]).any()
 

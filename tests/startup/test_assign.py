@@ -10,29 +10,29 @@ from fedcohort.startup.server_rows import MIN_CLIENT_ROWS, draw_server_rows
 
 @pytest.mark.parametrize("held_out", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
 def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
-    free = [row for row in range(10) if row not in held_out]
-    order = np.random.default_rng(0).permutation(len(free))
+    kept_rows = [row for row in range(10) if row not in held_out]
+    order = np.random.default_rng(0).permutation(len(kept_rows))
     assert find_dataset_positions(np.array(held_out, dtype=np.int64), order).tolist() == [
-        free[place] for place in order
+        kept_rows[place] for place in order
     ]
 
 
-@pytest.mark.parametrize("owned", [False, True])
-def test_the_server_gets_random_rows_of_each_class(owned: bool) -> None:
+@pytest.mark.parametrize("has_owners", [False, True])
+def test_the_server_gets_random_rows_of_each_class(has_owners: bool) -> None:
     """A row has the key (u_c + its place in its class) / n_c, three rows an owner inf; the smallest are taken."""
     labels, owner = np.random.default_rng(1).integers(0, 3, 60), np.arange(60) % 12
     x = np.zeros((60, 1), dtype=np.float32)
-    raw = Raw("toy", x, labels, x, labels, 3, owner if owned else None)
+    raw = Raw("toy", x, labels, x, labels, 3, owner if has_owners else None)
     rng = np.random.default_rng(2)
     order, first = rng.permutation(60).tolist(), rng.random(3)
-    turn = {row: order.index(row) for row in range(60)}
+    position = {row: order.index(row) for row in range(60)}
     before = [
-        sum(turn[other_row] < turn[row] for other_row in range(60) if labels[other_row] == labels[row])
+        sum(position[other_row] < position[row] for other_row in range(60) if labels[other_row] == labels[row])
         for row in range(60)
     ]
     key = [(first[c] + place) / (labels == c).sum() for c, place in zip(labels, before, strict=True)]
     kept_rows = set[int]()
-    if owned:
+    if has_owners:
         order = rng.permutation(60).tolist()
         for client_ids in range(12):
             kept_rows |= set([row for row in order if owner[row] == client_ids][:MIN_CLIENT_ROWS])

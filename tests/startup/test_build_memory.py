@@ -61,9 +61,9 @@ def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     SCAFFOLD's clients keep 4 x 650 bytes each, once all 12 can have been selected, and in files above the limit.
     """
 
-    def reject(needed: float, purpose: str, cure: str) -> None:
+    def reject(needed: float, purpose: str, remedy: str) -> None:
         if purpose.startswith("this run"):
-            raise OptionError(f"{needed:.0f} {purpose}: {cure}")
+            raise OptionError(f"{needed:.0f} {purpose}: {remedy}")
 
     monkeypatch.setattr(memory, "require_memory", reject)
     monkeypatch.setattr(build, "MODEL_BYTES_PER_PARAM", 0)

@@ -18,19 +18,19 @@ def train(*overrides: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_process_prints_only_the_error_line(tmp_path: Path) -> None:
-    done = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
+    process = train("selector=ucb_cs", "selector.discont=0.5", f"paths.logs={tmp_path}")
     expected = "selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie"
     expected += "; did you mean discount?"
-    assert (done.returncode, done.stderr, done.stdout) == (2, f"{expected}\n", "")
+    assert (process.returncode, process.stderr, process.stdout) == (2, f"{expected}\n", "")
     assert not list(tmp_path.iterdir())
 
 
 def test_help_describes_the_command_and_where_ranges_are() -> None:
-    done = run_command("--help", "selector=flash")
-    assert done.returncode == 0
+    process = run_command("--help", "selector=flash")
+    assert process.returncode == 0
     choices = f"selector: {', '.join(SELECTORS[:3])}"
     for part in ("resume=true", "-m selector=", "configs/<group>/<choice>.yaml", choices, "gamma_scale"):
-        assert part in done.stdout
+        assert part in process.stdout
 
 
 def test_help_and_study_status_do_not_import_torch() -> None:

@@ -30,8 +30,8 @@ def make_touch_options(file: Path) -> dict[str, Any]:
 def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, target: str
 ) -> None:
-    called: list[object] = []
-    monkeypatch.setattr(subprocess.Popen, "__init__", lambda self, *args, **options: called.append(options))
+    calls: list[object] = []
+    monkeypatch.setattr(subprocess.Popen, "__init__", lambda self, *args, **options: calls.append(options))
     overrides = {"callback.x": (), "objective.base": ("objective=propfair",)}.get(place, ())
     composition = compose_overrides("logger=none", *overrides, f"paths.logs={tmp_path}")
     config: dict[str, Any] = json.loads(json.dumps(composition.config))
@@ -48,7 +48,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
         make = partial(make_observers, composed)
     with pytest.raises(OptionError, match=rf"{place}._target_ must be a"):
         make()
-    assert not called
+    assert not calls
 
 
 def test_a_network_as_a_model_gets_the_right_syntax() -> None:
@@ -58,8 +58,8 @@ def test_a_network_as_a_model_gets_the_right_syntax() -> None:
 
 
 def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
-    inside = {"_target_": "fedcohort.label_noise.none.NoNoise"}
-    node = {"_target_": "fedcohort.objective.propfair.PropFair", "base": inside}
+    base = {"_target_": "fedcohort.label_noise.none.NoNoise"}
+    node = {"_target_": "fedcohort.objective.propfair.PropFair", "base": base}
     with pytest.raises(OptionError, match=r"objective.base._target_ must be a class that inherits fedcohort.objective"):
         components.build_component(node, "objective", "objective=propfair")
 

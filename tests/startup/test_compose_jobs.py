@@ -78,10 +78,10 @@ def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
 def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
     overrides = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
-    laid, hydras = compose_overrides(*overrides), by_hydra(*overrides)
+    composition, hydra_composition = compose_overrides(*overrides), by_hydra(*overrides)
     for group in groups:
-        assert laid.config[group] == hydras.config[group], group
-    assert laid == hydras
+        assert composition.config[group] == hydra_composition.config[group], group
+    assert composition == hydra_composition
 
 
 @pytest.mark.parametrize("override", ["objective@objective.base=gce", "+agg=scaffold"])

@@ -14,15 +14,17 @@ from fedcohort.startup.notices import list_evaluation_notices, list_notices
 from run_harness import compose_overrides, make_components, run_training, startup_notices
 
 CLEAN = "heterogeneity=noniid30"
-LISTS = ("samples=fedbalancer", "deadline=fixed")
-PACED = ("samples=fedbalancer", "deadline=fedbalancer")
+LOSS_LISTS = ("samples=fedbalancer", "deadline=fixed")
+PACE_CONTROL = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "with {}, clients with high losses get more weight, and label noise (label_noise=beta) also raises losses"
-OFTEN = "changes the weights of arriving clients only, and so favours clients that train often"
+WEIGHTS_NOTICE = "changes the weights of arriving clients only, and so favours clients that train often"
 TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
-AWAY = "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
+RHFL_NOTICE = (
+    "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
+)
 RHFL = ("agg=rhfl", "proxy=noise")
 ALL_KEPT = "selector=fedpns keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them"
-ON_TIME = "has no effect: it drops late clients, but work takes no time with device=instant"
+INSTANT_NOTICE = "has no effect: it drops late clients, but work takes no time with device=instant"
 ALL_FIRST = "trains all ready clients in round 1, whatever the cohort"
 ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
 
@@ -63,13 +65,13 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         (("selector=pyramidfl", "deadline=fixed", "deadline.partial_work=true", CLEAN), []),
         (("agg=qffl", "agg.q=0"), []),
         (("agg=propfair",), [NOISY.format("objective=propfair")]),
-        ((*LISTS,), ["samples=fedbalancer prefers samples with high losses, but wrong labels"]),
-        ((*LISTS, CLEAN), []),
-        ((*LISTS, "samples.w=5", CLEAN), []),
-        ((*PACED, CLEAN), []),
-        ((*PACED, "samples.w=5", "deadline.w=5", CLEAN), []),
+        ((*LOSS_LISTS,), ["samples=fedbalancer prefers samples with high losses, but wrong labels"]),
+        ((*LOSS_LISTS, CLEAN), []),
+        ((*LOSS_LISTS, "samples.w=5", CLEAN), []),
+        ((*PACE_CONTROL, CLEAN), []),
+        ((*PACE_CONTROL, "samples.w=5", "deadline.w=5", CLEAN), []),
         (
-            (*PACED, "samples.w=5", CLEAN),
+            (*PACE_CONTROL, "samples.w=5", CLEAN),
             ["deadline=fedbalancer and samples=fedbalancer share one controller in the paper, but samples.w differs"],
         ),
         (("deadline=fedbalancer", "deadline.w=5", CLEAN), []),
@@ -78,9 +80,9 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
             ["deadline=fedbalancer compares deadlines in seconds, but device=shifted_exponential has times in an"],
         ),
         (("deadline=fedbalancer", "deadline.grid=1", "device=phones", CLEAN), []),
-        ((*LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 lowers the threshold of samples=fedbalancer"]),
+        ((*LOSS_LISTS, "samples.noise=0.5", CLEAN), ["samples.noise=0.5 lowers the threshold of samples=fedbalancer"]),
         # weights that only those who arrive move
-        (("agg=afl", CLEAN), [f"agg=afl {OFTEN}"]),
+        (("agg=afl", CLEAN), [f"agg=afl {WEIGHTS_NOTICE}"]),
         (("agg=afl", "agg.gamma=0", CLEAN), []),
         (("agg=afl", "agg.unbiased=true", CLEAN), []),
         (("agg=fedsgd", "client.epochs=3"), ["client.epochs=3 has no effect: client.steps=1 is set"]),
@@ -91,13 +93,13 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ),
         (("agg=afl", "cohort=50", CLEAN), []),
         (("agg=afl", "selector=full", CLEAN), []),
-        (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {OFTEN}"]),
+        (("agg=afl", "cohort=50", "availability=bernoulli", CLEAN), [f"agg=afl {WEIGHTS_NOTICE}"]),
         (
             ("agg=afl", "cohort=50", "deadline=fixed", CLEAN),
             ["choose deadline=wait_for_all, or agg.unbiased=true"],
         ),
-        (("agg=afl", "cohort=50", "deadline=fixed", "device=instant", CLEAN), [ON_TIME]),
-        (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {OFTEN}"]),
+        (("agg=afl", "cohort=50", "deadline=fixed", "device=instant", CLEAN), [INSTANT_NOTICE]),
+        (("agg=fedmaba", "agg.sync=literal", CLEAN), [f"agg=fedmaba {WEIGHTS_NOTICE}"]),
         (("agg=fedmaba", "agg.sync=literal", "agg.alpha=0", CLEAN), []),
         (
             ("selector=fedpns", "cohort=4"),
@@ -107,7 +109,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         # of five arriving clients one is left out, of four none
         (("selector=fedpns", "cohort=5", "deadline=smartpc_quorum"), [ALL_KEPT]),
         (("selector=fedpns", "cohort=4", "deadline=over_commit"), [ALL_KEPT]),
-        (("selector=fedpns", "cohort=4", "deadline=over_commit", "device=instant"), [ON_TIME]),
+        (("selector=fedpns", "cohort=4", "deadline=over_commit", "device=instant"), [INSTANT_NOTICE]),
         (("selector=fedpns", "cohort=5", "deadline=fixed"), []),
         (("selector=hcsfed", "cohort=3"), []),
         (("selector=hcsfed", "cohort=3", "selector.strata=3"), []),
@@ -128,11 +130,14 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
             ("availability=diurnal", "device=instant"),
             ["availability=diurnal follows the virtual clock, which does not advance with device=instant and deadl"],
         ),
-        (RHFL, [AWAY]),
+        (RHFL, [RHFL_NOTICE]),
         ((*RHFL, "cohort=50"), []),
         (
             (*RHFL, "availability=bernoulli", "deadline=fixed"),
-            [f"{AWAY} to learn faster, and gain weight (with cohort=clients and availability=always and deadline=wait"],
+            [
+                f"{RHFL_NOTICE} to learn faster, and gain weight "
+                "(with cohort=clients and availability=always and deadline=wait"
+            ],
         ),
         ((*RHFL, "agg.beta=0"), []),
     ],
@@ -154,10 +159,10 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
         fair = replace(parts, agg=make_component("agg", choice))
         batch_norm = has_batch_statistics(nn.Sequential(nn.Linear(2, 4), norm))
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
-        lines_found = list_notices({**composition.choices, "agg": choice}, facts)
-        assert len(lines_found) == (choice not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
+        notice_lines = list_notices({**composition.choices, "agg": choice}, facts)
+        assert len(notice_lines) == (choice not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
         assert all(
-            "the network has batch norm" in line and f"while agg={choice} combines" in line for line in lines_found
+            "the network has batch norm" in line and f"while agg={choice} combines" in line for line in notice_lines
         )
 
 
@@ -188,13 +193,13 @@ def test_a_gradient_of_two_components_gives_a_notice(
 
 
 def test_a_component_of_any_group_may_add_notices() -> None:
-    class Talker(type(make_component("availability", "always"))):  # type: ignore[misc]
+    class AvailabilityWithNotices(type(make_component("availability", "always"))):  # type: ignore[misc]
         def notices(self, choice: str) -> list[str]:
             return [f"availability={choice} says this", "and that"]
 
-    parts, composition = make_components(availability=Talker()), compose_overrides()
-    lines_found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
-    assert lines_found == ["availability=sometimes says this", "and that"]
+    parts, composition = make_components(availability=AvailabilityWithNotices()), compose_overrides()
+    notice_lines = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
+    assert notice_lines == ["availability=sometimes says this", "and that"]
 
 
 @pytest.mark.parametrize(

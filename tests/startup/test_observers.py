@@ -13,12 +13,12 @@ from run_harness import compose_overrides
 LIGHTNING = "lightning.pytorch.callbacks"
 STOP = f"+callback.x._target_={LIGHTNING}.EarlyStopping"
 SAVE = f"+callback.x._target_={LIGHTNING}.ModelCheckpoint"
-NOT_ALLOWED = "callback.x.monitor must be one of server_val/acc, server_val/loss"
+MONITOR_ERROR = "callback.x.monitor must be one of server_val/acc, server_val/loss"
 
 MISTAKES = [
-    ((STOP, "+callback.x.monitor=test/loss"), f"{NOT_ALLOWED}, got 'test/loss' (nothing may select on the test set)"),
-    ((STOP, "+callback.x.monitor=val_loss"), f"{NOT_ALLOWED}, got 'val_loss'"),
-    ((SAVE, "+callback.x.monitor=val_loss"), f"{NOT_ALLOWED}, epoch, step, got 'val_loss'"),
+    ((STOP, "+callback.x.monitor=test/loss"), f"{MONITOR_ERROR}, got 'test/loss' (nothing may select on the test set)"),
+    ((STOP, "+callback.x.monitor=val_loss"), f"{MONITOR_ERROR}, got 'val_loss'"),
+    ((SAVE, "+callback.x.monitor=val_loss"), f"{MONITOR_ERROR}, epoch, step, got 'val_loss'"),
     ((STOP,), "callback.x: needs the option 'monitor'; its options are monitor, min_delta, patience, verbose, mode,"),
     (
         (STOP, "+callback.x.monitr=a", "+callback.x.monitor=b"),

@@ -11,13 +11,13 @@ BF16 = "engine.precision=bf16"
 
 
 @pytest.mark.parametrize(
-    ("has", "overrides"),
+    ("has_bf16", "overrides"),
     [(True, (BF16,)), (None, (BF16,)), (False, ("seed=1",)), (False, (BF16, "engine.force=true"))],
 )
 def test_bf16_requires_a_processor_with_bf16(
-    monkeypatch: pytest.MonkeyPatch, has: bool | None, overrides: tuple[str, ...]
+    monkeypatch: pytest.MonkeyPatch, has_bf16: bool | None, overrides: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr(processor, "has_bf16", lambda: has)
+    monkeypatch.setattr(processor, "has_bf16", lambda: has_bf16)
     options.check_all_options(compose_overrides(*overrides).config)
 
 

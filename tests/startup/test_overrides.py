@@ -55,8 +55,8 @@ def test_strings_stay_strings() -> None:
 
 def test_values_of_a_sweep_are_formatted() -> None:
     options = {"selector": ["random", "flash"], "agg": "fedavg,scaffold", "seed": range(3), "rounds": 5}
-    swept = ["selector=random,flash", "agg=fedavg,scaffold", "seed=0,1,2", "rounds=5"]
-    assert list_overrides(options, is_sweep=True) == swept
+    sweep_overrides = ["selector=random,flash", "agg=fedavg,scaffold", "seed=0,1,2", "rounds=5"]
+    assert list_overrides(options, is_sweep=True) == sweep_overrides
     with pytest.raises(OptionError, match=r"seed=\[0, 1\]: several values are a sweep, call fedcohort\.sweep"):
         list_overrides({"seed": [0, 1]})
     with pytest.raises(OptionError, match="seed has no values"):

@@ -208,10 +208,13 @@ def test_ignored_advised_weights_give_a_notice(overrides: tuple[str, ...], expec
 
 
 def test_a_requirement_of_another_type_is_rejected() -> None:
-    class Odd(type(make_component("selector", "random"))):  # type: ignore[misc]
+    class InvalidRequirement(type(make_component("selector", "random"))):  # type: ignore[misc]
         requirements = frozenset({"a_moon"})
 
-    parts, choices = make_components(selector=Odd("uniform")), {**compose_overrides().choices, "selector": "odd"}
+    parts, choices = (
+        make_components(selector=InvalidRequirement("uniform")),
+        {**compose_overrides().choices, "selector": "odd"},
+    )
     with pytest.raises(IncompatibleConfig, match="odd declares 'a_moon' as a requirement or recomm"):
         requirements.check_requirements(choices, Facts(parts, {}))
 
@@ -223,12 +226,14 @@ def test_components_describe_themselves_correctly() -> None:
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
     for choice in list_options("server"):
         server = make_component("server", choice)
-        twice = server.step(server.step(server.init(2), g)[1], g)[0]
-        assert torch.equal(twice, server.lr * g) == server.plain, choice
+        second_step = server.step(server.step(server.init(2), g)[1], g)[0]
+        assert torch.equal(second_step, server.lr * g) == server.plain, choice
     logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
     for choice in list_options("objective"):
         objective = make_component("objective", choice)
-        loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
+        loss, cross_entropy = objective.per_sample(
+            logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64)
+        )
         averages = torch.equal(objective.transform_mean(means), means)
         assert averages == objective.minimises_mean, choice
-        assert (torch.equal(loss, ce) and averages) == objective.plain, choice
+        assert (torch.equal(loss, cross_entropy) and averages) == objective.plain, choice

@@ -69,12 +69,12 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
     assert {path.name: path.read_bytes() for path in home(logs).iterdir() if path.is_file()} == before
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("name", ["remove_manifest", "write_manifest"])
 def test_a_kill_during_manifest_changes_leaves_a_resumable_run(
-    finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
+    finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, moment: str
 ) -> None:
-    kill_at_call(monkeypatch, manifest, name, 1, when, lambda: resume_run(logs))
+    kill_at_call(monkeypatch, manifest, name, 1, moment, lambda: resume_run(logs))
     run = resume_run(logs)  # it may have finished before the kill
     assert bool((run.weights() == finished_run.weights()).all())
     manifest.check_all_files(run.folder)
@@ -134,8 +134,8 @@ def test_a_kill_between_the_two_renames_keeps_the_previous_checkpoint(finished_r
 
 
 def test_stored_client_files_are_checked_too(finished_run: FinishedRun, logs: Path) -> None:
-    saved = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
-    slots = next(state["clients"]["slots"] for state in saved if "clients" in state).tolist()
+    callback_states = torch.load(home(logs) / "last.ckpt", weights_only=True)["callbacks"].values()
+    slots = next(state["clients"]["slots"] for state in callback_states if "clients" in state).tolist()
     before = torch.load(home(logs) / "previous.ckpt", weights_only=True)["callbacks"].values()
     slots_before = next(state["clients"]["slots"] for state in before if "clients" in state).tolist()
     client = next(k for k, slot in enumerate(slots) if slot >= 0 and slot != slots_before[k])
@@ -147,7 +147,7 @@ def test_stored_client_files_are_checked_too(finished_run: FinishedRun, logs: Pa
     assert same_bits(finished_run, resume_run(logs, "previous"))
 
 
-class Evil:
+class UnsafePickle:
     def __reduce__(self) -> Any:
         return Path.touch, (Path("evil"),)
 
@@ -155,7 +155,7 @@ class Evil:
 def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(logs)
     path = home(logs) / "last.ckpt"
-    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.CHECKPOINT_FORMAT}, "state": Evil()}, path)
+    checkpoint.write_checkpoint({"fedcohort": {"format": checkpoint.CHECKPOINT_FORMAT}, "state": UnsafePickle()}, path)
     assert checkpoint.has_intact_digest(path)
     with pytest.raises(DamagedCheckpoint, match="UnpicklingError"):
         checkpoint.load_checkpoint(path, "any")
@@ -163,20 +163,22 @@ def test_a_checkpoint_with_code_is_rejected_without_running_it(logs: Path, monke
     with pytest.raises(CheckpointError):
         resume_run(logs)
     assert not (logs / "evil").exists()
-    pickle.loads(pickle.dumps(Evil()))
+    pickle.loads(pickle.dumps(UnsafePickle()))
     assert (logs / "evil").exists(), "it would have been run"
 
 
 def test_an_unsupported_format_names_the_version_that_reads_it(logs: Path) -> None:
     path = home(logs) / "last.ckpt"
-    saved = torch.load(path, weights_only=True)
-    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 5, "commit": "0" * 40}}, path)
+    content = torch.load(path, weights_only=True)
+    checkpoint.write_checkpoint(
+        {**content, "fedcohort": {**content["fedcohort"], "format": 5, "commit": "0" * 40}}, path
+    )
     with pytest.raises(CheckpointError, match=r"has the format 5, .* reads 4; fedcohort 0\.\S+ at commit 0{40} reads"):
         checkpoint.load_checkpoint(path, "any")
-    checkpoint.write_checkpoint({**saved, "fedcohort": {**saved["fedcohort"], "format": 2}}, path)
+    checkpoint.write_checkpoint({**content, "fedcohort": {**content["fedcohort"], "format": 2}}, path)
     with pytest.raises(CheckpointError, match=r"the format 2, "):
         checkpoint.load_checkpoint(path, "any")
-    torch.save({**saved, "fedcohort": {"format": 1}}, path)  # as it was: no digest
+    torch.save({**content, "fedcohort": {"format": 1}}, path)  # as it was: no digest
     with pytest.raises(CheckpointError, match=r"the format 1, .*; fedcohort 0\.1\.0 up to commit 2e9eefb reads it"):
         resume_run(logs, "force")
 

@@ -28,10 +28,10 @@ def test_a_closed_output_pipe_ends_the_run_quietly(tmp_path: Path) -> None:
     process = Command("rounds=2000", *SMALL, f"paths.logs={tmp_path}")
     process.wait_for("random-fedavg-digits")
     process.stdout.close()
-    done = process.finish()
-    assert done.returncode == 128 + signal.SIGPIPE
+    finished = process.finish()
+    assert finished.returncode == 128 + signal.SIGPIPE
     run_folders = list((tmp_path / "runs").iterdir())
-    assert done.stderr.count("\n") == len(run_folders), "how to go on, if there is anything to go on with"
+    assert finished.stderr.count("\n") == len(run_folders), "how to go on, if there is anything to go on with"
     for path in run_folders:
         assert (path / "last.ckpt").exists()
         assert json.loads((path / "status.json").read_text())["status"] == "interrupted"

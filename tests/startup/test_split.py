@@ -30,25 +30,28 @@ def built(data: Raw, clients: int | None) -> Federation:
 @pytest.mark.parametrize("clients", [None, 9])
 def test_owned_inputs_are_not_copied(shape: tuple[int, ...], clients: int | None) -> None:
     data, own_data = raw(shape), raw(shape)
-    copied, owned = built(data, clients), built(replace(own_data, single_use=True), clients)
+    copied, reused = built(data, clients), built(replace(own_data, single_use=True), clients)
     for part in ("train", "val", "test", "server_val", "server_test"):
-        copied_part, owned_part = getattr(copied, part), getattr(owned, part)
+        copied_part, reused_part = getattr(copied, part), getattr(reused, part)
         for field in fields(copied_part):
-            assert np.array_equal(getattr(copied_part, field.name), getattr(owned_part, field.name)), (part, field.name)
+            assert np.array_equal(getattr(copied_part, field.name), getattr(reused_part, field.name)), (
+                part,
+                field.name,
+            )
     assert np.array_equal(data.train_x, raw(shape).train_x)  # the raw data stay unchanged
     shared = (
-        torch.from_numpy(own_data.train_x).untyped_storage().data_ptr() == owned.train.x.untyped_storage().data_ptr()
+        torch.from_numpy(own_data.train_x).untyped_storage().data_ptr() == reused.train.x.untyped_storage().data_ptr()
     )
     assert shared == (clients is None)  # the rows of those who take no part are not kept
     assert np.array_equal(data.train_y, raw(shape).train_y)
     label_address = torch.from_numpy(own_data.train_y).untyped_storage().data_ptr()
-    assert (label_address == owned.train.true_y.untyped_storage().data_ptr()) == (clients is None)
+    assert (label_address == reused.train.true_y.untyped_storage().data_ptr()) == (clients is None)
 
 
-@pytest.mark.parametrize("why", ["read-only", "the test part is a piece of it"])
-def test_shared_inputs_are_copied(why: str) -> None:
+@pytest.mark.parametrize("reason", ["read-only", "the test part is a piece of it"])
+def test_shared_inputs_are_copied(reason: str) -> None:
     data, before = raw((7,)), raw((7,)).train_x
-    if why == "read-only":
+    if reason == "read-only":
         data.train_x.flags.writeable = False
     else:
         data = replace(data, test_x=data.train_x[:50])

@@ -51,9 +51,9 @@ class StudyFolder:
         return describe_runs(self.study, progress, results)
 
 
-def avoid(past: discounted.DiscountedSums, sigma: float) -> Values:
+def avoid(sums: discounted.DiscountedSums, sigma: float) -> Values:
     """Compute the width of UCB-CS with an exploration constant of -100, as one of 0 chooses the same clients here."""
-    width = original(past, sigma)
+    width = original(sums, sigma)
     return np.where(np.isinf(width), width, -100.0 * width)
 
 

@@ -50,19 +50,19 @@ def test_the_fingerprint_covers_only_the_first_rounds() -> None:
 
 def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
-    near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
+    rounded_curve = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
     assert (
         describe_run_differences(
-            (compute_run_fingerprint(history()), curve()), (compute_run_fingerprint(rounded), near)
+            (compute_run_fingerprint(history()), curve()), (compute_run_fingerprint(rounded), rounded_curve)
         )
         == ""
     )
-    shorter = curve().cut_at_horizon(N_COMPARED_ROUNDS, float("nan"))
-    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), shorter)) == ""
+    cut_curve = curve().cut_at_horizon(N_COMPARED_ROUNDS, float("nan"))
+    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), cut_curve)) == ""
 
 
 @pytest.mark.parametrize(
-    ("now", "expected"),
+    ("current", "expected"),
     [
         (curve(value=VALUE + np.where(BASE > 2, 0.02, 0.0)), "value from round 3"),
         (curve(virtual_s=1.17 * SECONDS), "virtual_s from round 1"),
@@ -71,16 +71,16 @@ def test_rounding_errors_are_no_difference() -> None:
         (curve(steps=2 * BASE), "evaluated rounds"),
     ],
 )
-def test_differences_are_named(now: Evaluations, expected: str) -> None:
-    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), now)) == expected
+def test_differences_are_named(current: Evaluations, expected: str) -> None:
+    assert describe_run_differences(("", curve()), (compute_run_fingerprint(history()), current)) == expected
 
 
 def test_different_cohorts_and_losses_are_reported() -> None:
-    then = compute_run_fingerprint(history())
+    stored = compute_run_fingerprint(history())
     cohorts = compute_run_fingerprint(history([[], *([0] for _ in STEPS[1:])]))
     losses = compute_run_fingerprint(history(losses=[2.1 / (1 + step) for step in STEPS]))
     diverged = compute_run_fingerprint(history(losses=[2.0, 1.0, *(float("nan") for _ in STEPS[2:])]))
-    assert describe_run_differences((then, curve()), (cohorts, curve())) == "cohorts"
-    assert describe_run_differences((then, curve()), (losses, curve())) == LOSS_METRIC
-    assert describe_run_differences((then, curve()), (diverged, curve())) == LOSS_METRIC
+    assert describe_run_differences((stored, curve()), (cohorts, curve())) == "cohorts"
+    assert describe_run_differences((stored, curve()), (losses, curve())) == LOSS_METRIC
+    assert describe_run_differences((stored, curve()), (diverged, curve())) == LOSS_METRIC
     assert describe_run_differences((diverged, curve()), (diverged, curve())) == ""

@@ -54,9 +54,9 @@ def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> No
 
 def test_a_file_that_is_no_option_counts_for_all_runs(tmp_path: Path) -> None:
     """A text does not show whether `a-b` is one name or two."""
-    once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
-    assert once.find_digest(WORDS) != ConfigDigests(CONFIGS).find_digest(WORDS)
-    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").find_digest(WORDS) != once.find_digest(WORDS)
+    digests = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
+    assert digests.find_digest(WORDS) != ConfigDigests(CONFIGS).find_digest(WORDS)
+    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").find_digest(WORDS) != digests.find_digest(WORDS)
 
 
 def test_other_overrides_change_the_digest() -> None:

@@ -72,8 +72,8 @@ def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path)
         ("noisy", "round_robin", 0),
     ]
     assert ("equal", "random", 1) in planned
-    named = list_conditions(study, None, ["round_robin"])
-    runs = runner.find_progress(named, [0, 1]).runs
+    conditions = list_conditions(study, None, ["round_robin"])
+    runs = runner.find_progress(conditions, [0, 1]).runs
     assert [seed for place, seed in runs if place.method == "round_robin" and place.setting == "equal"] == [0, 1]
 
 
@@ -85,8 +85,8 @@ def test_a_setting_can_list_its_methods_unless_others_are_named(tmp_path: Path) 
     study = write_study(tmp_path, settings=settings, methods=["round_robin", "powd"])
     planned = [(place.setting, place.method) for place in list_conditions(study)]
     assert planned == [("equal", "random"), ("equal", "powd"), *(("noisy", row) for row in study.overrides)]
-    named = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
-    assert named == [("equal", "random"), ("equal", "round_robin")]
+    conditions = [(place.setting, place.method) for place in list_conditions(study, ["equal"], ["round_robin"])]
+    assert conditions == [("equal", "random"), ("equal", "round_robin")]
     extended = add_user_methods(study, ["ucb_cs"], CONFIGS)
     assert ("equal", "ucb_cs") in [(place.setting, place.method) for place in list_conditions(extended)]
 
@@ -101,7 +101,7 @@ def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path)
     correlations = json.loads(results.rows["noisy", "flash", 0]["follows"])
     assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(correlations)
     (folder,) = [path for path in (tmp_path / "logs").rglob("journal.jsonl") if "flash" in path.parent.name]
-    logged = read_history(folder.parent).metrics["select/reward_noise"]
-    assert correlations["reward_noise"] == pytest.approx(logged.mean(), abs=1e-4)
-    assert logged.notna().any()
+    reward_noise = read_history(folder.parent).metrics["select/reward_noise"]
+    assert correlations["reward_noise"] == pytest.approx(reward_noise.mean(), abs=1e-4)
+    assert reward_noise.notna().any()
     assert json.loads(results.rows["noisy", "random", 0]["follows"]) == {}

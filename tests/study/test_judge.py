@@ -39,8 +39,8 @@ def p_of(t: float) -> float:
 
 def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     verdict = judge_study(study := write_study(tmp_path, **METHODS), make_results(study, LATE_MEANS))
-    equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
-    flash = equal.methods["flash"]
+    equal_setting, noisy = verdict.settings["equal"], verdict.settings["noisy"]
+    flash = equal_setting.methods["flash"]
     assert flash.has_difference
     # mean .02, deviation .01: t = .02 sqrt(3) / .01
     assert flash.difference.mean == pytest.approx(0.02)
@@ -51,14 +51,14 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert flash.p_values.p_within_setting == pytest.approx(2 * p_of(2 * math.sqrt(3)))
     assert flash.p_values.p_within_method == pytest.approx(p_of(2 * math.sqrt(3)))
     assert noisy.methods["flash"].p_values.p_within_setting == pytest.approx(2 * expected_p, rel=1e-3)
-    assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
+    assert (flash.sign, noisy.methods["flash"].sign, equal_setting.methods["powd"].sign) == (0, 1, 0)
     # the best oracle is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no oracle
-    assert equal.headroom.oracle == "oracle_clean"
-    assert equal.headroom.has_headroom
+    assert equal_setting.headroom.oracle == "oracle_clean"
+    assert equal_setting.headroom.has_headroom
     shares = [
         method.headroom_share.share
         for row in ("flash", "powd", "full")
-        if (method := equal.methods[row]).headroom_share is not None
+        if (method := equal_setting.methods[row]).headroom_share is not None
     ]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
     # without an oracle that is significantly above 0 there is no headroom to close
@@ -66,7 +66,7 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert not noisy.headroom.has_headroom
     assert noisy.methods["flash"].headroom_share is None
     assert [method.method for method in noisy.find_better_methods()] == ["flash"]
-    assert not equal.find_better_methods()
+    assert not equal_setting.find_better_methods()
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
@@ -87,13 +87,13 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
 
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     verdict = judge_study(study := write_study(tmp_path, **METHODS), make_results(study, LATE_MEANS))
-    equal = verdict.settings["equal"]
+    equal_setting = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; oracles have no rank
-    ranks = {row: method.rank for row, method in equal.methods.items() if math.isfinite(method.rank)}
+    ranks = {row: method.rank for row, method in equal_setting.methods.items() if math.isfinite(method.rank)}
     assert ranks == {"random": 2.0, "flash": 1.0, "powd": 3.0}
     # deviations of the methods: flash .01, powd sqrt(3) / 100; the median is between: (1 + sqrt(3)) / 200 = .01366
     # a true difference of .01 is .732 of it, which 17 seeds show with a chance of 80 %
-    assert equal.power.seeds_needed == 17
+    assert equal_setting.power.seeds_needed == 17
     assert verdict.ranks is not None
     assert list(verdict.ranks.rank_table) == ["equal", "noisy"]
     # the settings' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
@@ -178,16 +178,16 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
 def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     """A user's method with many seeds must not remove the ranks and the headroom of methods with fewer seeds."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **METHODS)
-    own_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
-    without, with_own = (
-        judge_study(study, make_results(study, {cell: {**values, **extra} for cell, values in LATE_MEANS.items()}))
-        for extra in ({}, own_rows)
+    mine_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
+    without_mine, with_mine = (
+        judge_study(study, make_results(study, {cell: {**values, **user_rows} for cell, values in LATE_MEANS.items()}))
+        for user_rows in ({}, mine_rows)
     )
-    assert with_own.ranks is not None
-    assert without.ranks is not None
-    assert set(with_own.ranks.mean_ranks) == {*without.ranks.mean_ranks, "mine"}
+    assert with_mine.ranks is not None
+    assert without_mine.ranks is not None
+    assert set(with_mine.ranks.mean_ranks) == {*without_mine.ranks.mean_ranks, "mine"}
     for cell in LATE_MEANS:
-        before, after = without.settings[cell], with_own.settings[cell]
+        before, after = without_mine.settings[cell], with_mine.settings[cell]
         assert after.headroom.oracle == before.headroom.oracle
         assert after.headroom.difference is not None
         assert before.headroom.difference is not None
@@ -198,8 +198,8 @@ def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
 def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) -> None:
     """Not the one whose mean is larger, which three seeds don't show."""
     study = write_study(tmp_path, settings={"equal": {"overrides": [], "oracle": "oracle_clean"}}, **METHODS)
-    unsure = [0.80, 0.81, 1.03]
-    late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
+    spread_means = [0.80, 0.81, 1.03]
+    late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": spread_means}
     cell = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"]
     assert cell.headroom.has_headroom
     assert cell.headroom.oracle == "oracle_clean"

@@ -13,15 +13,15 @@ from study.test_judge import BASE, LATE_MEANS, METHODS
 def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     """Of all seeds random's mean would be first in `equal`: .95 to .9; on the two that powd has, too, it is last."""
     study = write_study(tmp_path, **(METHODS | {"seeds": [0, 1, 2]}))
-    equal = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
-    verdict = judge_study(study, make_results(study, {"equal": equal, "noisy": equal}))
+    late_means = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
+    verdict = judge_study(study, make_results(study, {"equal": late_means, "noisy": late_means}))
     assert verdict.ranks is not None
     assert dict(verdict.ranks.mean_ranks) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
     # a row that was just begun has no part in it, and costs the others no seed
-    begun = {**equal, "mine": [0.99]}
-    less = judge_study(study, make_results(study, {"equal": begun, "noisy": begun}))
-    assert less.ranks is not None
-    assert set(less.ranks.mean_ranks) == {"flash", "powd", "random"}
+    with_one_seed = {**late_means, "mine": [0.99]}
+    second_verdict = judge_study(study, make_results(study, {"equal": with_one_seed, "noisy": with_one_seed}))
+    assert second_verdict.ranks is not None
+    assert set(second_verdict.ranks.mean_ranks) == {"flash", "powd", "random"}
 
 
 def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
@@ -84,24 +84,24 @@ def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path)
     """Its differences are 0 on every seed, which must not lower the typical spread and the number of seeds needed."""
     study = write_study(tmp_path, **METHODS)
     late_means = {"random": BASE, "flash": LATE_MEANS["equal"]["flash"]}
-    without, with_copy = (
-        judge_study(study, make_results(study, {"equal": {**late_means, **extra}})) for extra in ({}, {"powd": BASE})
+    without_copy, with_copy = (
+        judge_study(study, make_results(study, {"equal": {**late_means, **copies}})) for copies in ({}, {"powd": BASE})
     )
-    assert with_copy.settings["equal"].power.seeds_needed == without.settings["equal"].power.seeds_needed
-    equal = judge_study(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
-    assert equal.power.seeds_needed is None
+    assert with_copy.settings["equal"].power.seeds_needed == without_copy.settings["equal"].power.seeds_needed
+    setting = judge_study(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
+    assert setting.power.seeds_needed is None
 
 
 def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path) -> None:
     """Two seeds of a user's own method must not change the verdicts on the other methods."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **METHODS)
-    without, with_method = (
-        judge_study(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}}))
+    without_method, with_method = (
+        judge_study(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **added_rows}}))
         .settings["equal"]
         .power.seeds_needed
-        for extra in ({}, {"mine": [0.2, 0.9]})
+        for added_rows in ({}, {"mine": [0.2, 0.9]})
     )
-    assert without == with_method
+    assert without_method == with_method
 
 
 def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:

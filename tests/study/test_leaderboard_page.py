@@ -27,7 +27,7 @@ LATE_MEANS = {
 }
 METHODS = {"methods": ["flash", "powd"], "oracles": ["oracle_clean"]}
 
-BOARD = """title: Who
+LEADERBOARD_YAML = """title: Who
 question: Where?
 of: {first: digits, second: more digits}
 """
@@ -37,7 +37,7 @@ WITHOUT_POWD = {
 }
 
 
-def studies(folder: Path, text: str = BOARD, **changes: object) -> Path:
+def studies(folder: Path, text: str = LEADERBOARD_YAML, **changes: object) -> Path:
     """Write two studies with results and a leaderboard, and return the leaderboard's folder."""
     first, second = write_study(folder / "first", **METHODS), write_study(folder / "second", **{**METHODS, **changes})
     make_results(first, LATE_MEANS).save_files()
@@ -82,8 +82,8 @@ def test_a_users_own_method_is_ranked_on_its_seeds(board: tuple[Path, list[Path]
 def test_wins_are_counted_in_the_ranked_settings(tmp_path: Path) -> None:
     """A setting without powd's runs has no ranks: it must not count, and the page must name it."""
     folder = studies(tmp_path)
-    won = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
-    make_results(write_study(tmp_path / "second", **METHODS), {**WITHOUT_POWD, "noisy": won}).save_files()
+    late_means = {"random": [0.80, 0.81, 0.82], "flash": [0.90, 0.912, 0.92]}
+    make_results(write_study(tmp_path / "second", **METHODS), {**WITHOUT_POWD, "noisy": late_means}).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
     assert "with Holm within each setting, in 1)" in text
@@ -103,9 +103,9 @@ def test_each_study_has_a_column_and_incomplete_methods_a_line(tmp_path: Path) -
     ).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
-        ranked = {row["method"]: row for row in csv.DictReader(file)}
-    assert [ranked["2. flash"][name] for name in ("rank: digits (2)", "rank: more digits (2)")] == ["2", "2"]
-    assert ranked["1. random"]["rank: digits (2)"] == "1.5"
+        rows_by_method = {row["method"]: row for row in csv.DictReader(file)}
+    assert [rows_by_method["2. flash"][name] for name in ("rank: digits (2)", "rank: more digits (2)")] == ["2", "2"]
+    assert rows_by_method["1. random"]["rank: digits (2)"] == "1.5"
     with (folder / "tables" / "others.csv").open() as file:
         (line,) = (row for row in csv.DictReader(file) if row["method"] == "oort")
     assert (line["method"], line["place"], line["settings"]) == ("oort", "3 of 4", "1")
@@ -133,9 +133,9 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
 def test_equal_methods_share_a_rank(tmp_path: Path) -> None:
     """Sums of ranks: random 2 + 1 + 2 + 1.5, flash 1 + 3 + 1 + 1.5."""
     folder = studies(tmp_path)
-    equal = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
+    late_means = {"random": [0.8, 0.8, 0.8], "flash": [0.8, 0.8, 0.8], "powd": [0.7, 0.7, 0.7]}
     make_results(
-        write_study(tmp_path / "second", **METHODS), {"equal": LATE_MEANS["equal"], "noisy": equal}
+        write_study(tmp_path / "second", **METHODS), {"equal": LATE_MEANS["equal"], "noisy": late_means}
     ).save_files()
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     with (folder / "tables" / "overall.csv").open() as file:
@@ -160,7 +160,7 @@ def test_the_page_says_how_long_its_runs_took(tmp_path: Path) -> None:
 
 
 def test_a_study_without_runs_is_missing(tmp_path: Path) -> None:
-    folder = studies(tmp_path, BOARD.replace("second: more digits", "second: more digits, third: none yet"))
+    folder = studies(tmp_path, LEADERBOARD_YAML.replace("second: more digits", "second: more digits, third: none yet"))
     write_study(tmp_path / "third", **METHODS)
     leaderboard_page.write_leaderboard_page(leaderboard.load_leaderboard(folder))
     text = (folder / "README.md").read_text()
@@ -239,14 +239,14 @@ def test_numbers_name_the_metric_of_their_own_study(tmp_path: Path) -> None:
 def test_the_committed_leaderboard_has_the_numbers_of_its_studies() -> None:
     """Its page was not written again when the definition of a run's result changed."""
 
-    def read(name: str) -> dict[str, dict[str, str]]:
+    def read_rows(name: str) -> dict[str, dict[str, str]]:
         with (ROOT / "studies" / name / "tables" / "numbers.csv").open() as file:
             return {f"{row['cell']} {row['selector']}": row for row in csv.DictReader(file)}
 
-    rows, names = read("leaderboard"), ("n", "late_mean", "diff", "holm_p", "rounds_to_target")
+    rows, names = read_rows("leaderboard"), ("n", "late_mean", "diff", "holm_p", "rounds_to_target")
     for study in sorted({key.split("/")[0] for key in rows}):
-        results = read(study)
+        results = read_rows(study)
         pairs = [(rows[f"{study}/{key}"], row) for key, row in results.items() if f"{study}/{key}" in rows]
         assert pairs
-        for row, own_row in pairs:
-            assert {name: row[name] for name in names} == {name: own_row[name] for name in names}
+        for row, study_row in pairs:
+            assert {name: row[name] for name in names} == {name: study_row[name] for name in names}

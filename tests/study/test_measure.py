@@ -49,10 +49,10 @@ def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
     assert columns(curve(0.1, 0.5, 0.7, 0.4, 0.6), clock_s=60.0)["late"] == pytest.approx(0.6)
     assert columns(curve(0.1, 0.5), clock_s=9.0)["late"] == pytest.approx(0.1)
     # rounds alone don't say who is better: three of the slow one's are its whole run
-    slow = make_curve(range(4), [0.1, 0.3, 0.6, 0.8], [0, 20, 40, 50], [0] * 4)
-    fast = make_curve(range(4), [0.1, 0.8, 0.8, 0.8], [0, 50, 55, 60], [0] * 4)
-    assert columns(slow)["late"] < columns(fast)["late"]
-    assert columns(slow, clock_s=60.0)["late"] == pytest.approx(columns(fast, clock_s=60.0)["late"])
+    slow_curve = make_curve(range(4), [0.1, 0.3, 0.6, 0.8], [0, 20, 40, 50], [0] * 4)
+    fast_curve = make_curve(range(4), [0.1, 0.8, 0.8, 0.8], [0, 50, 55, 60], [0] * 4)
+    assert columns(slow_curve)["late"] < columns(fast_curve)["late"]
+    assert columns(slow_curve, clock_s=60.0)["late"] == pytest.approx(columns(fast_curve, clock_s=60.0)["late"])
 
 
 def test_a_clock_is_found_in_the_overrides() -> None:
@@ -114,14 +114,14 @@ def test_the_cost_to_a_target_that_the_mean_of_the_window_meets() -> None:
 
 def test_the_last_sixth_is_the_default() -> None:
     """Of 24 evaluations the last four; of six, three at least. The target is met by the mean of as many."""
-    long = columns(curve(0.1, *(k / 24 for k in range(1, 25))), 0.5)
-    assert long["late"] == pytest.approx((21 + 22 + 23 + 24) / 4 / 24)
-    assert long["rounds_to_target"] == 14.0, "(11 + 12 + 13 + 14) / 4 / 24 is 0.52, one round earlier it is 0.48"
+    row = columns(curve(0.1, *(k / 24 for k in range(1, 25))), 0.5)
+    assert row["late"] == pytest.approx((21 + 22 + 23 + 24) / 4 / 24)
+    assert row["rounds_to_target"] == 14.0, "(11 + 12 + 13 + 14) / 4 / 24 is 0.52, one round earlier it is 0.48"
     assert columns(curve(0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7))["late"] == pytest.approx(0.6)
 
 
 def test_evaluations_after_the_time_budget_do_not_meet_the_target() -> None:
     """Rounds end at 10, 20, 30 s: the third, which meets 0.7, ends after a clock of 25 s, and not after one of 30."""
-    before, just = (columns(curve(0.1, 0.5, 0.6, 0.7), 0.7, clock, "first") for clock in (25.0, 30.0))
-    assert math.isnan(before["virtual_s_to_target"])
-    assert (just["rounds_to_target"], just["virtual_s_to_target"]) == (3.0, 30.0)
+    short_budget, exact_budget = (columns(curve(0.1, 0.5, 0.6, 0.7), 0.7, clock, "first") for clock in (25.0, 30.0))
+    assert math.isnan(short_budget["virtual_s_to_target"])
+    assert (exact_budget["rounds_to_target"], exact_budget["virtual_s_to_target"]) == (3.0, 30.0)

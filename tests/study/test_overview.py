@@ -27,14 +27,14 @@ def report_of(folder: Path, late_means: dict[str, dict[str, list[float]]]) -> No
 @pytest.fixture
 def studies(tmp_path: Path) -> Path:
     """In `one` round robin gains 6 points and ucb_cs loses 9, or an oracle gains 5; in `two` it gains 8, or nothing."""
-    headroom_left = {
+    with_headroom = {
         "random": BASE,
         "round_robin": above_base(6.0, 6.1, 5.9),
         "oracle_clean": above_base(7, 7.1, 6.9),
         "ucb_cs": above_base(-9, -9.1, -8.9),
     }
-    yard = {"random": BASE, "round_robin": above_base(1, -1, 0), "oracle_clean": above_base(5, 5.1, 4.9)}
-    report_of(tmp_path / "one", {"left": headroom_left, "yard": yard})
+    unmatched_oracle = {"random": BASE, "round_robin": above_base(1, -1, 0), "oracle_clean": above_base(5, 5.1, 4.9)}
+    report_of(tmp_path / "one", {"left": with_headroom, "yard": unmatched_oracle})
     wins = {"random": BASE, "round_robin": above_base(8.0, 8.1, 7.9), "oracle_clean": above_base(9, 9.1, 8.9)}
     flat = {"random": BASE, "round_robin": above_base(0, 0.1, -0.1), "oracle_clean": above_base(0.1, 0.2, 0)}
     open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(19, -9, 0)}
@@ -95,9 +95,9 @@ def test_a_federation_in_two_studies_counts_once(tmp_path: Path) -> None:
 def test_the_study_with_the_most_seeds_counts(tmp_path: Path) -> None:
     """The study with two more seeds counts. A gain without a better oracle is no share of a headroom."""
     open_ = {"random": BASE, "round_robin": above_base(9, -9, 0), "oracle_clean": above_base(9, -9, 0)}
-    won = {"random": [*BASE, 0.56, 0.58], "round_robin": [*above_base(6.0, 6.1, 5.9), 0.62, 0.64]}
-    won["oracle_clean"] = [*above_base(9, -9, 0), 0.56, 0.58]
-    for folder, late_means in (("one", open_), ("two", won)):
+    late_means_of_five = {"random": [*BASE, 0.56, 0.58], "round_robin": [*above_base(6.0, 6.1, 5.9), 0.62, 0.64]}
+    late_means_of_five["oracle_clean"] = [*above_base(9, -9, 0), 0.56, 0.58]
+    for folder, late_means in (("one", open_), ("two", late_means_of_five)):
         seeds = list(range(len(late_means["random"])))
         study = write_study(tmp_path / folder, settings={"here": {"overrides": []}}, **{**SEEDS, "seeds": seeds})
         results = make_results(study, {"here": late_means})

@@ -20,11 +20,11 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     monkeypatch.chdir(tmp_path)
     assert command.main(["run", "tiny"]) == 0
     assert command.main(["report", "tiny"]) == 0
-    committed = {path: path.read_bytes() for path in tiny.folder.rglob("*.*")}
+    stored_bytes = {path: path.read_bytes() for path in tiny.folder.rglob("*.*")}
     assert command.main(["run", "tiny", "methods=ucb_cs"]) == 0
     assert "ucb_cs: mean rank " in capsys.readouterr().out
     assert command.main(["report", "tiny"]) == 0
-    assert {path: path.read_bytes() for path in tiny.folder.rglob("*.*")} == committed
+    assert {path: path.read_bytes() for path in tiny.folder.rglob("*.*")} == stored_bytes
     logs = tmp_path / "logs" / "studies" / "tiny"
     assert "| ucb_cs |" in (logs / "README.md").read_text()
     assert {key[1] for key in results.load_results(tiny).rows} == {"random", "round_robin"}

@@ -17,14 +17,14 @@ from fedcohort.study.results import Results
 from study.small_study import make_results, write_study
 
 SETTINGS = {name: {"overrides": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
-NAMED = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}
+LATE_MEANS = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}
 SEEDS = [0, 1, 2, 3]
 
 
 def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) -> None:
     """A method with eight of random's twelve runs must not remove the third setting from the ranking."""
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
-    late_means = {"a": {**NAMED, "mine": [1.0] * 4}, "b": {**NAMED, "mine": [1.0] * 4}, "c": NAMED}
+    late_means = {"a": {**LATE_MEANS, "mine": [1.0] * 4}, "b": {**LATE_MEANS, "mine": [1.0] * 4}, "c": LATE_MEANS}
     results = make_results(study, late_means)
     rows, few = split_ranked_methods(study, collect_ranked_results(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
@@ -35,16 +35,20 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
-    two, one_seed_method = {**NAMED, "mine": [1.0, 1.0]}, {**NAMED, "mine": [1.0]}
-    ranked = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": two}))
-    rows, few = split_ranked_methods(study, ranked)
+    two_seed_method, one_seed_method = {**LATE_MEANS, "mine": [1.0, 1.0]}, {**LATE_MEANS, "mine": [1.0]}
+    results = collect_ranked_results(
+        study, make_results(study, {"a": two_seed_method, "b": two_seed_method, "c": two_seed_method})
+    )
+    rows, few = split_ranked_methods(study, results)
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
-    ranks = rank_and_compare(study, ranked, rows)
+    ranks = rank_and_compare(study, results, rows)
     assert ranks is not None
     assert dict(ranks.mean_ranks) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
-    assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
-    less = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
-    assert split_ranked_methods(study, less)[1] == ["mine"]
+    assert find_shared_settings(results, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
+    with_one_seed = collect_ranked_results(
+        study, make_results(study, {"a": two_seed_method, "b": two_seed_method, "c": one_seed_method})
+    )
+    assert split_ranked_methods(study, with_one_seed)[1] == ["mine"]
 
 
 def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Path) -> None:
@@ -52,7 +56,7 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     late_means = {
         cell: {**values, "mine": {0: 1.0, 1: 1.0}, "yours": {2: 1.0, 3: 1.0}}
-        for cell, values in collect_ranked_results(study, make_results(study, dict.fromkeys("abc", NAMED))).items()
+        for cell, values in collect_ranked_results(study, make_results(study, dict.fromkeys("abc", LATE_MEANS))).items()
     }
     assert split_ranked_methods(study, late_means) == (["random", "flash", "powd", "mine"], ["yours"])
 
@@ -60,33 +64,35 @@ def test_two_own_methods_without_a_common_seed_are_not_both_ranked(tmp_path: Pat
 def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"], seeds=SEEDS)
     results = make_results(
-        study, {"a": NAMED, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
+        study, {"a": LATE_MEANS, "b": {"random": [0.8] * 4, "flash": [0.8] * 2}, "c": {"random": [0.8] * 4}}
     )
     # random has 12 runs, flash 6, powd 4; random and flash share a, and two seeds of b
-    ranked = collect_ranked_results(study, results)
-    assert split_ranked_methods(study, ranked) == (["random", "flash"], ["powd"])
-    assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
-    assert rank_and_compare(study, ranked, ["random"]) is None
+    ranked_results = collect_ranked_results(study, results)
+    assert split_ranked_methods(study, ranked_results) == (["random", "flash"], ["powd"])
+    assert find_shared_settings(ranked_results, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
+    assert rank_and_compare(study, ranked_results, ["random"]) is None
     assert judge_study(study, results).ranks is None
 
 
 def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
     """The table with the most methods times settings is ranked: methods or settings with few results are left out."""
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd", "oort"], seeds=SEEDS)
-    two = dict.fromkeys("ab", NAMED) | {"c": {"random": [0.8] * 4}}
-    late_means = {name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two.items()}
-    ranked = collect_ranked_results(study, make_results(study, late_means))
+    two_settings = dict.fromkeys("ab", LATE_MEANS) | {"c": {"random": [0.8] * 4}}
+    late_means = {
+        name: {**values, "oort": [0.6] * 4} if name == "a" else values for name, values in two_settings.items()
+    }
+    ranked_results = collect_ranked_results(study, make_results(study, late_means))
     # {a}: four rows; {a, b}: three rows, 6; {a, b, c}: random alone
-    assert split_ranked_methods(study, ranked) == (["random", "flash", "powd"], ["oort"])
-    assert list(find_shared_settings(ranked, ["random", "flash", "powd"])) == ["a", "b"]
-    with_both = collect_ranked_results(
+    assert split_ranked_methods(study, ranked_results) == (["random", "flash", "powd"], ["oort"])
+    assert list(find_shared_settings(ranked_results, ["random", "flash", "powd"])) == ["a", "b"]
+    with_oort = collect_ranked_results(
         study, make_results(study, {"a": late_means["a"], "b": {"random": [0.8] * 4}, "c": {"random": [0.8] * 4}})
     )
-    assert split_ranked_methods(study, with_both) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
-    apart = collect_ranked_results(
+    assert split_ranked_methods(study, with_oort) == (["random", "flash", "powd", "oort"], [])  # 4 against 2 and 3
+    separate_tables = collect_ranked_results(
         study, make_results(study, {"a": {"random": [0.8] * 4}, "b": {"flash": [0.9] * 4, "powd": [0.7] * 4}})
     )
-    assert split_ranked_methods(study, apart) == (["random"], ["flash", "powd"]), "the baseline is in it"
+    assert split_ranked_methods(study, separate_tables) == (["random"], ["flash", "powd"]), "the baseline is in it"
 
 
 GAPS = {"a": (0.01, 0.03, 0.02), "b": (0.05, 0.06, 0.07), "c": (0.03, 0.03, 0.03)}  # of flash, by setting and seed
@@ -166,10 +172,10 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
 
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:
-    overall = compare(tmp_path, GAPS)
-    assert (overall["better"], overall["worse"], overall["first"].family_mean) == (["flash"], ["powd"], None)
-    assert (overall["settings"], overall["first"].seeds.n) == (3, 3)
-    assert overall["first"].seeds.mean == pytest.approx(0.11 / 3)
+    claims = compare(tmp_path, GAPS)
+    assert (claims["better"], claims["worse"], claims["first"].family_mean) == (["flash"], ["powd"], None)
+    assert (claims["settings"], claims["first"].seeds.n) == (3, 3)
+    assert claims["first"].seeds.mean == pytest.approx(0.11 / 3)
     assert compare(tmp_path, GAPS, verdict={"min_difference": 0.11})["worse"] == []
     assert compare(tmp_path, GAPS, verdict={"min_difference": 0.037})["better"] == []
 
@@ -178,21 +184,21 @@ def test_two_seeds_are_too_few_for_a_test(tmp_path: Path) -> None:
     study = write_study(tmp_path, settings=SETTINGS, methods=["flash", "powd"])
     late_means = {cell: {"random": [0.7, 0.8], "flash": [0.9, 0.95], "powd": [0.6, 0.6]} for cell in SETTINGS}
     results = make_results(study, late_means)
-    overall = list_claims(study, results)
-    assert (overall["first"].seeds.n, overall["better"], overall["worse"]) == (2, [], [])
+    claims = list_claims(study, results)
+    assert (claims["first"].seeds.n, claims["better"], claims["worse"]) == (2, [], [])
     report.write_study_report(study, results)
     assert "no method can be tested: 2 common seeds are too few." in (tmp_path / "README.md").read_text()
 
 
 def test_a_claim_about_new_settings_has_its_own_test(tmp_path: Path) -> None:
     """Six families: each seed's mean is far above 0, and the families differ by more than their mean."""
-    apart = {
+    different_gaps = {
         name: (gap, gap + 0.001, gap + 0.002) for name, gap in zip("abcdef", (0.2, 0.1, -0.1, 0, 0, 0), strict=True)
     }
-    overall = compare(tmp_path, apart)
-    assert (overall["better"], overall["elsewhere"], overall["first"].family_mean.n) == (["flash"], [], 6)
-    alike = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
-    assert compare(tmp_path, alike)["elsewhere"] == ["flash"]
+    claims = compare(tmp_path, different_gaps)
+    assert (claims["better"], claims["elsewhere"], claims["first"].family_mean.n) == (["flash"], [], 6)
+    similar_gaps = {name: (0.03 + i / 1000,) * 2 + (0.031,) for i, name in enumerate("abcdef")}
+    assert compare(tmp_path, similar_gaps)["elsewhere"] == ["flash"]
 
 
 def test_a_diverged_run_has_no_test(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def page_of(folder: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, list[Path]]:
+def study_report(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, list[Path]]:
     """The folder, the results and the files of a report with `<`, `&` and a script in its title and label."""
     folder = tmp_path_factory.mktemp("study")
     settings = {"equal": {"overrides": [], "target": 0.5, "label": "<script>x</script>"}}
@@ -30,8 +30,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Results, li
     return folder, results, report.write_study_report(study, results)
 
 
-def test_the_page_starts_with_the_answer(written: tuple[Path, Results, list[Path]]) -> None:
-    folder, _, files = written
+def test_the_page_starts_with_the_answer(study_report: tuple[Path, Results, list[Path]]) -> None:
+    folder, _, files = study_report
     text = page_of(folder)
     opening = text[: text.index("`fedcohort study report ")]
     assert (
@@ -55,19 +55,19 @@ def test_the_page_starts_with_the_answer(written: tuple[Path, Results, list[Path
     assert all(path.stat().st_size for path in files)
 
 
-def test_the_html_page_is_self_contained_and_escapes_names(written: tuple[Path, Results, list[Path]]) -> None:
-    text = (written[0] / "report.html").read_text()
+def test_the_html_page_is_self_contained_and_escapes_names(study_report: tuple[Path, Results, list[Path]]) -> None:
+    text = (study_report[0] / "report.html").read_text()
     assert "<h1>a &lt; b &amp; c</h1>" in text
     assert "&lt;script&gt;x&lt;/script&gt;" in text
     sources = re.findall(r'(?:src|href)="?([^">]{0,30})', text)
     assert len(sources) == 2
     assert all(source.startswith("data:image/png;base64,") for source in sources)
     assert not re.search(r"https?://|url\(|@import|<script|<link", text)
-    assert text.count("<table") == page_of(written[0]).count("\n| --- |")
+    assert text.count("<table") == page_of(study_report[0]).count("\n| --- |")
 
 
-def test_tables_are_written_as_csv_and_latex(written: tuple[Path, Results, list[Path]]) -> None:
-    folder = written[0]
+def test_tables_are_written_as_csv_and_latex(study_report: tuple[Path, Results, list[Path]]) -> None:
+    folder = study_report[0]
     with (folder / "tables" / "numbers.csv").open() as file:
         rows = {(row["cell"], row["selector"]): row for row in csv.DictReader(file)}
     flash = rows["equal", "flash"]
@@ -90,11 +90,11 @@ def test_outdated_tables_are_deleted_and_other_files_kept(tmp_path: Path) -> Non
     report.write_study_report(study, make_results(study, LATE_MEANS))
     user_file = tmp_path / "tables" / "mine.csv"
     user_file.write_text("a,b\n")
-    outdated = tmp_path / "tables" / "setting_noisy.csv"
-    assert outdated.exists()
+    table = tmp_path / "tables" / "setting_noisy.csv"
+    assert table.exists()
     report.write_study_report(study, make_results(study, {"equal": LATE_MEANS["equal"]}))
-    assert not outdated.exists()
-    assert not outdated.with_suffix(".tex").exists()
+    assert not table.exists()
+    assert not table.with_suffix(".tex").exists()
     assert user_file.exists()
     assert (tmp_path / "tables" / "setting_equal.csv").exists()
 
@@ -130,8 +130,8 @@ def test_diverged_seeds_are_named(tmp_path: Path) -> None:
 
 def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     study = write_study(tmp_path, **METHODS, seeds=[0, 1, 2, 3])
-    half = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4], "powd": [0.4, 0.7]}
-    report.write_study_report(study, make_results(study, {"equal": half}))
+    late_means = {"random": [0.6, 0.6, 0.4, 0.4], "flash": [0.6, 0.6, 0.6, 0.4], "powd": [0.4, 0.7]}
+    report.write_study_report(study, make_results(study, {"equal": late_means}))
     text = page_of(tmp_path)
     assert "| powd | -5.0 (n=2) |" in text
     assert "| powd | 55.0 (n=2) | -5.0 |" in text
@@ -301,8 +301,10 @@ def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     report.write_study_report(study, results)
     text = page_of(tmp_path)
     assert "**flash +10.0 [10.0, 10.0]** at 1.50 times the energy" in text
-    with_energy, without = ((tmp_path / "tables" / f"setting_{cell}.csv").read_text() for cell in ("noisy", "equal"))
+    with_energy, without_energy = (
+        (tmp_path / "tables" / f"setting_{cell}.csv").read_text() for cell in ("noisy", "equal")
+    )
     assert "6 J (×1.50)" in with_energy
-    assert "energy" not in without
+    assert "energy" not in without_energy
     numbers = pd.read_csv(tmp_path / "tables" / "numbers.csv").set_index(["cell", "selector"])["joules"]
     assert (numbers["noisy", "flash"], numbers["noisy", "random"], numbers["equal", "flash"]) == (6, 4, 0)

@@ -15,14 +15,14 @@ from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, METHODS
 
 
-def saved(folder: Path) -> Results:
+def save_results(folder: Path) -> Results:
     results = make_results(write_study(folder, **METHODS), LATE_MEANS)
     results.save_files()
     return results
 
 
 def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
-    saved(tmp_path)
+    save_results(tmp_path)
     for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE):
         content = (tmp_path / name).read_bytes()
         for offset in range(0, len(content), len(content) // 9):
@@ -34,7 +34,7 @@ def test_any_flipped_bit_is_detected(tmp_path: Path) -> None:
 
 
 def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
-    saved(tmp_path)
+    save_results(tmp_path)
     manifest.remove_manifest(tmp_path)
     curves = parquet.read_table(tmp_path / result_files.CURVES_FILE)
     single = curves.set_column(4, "value", curves["value"].cast(pa.float32()))
@@ -44,7 +44,7 @@ def test_files_of_an_older_version_are_read(tmp_path: Path) -> None:
 
 
 def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> None:
-    saved(tmp_path)
+    save_results(tmp_path)
     (tmp_path / result_files.RESULTS_FILE).unlink()
     for _ in range(2):  # with a manifest and without
         with pytest.raises(DataError, match=r"results\.parquet is missing"):
@@ -54,7 +54,7 @@ def test_missing_results_with_existing_curves_are_an_error(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", ["cell", "seed", "status"])
 def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str) -> None:
-    saved(tmp_path)
+    save_results(tmp_path)
     manifest.remove_manifest(tmp_path)
     rows = parquet.read_table(tmp_path / result_files.RESULTS_FILE)
     index = rows.column_names.index(name)
@@ -90,7 +90,7 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
 )
 def test_ambiguous_rows_columns_and_states_are_rejected(tmp_path: Path, name: str, change: Any, reason: str) -> None:
     """As after a merge: of two rows of a run the last one counted, and a run of an unknown state was run again."""
-    saved(tmp_path)
+    save_results(tmp_path)
     manifest.remove_manifest(tmp_path)
     path = tmp_path / f"{name}.parquet"
     parquet.write_table(change(parquet.read_table(path)), path)

@@ -32,8 +32,8 @@ def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:
 def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     """Curves were kept in single precision: a resumed study's results differed in the eighth digit."""
     study = write_study(tmp_path, **METHODS)
-    thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
-    results = make_results(study, thirds)
+    late_means = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
+    results = make_results(study, late_means)
     for key, curve in results.curves.items():
         seconds, n_bytes = curve.costs.values()
         results.curves[key] = replace(curve, costs={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})

@@ -33,9 +33,9 @@ def forbid(*args: object) -> Any:
     raise AssertionError("something is done again")
 
 
-def played_by(play: Any) -> Any:
+def run_with(train_task: Any) -> Any:
     """Play tasks by `by` instead of jobs."""
-    return lambda tasks, launch: ((number, play(task)) for number, task in enumerate(tasks))
+    return lambda tasks, launch: ((number, train_task(task)) for number, task in enumerate(tasks))
 
 
 def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
@@ -113,10 +113,10 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     assert sum(row["status"] == DONE for row in second.rows.values()) == 10
     assert len(drop_repeated_runs(row for _, row in second.done_runs())) == 8  # the bound's two are those of equal
 
-    monkeypatch.setattr(runner, "run_tasks", played_by(forbid))
+    monkeypatch.setattr(runner, "run_tasks", run_with(forbid))
     lines.clear()
-    third = run_study(study, logs, log=lines)
-    assert list(third.rows) == list(second.rows)
+    third_results = run_study(study, logs, log=lines)
+    assert list(third_results.rows) == list(second.rows)
     assert lines[0] in (
         "10 of 14 runs are done, 0 to do",
         "10 of 14 runs are done, 4 to do",
@@ -162,9 +162,9 @@ def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
     assert folder.name.split("-")[-2] == row["config_hash"]
     values = run.metrics["test/acc"]
     assert row["late"] == pytest.approx(values[1:4].mean(), abs=1e-6)
-    reached = values[1:][values[1:] >= 0.2].index[0]
-    assert row["rounds_to_target"] == reached
-    assert row["virtual_s_to_target"] == pytest.approx(run.metrics["time/virtual_s"][reached], rel=1e-6)
+    target_round = values[1:][values[1:] >= 0.2].index[0]
+    assert row["rounds_to_target"] == target_round
+    assert row["virtual_s_to_target"] == pytest.approx(run.metrics["time/virtual_s"][target_round], rel=1e-6)
     assert row["bytes"] == run.metrics["comm/down_bytes"][3] + run.metrics["comm/up_bytes"][3]
 
 
@@ -186,11 +186,11 @@ def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
     study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
     logs, save = tmp_path / "logs", Results.save_files
 
-    def broken(self: Results) -> None:  # trained, and not written down
+    def fail_to_save(self: Results) -> None:  # trained, and not written down
         raise KeyboardInterrupt
 
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
-    monkeypatch.setattr(Results, "save_files", broken)
+    monkeypatch.setattr(Results, "save_files", fail_to_save)
     with pytest.raises(KeyboardInterrupt):
         work.run_conditions(list_conditions(study), [0])
     (folder,) = (logs / "runs").iterdir()
@@ -210,16 +210,16 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(provenance, "current_commit", lambda: ("old", False))
     run_study(study, tmp_path / "logs")
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", False))
-    lines, played = list[str](), list[RunTask]()
+    lines, tasks = list[str](), list[RunTask]()
 
     def repeat(stop: int = 99) -> Results:
         def counted(task: RunTask) -> RunOutcome:
-            played.append(task)
-            if len(played) > stop:
+            tasks.append(task)
+            if len(tasks) > stop:
                 raise KeyboardInterrupt
             return run_task(task)
 
-        monkeypatch.setattr(runner, "run_tasks", played_by(counted))
+        monkeypatch.setattr(runner, "run_tasks", run_with(counted))
         work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append, "true")
         work.run_conditions(list_conditions(study), [0])
         return load_results(study)
@@ -228,15 +228,15 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
         repeat(stop=1)
     assert lines[0] == "0 of 3 runs are done, 3 to do"
     assert sorted(row["commit"] for row in load_results(study).rows.values()) == ["new", "new", "old"]
-    played.clear()
+    tasks.clear()
     results = repeat()  # goes on
     assert "2 of 3 runs are done, 1 to do" in lines
     assert {row["commit"] for row in results.rows.values()} == {"new"}
-    assert [task.overrides[-1] for task in played] == ["selector=round_robin"]  # the bound is random's new run
-    assert not any(task.resume for task in played)  # what is in logs/ is other code's
-    played.clear()
+    assert [task.overrides[-1] for task in tasks] == ["selector=round_robin"]  # the bound is random's new run
+    assert not any(task.resume for task in tasks)  # what is in logs/ is other code's
+    tasks.clear()
     repeat()
-    assert not played
+    assert not tasks
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", True))
     with pytest.raises(
         OptionError, match="again=true repeats runs of other commits, but this code has uncommitted changes"
@@ -246,7 +246,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
-    monkeypatch.setattr(runner, "run_tasks", played_by(lambda task: RunOutcome(FAILED, "RuntimeError: no luck")))
+    monkeypatch.setattr(runner, "run_tasks", run_with(lambda task: RunOutcome(FAILED, "RuntimeError: no luck")))
     results = run_study(study, tmp_path / "logs")
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, print)
     progress = work.find_progress(list_conditions(study), [0])

@@ -88,12 +88,12 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     progress = work.find_progress(list_conditions(study), [1])
     assert progress.states["equal", "same_bytes", 1] == "missing"
     assert "same_bytes" in describe_runs(study, progress, results)
-    named = list_conditions(study, methods=["same_bytes"])
-    assert [condition.method for condition in named] == ["random", "powd", "same_bytes"]
-    only = [condition for condition in named if condition.method == "same_bytes"]
-    work.run_conditions(only, [1])
-    waits = "references of same_cost wait for runs of powd, whose cost they have"
-    assert lines[-2:] == ["0 of 1 runs are done, 0 to do", waits]
+    conditions = list_conditions(study, methods=["same_bytes"])
+    assert [condition.method for condition in conditions] == ["random", "powd", "same_bytes"]
+    reference_conditions = [condition for condition in conditions if condition.method == "same_bytes"]
+    work.run_conditions(reference_conditions, [1])
+    message = "references of same_cost wait for runs of powd, whose cost they have"
+    assert lines[-2:] == ["0 of 1 runs are done, 0 to do", message]
 
 
 def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp_path: Path) -> None:

@@ -35,8 +35,8 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 
 def test_a_study_is_locked_against_a_second_process(tmp_path: Path) -> None:
-    taken = pytest.raises(CheckpointError, match="another process runs the study")
-    with lock_study(tmp_path / "s", print), taken, lock_study(tmp_path / "s", print):
+    lock_error = pytest.raises(CheckpointError, match="another process runs the study")
+    with lock_study(tmp_path / "s", print), lock_error, lock_study(tmp_path / "s", print):
         pass
 
 

@@ -8,11 +8,11 @@ import pytest
 from fedcohort.study import overview, report
 from fedcohort.study.definition import Study
 from study.small_study import write_study
-from study.test_speed import NEVER, SIX, timed
+from study.test_speed import SIX, UNMET, timed
 
-TOOK = {
+COSTS = {
     "equal": {"random": [7200.0] * 6, "flash": [3600.0, 3610, 3590, 3600, 3605, 3595], "oracle_clean": [1800.0] * 6},
-    "noisy": {"random": [NEVER] * 6, "flash": [NEVER] * 6},
+    "noisy": {"random": [UNMET] * 6, "flash": [UNMET] * 6},
 }
 
 
@@ -22,7 +22,7 @@ def study(tmp_path: Path) -> Study:
 
 
 def test_the_page_has_a_table_per_axis(study: Study) -> None:
-    files = report.write_study_report(study, timed(study, TOOK))
+    files = report.write_study_report(study, timed(study, COSTS))
     text = (study.folder / "README.md").read_text()
     assert (
         "**To the target**: a run met it in 1 setting. A method is significantly faster than random in 1 of these by "
@@ -42,7 +42,7 @@ def test_the_page_has_a_table_per_axis(study: Study) -> None:
 
 def test_without_a_target_the_page_does_not_mention_it(tmp_path: Path) -> None:
     study = write_study(tmp_path / "one", **{**SIX, "settings": {"equal": {"overrides": [], "target": None}}})
-    report.write_study_report(study, timed(study, {"equal": {"random": [NEVER] * 6, "flash": [NEVER] * 6}}))
+    report.write_study_report(study, timed(study, {"equal": {"random": [UNMET] * 6, "flash": [UNMET] * 6}}))
     text = (study.folder / "README.md").read_text()
     assert "To the target" not in text
     assert "Speed-up" not in text
@@ -57,8 +57,8 @@ def test_the_page_of_all_studies_names_faster_methods(study: Study) -> None:
         study.folder, methods=["flash", "powd", "oort"], **{key: SIX[key] for key in ("seeds", "verdict")}
     )
     base = [8.0, 8.1, 7.9, 8, 8, 8]
-    took = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}
-    report.write_study_report(extended, timed(extended, {"equal": took}, ["bytes"]))
+    costs = {"random": base, **{row: [x / times for x in (8, 8, 8, 8, 8, 8.1)] for row, times in SPEEDS.items()}}
+    report.write_study_report(extended, timed(extended, {"equal": costs}, ["bytes"]))
     text = overview.write_overview_page(study.folder.parent).read_text()
     assert "| bytes: powd 7.98 (1.0, 1.0), flash 3.99 (1.0, 1.0) and 1 more |" in text
 

@@ -45,13 +45,13 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     assert study.find_role("ucb_cs_tuned") == "method"
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
-    done = len(player.tasks)
+    n_tasks = len(player.tasks)
     assert tune_methods(tmp_path) == lines
-    assert len(player.tasks) == done
+    assert len(player.tasks) == n_tasks
     assert tune_methods(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in lines]
-    assert len(player.tasks) == done + 2 * 2
-    at_once = tune_methods(tmp_path / "other", 6)
-    assert at_once[4:] == tune_methods(tmp_path, 6)[4:]
+    assert len(player.tasks) == n_tasks + 2 * 2
+    six_trials = tune_methods(tmp_path / "other", 6)
+    assert six_trials[4:] == tune_methods(tmp_path, 6)[4:]
 
 
 def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,24 +110,26 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
     complete = tune_methods(tmp_path)
     file = tmp_path / "tuned.yaml"
-    written = file.read_bytes()
+    recorded = file.read_bytes()
     study = load_study(tmp_path)
     assert study.search_space is not None
     monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     for stop in range(1, 5):
         lines: list[str] = []
 
-        def say(line: str, stop: int = stop, lines: list[str] = lines) -> None:
+        def print_line(line: str, stop: int = stop, lines: list[str] = lines) -> None:
             lines.append(line)
             if len(lines) == stop:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
+            tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", print_line).tune_methods(
+                ["ucb_cs"]
+            )
         assert lines == complete[:stop]
-        assert file.read_bytes() == written
+        assert file.read_bytes() == recorded
     assert tune_methods(tmp_path) == complete
-    assert file.read_bytes() == written
+    assert file.read_bytes() == recorded
 
     # of fewer trials the others stay, count for nothing, and are there when they are asked for again
     tune_methods(tmp_path, 2)
@@ -136,10 +138,10 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
     assert facts["value"] == max(trial["value"] for trial in facts["tried"])
     assert sum(load_study(tmp_path).tunings["ucb_cs_tuned"].commits.values()) == 2
     assert tune_methods(tmp_path) == complete
-    assert file.read_bytes() == written
+    assert file.read_bytes() == recorded
 
 
-def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
+def tuned_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
     """Write tuned.yaml with one synthetic trial, and return its content."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
@@ -150,7 +152,7 @@ def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
 
 def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trials that the search did not suggest neither complete it nor count as its best trial."""
-    file, facts = once(tmp_path, monkeypatch)
+    file, facts = tuned_once(tmp_path, monkeypatch)
     other_trials = [["selector.discount=0.2", "selector.tie=random", f"number={i}"] for i in range(3)]
     facts["ucb_cs"]["tried"] += [
         {"overrides": overrides, "value": 0.95, "commit": "c0ffee"} for overrides in other_trials
@@ -158,7 +160,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     file.write_text(yaml.safe_dump(facts))
     lines: list[str] = []
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         lines.append(line)
         if len(lines) == 2:
             raise KeyboardInterrupt
@@ -166,10 +168,10 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
     study = write_study(tmp_path, tune=TUNING)
     assert study.search_space is not None
     with pytest.raises(KeyboardInterrupt):
-        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).tune_methods(["ucb_cs"])
-    remaining = yaml.safe_load(file.read_text())["ucb_cs"]
-    assert (len(remaining["tried"]), len(remaining["spare"])) == (2, 3)
-    assert remaining["value"] < 0.95
+        tune.MethodTuning(study, study.search_space, CONFIGS, tmp_path / "logs", print_line).tune_methods(["ucb_cs"])
+    record = yaml.safe_load(file.read_text())["ucb_cs"]
+    assert (len(record["tried"]), len(record["spare"])) == (2, 3)
+    assert record["value"] < 0.95
     assert not load_study(tmp_path).tunings
 
 
@@ -196,7 +198,7 @@ def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file, facts = once(tmp_path, monkeypatch)
+    file, facts = tuned_once(tmp_path, monkeypatch)
     del facts["ucb_cs"]["tried"][0]["commit"]
     file.write_text(yaml.safe_dump(facts))
     with pytest.raises(OptionError, match=r"ucb_cs: a trial\.commit is missing"):

@@ -19,7 +19,7 @@ from fedcohort.study.speed import measure_speed_ups
 from study.committed_frames import read_study
 
 
-def frames_of(study: Study) -> RunFrames:
+def read_frames(study: Study) -> RunFrames:
     """The committed runs of the study's settings; the study says which methods are oracles."""
     frames = read_study(study.folder)
     roles = frames.runs["condition"].map(study.find_role)
@@ -40,7 +40,7 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
     """Difference, p after Holm, verdict, target and speed-up of each method and oracle in each setting."""
     study = replace(load_study(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
-    frames, results = frames_of(study), load_results(study)
+    frames, results = read_frames(study), load_results(study)
     entries = compare_conditions(frames, study.comparison_options).results
     times = compare_cost(frames, study.comparison_options, target, "rounds")
     verdicts = judge_settings(study, results).methods
@@ -57,12 +57,12 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
             assert row["target"] == pytest.approx(times.targets[key[0]][key[2]])
     speeds = measure_speed_ups(study, results)
     assert any(pair in methods for pair in speeds["rounds"])
-    for axis, by_pair in speeds.items():
-        for pair in set(by_pair) & set(methods):
-            speed, of_compare = by_pair[pair], times.results[axis][pair]
-            assert of_compare.speed_up is not None
-            assert speed.speed_up.ratio == pytest.approx(of_compare.speed_up.ratio)
-            assert (speed.verdict, speed.speed_up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (
+    for axis, speeds_by_pair in speeds.items():
+        for pair in set(speeds_by_pair) & set(methods):
+            speed, compared_speed = speeds_by_pair[pair], times.results[axis][pair]
+            assert compared_speed.speed_up is not None
+            assert speed.speed_up.ratio == pytest.approx(compared_speed.speed_up.ratio)
+            assert (speed.verdict, speed.speed_up.bound) == (compared_speed.verdict, compared_speed.speed_up.bound), (
                 axis,
                 pair,
             )

@@ -13,9 +13,9 @@ from study.small_study import TUNING, make_curve, write_study
 DEFAULT_OVERRIDES = ["selector.discount=0.7", "selector.tie=random"]  # the defaults of selector=ucb_cs
 
 
-def replace_runner(play: Any) -> Any:
-    """Return a replacement of the function that runs jobs, which calls `play` for each task."""
-    return lambda tasks, launch: ((number, play(task)) for number, task in enumerate(tasks))
+def replace_runner(run_task: Any) -> Any:
+    """Return a replacement of the function that runs jobs, which calls `run_task` for each task."""
+    return lambda tasks, launch: ((number, run_task(task)) for number, task in enumerate(tasks))
 
 
 class QuadraticRunner:

@@ -129,17 +129,17 @@ def hold_running_run(logs: Logs, last: int) -> Iterator[RunInfo]:
 
 def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
     """One that says nothing then was killed; all rounds that it committed are there."""
-    waits: list[float] = []
+    pauses_s: list[float] = []
     with hold_running_run(logs, 3) as facts:
 
         def wait(seconds: float) -> None:
-            waits.append(seconds)
-            if len(waits) == 2:  # the run dies
+            pauses_s.append(seconds)
+            if len(pauses_s) == 2:  # the run dies
                 os.unlink(facts.folder / "run.lock")
 
         follow.follow_run(facts.folder, 0, 60, wait)
-    assert len(waits) == 3, "one more look for a message after the lock was free"
-    assert max(waits) <= follow.POLL_RANGE_S[1]
+    assert len(pauses_s) == 3, "one more look for a message after the lock was free"
+    assert max(pauses_s) <= follow.POLL_RANGE_S[1]
     check_tracked_run(logs, 3, "KILLED")
 
 
@@ -162,9 +162,9 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
     """The status of a run that was given up is skipped."""
     with hold_running_run(logs, 6) as facts:
         start = {"folder": str(facts.folder), "every_s": 3600, "wait_s": 60}
-        done = {"done": str(facts.folder), "error": ""}
-        ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
-        assert serve(start, ended[0], start, ended[1], ended[2]) == [done, done]
+        reply = {"done": str(facts.folder), "error": ""}
+        end_messages = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
+        assert serve(start, end_messages[0], start, end_messages[1], end_messages[2]) == [reply, reply]
     check_tracked_run(logs, 6)
 
 
@@ -180,17 +180,17 @@ def test_an_error_is_reported_and_the_follower_continues(
 
     monkeypatch.setattr(RunSender, "start", fail)
     with hold_running_run(logs, 0) as facts:
-        (done,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
-    assert answer in done["error"] + captured_log.text
+        (reply,) = serve({"folder": str(facts.folder), "every_s": 0, "wait_s": 60})
+    assert answer in reply["error"] + captured_log.text
 
 
 def test_a_follower_ends_after_the_process_that_started_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "EXIT_DELAY_S", 0)
-    read, write = os.pipe()
-    os.write(write, b"not read yet\n")
+    read_end, write_end = os.pipe()
+    os.write(write_end, b"not read yet\n")
     child = os.fork()
     if child == 0:
-        os.close(write)
-        follow._exit_after_parent(read)
-    os.close(write)
+        os.close(write_end)
+        follow._exit_after_parent(read_end)
+    os.close(write_end)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1

@@ -67,8 +67,8 @@ def test_heterogeneity_without_a_preset_is_described_by_its_components(logs: Log
 
 
 def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
-    odd = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
-    facts = dataclasses.replace(run_info(logs), config=odd | {"cohort": 4}, tags={"long": "y" * 9000})
+    unusual_values = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
+    facts = dataclasses.replace(run_info(logs), config=unusual_values | {"cohort": 4}, tags={"long": "y" * 9000})
     params = record.list_params(facts)
     assert (params["nothing"], params["flag"], params["list"], params["deep.er.est"]) == (
         "null",

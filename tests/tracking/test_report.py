@@ -23,9 +23,9 @@ def files(tmp_path: Path) -> list[Path]:
     return [tmp_path / "report.html", tmp_path / "table.md"]
 
 
-def make_report_facts(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> dict[str, Any]:
+def make_report_facts(sweep: str | None, files: list[Path], verdict_text: str = "ucb is ahead") -> dict[str, Any]:
     facts = {"name": "report: test/acc by selector", "sweep": sweep, "subject": sweep or "all runs"}
-    return {**facts, "verdict": says, "note": f"> {says}", "files": files}
+    return {**facts, "verdict": verdict_text, "note": f"> {verdict_text}", "files": files}
 
 
 def runs_of(logs: Logs, *sweeps: str, start: int = 1) -> None:
@@ -69,7 +69,7 @@ def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path
     runs_of(logs, "a", "a")
     publish_report(logs.place(), **make_report_facts("a", files))
     files[0].write_text("the second")
-    id = publish_report(logs.place(), **make_report_facts("a", files, says="no method is ahead"))
+    id = publish_report(logs.place(), **make_report_facts("a", files, verdict_text="no method is ahead"))
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "no method is ahead"
     assert run.info.run_id == id
@@ -91,8 +91,8 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
     runs_of(logs, "a")
     client, experiment = logs.client(), find_or_create_experiment(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
-    for says in ("one", "two"):
-        publish_report(logs.place(), **make_report_facts("a", files, says))
+    for verdict_text in ("one", "two"):
+        publish_report(logs.place(), **make_report_facts("a", files, verdict_text))
     assert note(logs)[1:] == ["Ours.", "Two lines."]
     client.set_experiment_tag(experiment, view.NOTE_TAG, "x" * 4900)
     publish_report(logs.place(), **make_report_facts("a", files))
@@ -101,8 +101,8 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
 
 def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
-    for about_what in ("a", *"bcdefg"):
-        publish_report(logs.place(), **{**make_report_facts(None, files, "y" * 2000), "subject": about_what})
+    for subject in ("a", *"bcdefg"):
+        publish_report(logs.place(), **{**make_report_facts(None, files, "y" * 2000), "subject": subject})
     assert len("\n\n".join(note(logs))) <= 5000
     assert len(note(logs)) == 3, "two of them, and the rest"
 
@@ -137,9 +137,9 @@ def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: lis
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
     publish_report(logs.place(), **make_report_facts("s", files))
     tags = not_none(client.get_experiment(experiment)).tags
-    saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
-    state = json.loads(saved["state"])
-    assert saved["name"] == "Sweep s"
+    stored_view = json.loads(tags["mlflow.sharedViewState.sweep-s"])
+    state = json.loads(stored_view["state"])
+    assert stored_view["name"] == "Sweep s"
     assert state["searchFilter"] == "tags.sweep_id LIKE '%s%'"
     assert set(state["selectedColumns"]) == {
         "metrics.`acc`",

@@ -51,11 +51,11 @@ def make_tracked_runs(logs: Logs) -> list[Path]:
 def write_study(frames: RunFrames, folder: Path) -> None:
     """Write the frames as a study's results, with single precision in the curves."""
     folder.mkdir()
-    of_study = {"setting": "cell", "condition": "selector"}
-    runs = frames.runs.rename(columns=of_study).assign(metric=ACC, yardstick="", budget="")
+    study_columns = {"setting": "cell", "condition": "selector"}
+    runs = frames.runs.rename(columns=study_columns).assign(metric=ACC, yardstick="", budget="")
     runs.drop(columns=["run", "folder"]).to_parquet(folder / "results.parquet")
     keys = frames.runs.set_index("run")[["setting", "condition", "seed"]]
-    curves = frames.curves.join(keys, on="run").rename(columns={**of_study, "round": "step", ACC: "value"})
+    curves = frames.curves.join(keys, on="run").rename(columns={**study_columns, "round": "step", ACC: "value"})
     curves["value"] = curves["value"].astype(np.float32)
     curves[["cell", "selector", "seed", "step", "virtual_s", "bytes", "client_flops", "value"]].to_parquet(
         folder / "curves.parquet"
@@ -85,8 +85,8 @@ def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Pa
     by_folder = compare_run_folders(paths, Question(baseline="random", source_text=answer.question.source_text), {})
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
-    only = compare_run_folders(paths, Question(), {"selector": "flash"})
-    assert {condition for _, condition in only.headline.results} == {"flash"}
+    flash_comparison = compare_run_folders(paths, Question(), {"selector": "flash"})
+    assert {condition for _, condition in flash_comparison.headline.results} == {"flash"}
     write_study(folders, tmp_path / "study")
     study = read_study(tmp_path / "study")
     pd.testing.assert_frame_equal(by_key(folders), by_key(answer.frames), rtol=1e-6, check_dtype=False)

@@ -52,5 +52,5 @@ from fedcohort.tracking import server
 where = server.locate_server(None, "x", __import__("pathlib").Path({str(tmp_path)!r}))
 server.find_or_create_experiment(server.connect(where), where)
 """
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stdout + done.stderr == ""
+    process = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert process.stdout + process.stderr == ""

@@ -62,8 +62,8 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
     ]
     client = MlflowClient(address)
     experiment = not_none(client.get_experiment_by_name(EXPERIMENT)).experiment_id
-    first, *remaining = client.search_runs([experiment])
-    assert (first.data.tags["report"], len(remaining)) == ("s", 4)
+    first, *other_runs = client.search_runs([experiment])
+    assert (first.data.tags["report"], len(other_runs)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
     curves = compare_tracked_runs(RunQuery(address, EXPERIMENT, "s"), Question()).frames.curves
     assert set(curves.groupby("run").size()) == {3}

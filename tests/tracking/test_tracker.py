@@ -81,25 +81,25 @@ def test_its_messages_are_the_runs(logs: Logs, captured_log: pytest.LogCaptureFi
     assert f"MLflow at {CLOSED_ADDRESS} can't be reached ([Errno 111] Connection refused)" in warning
 
 
-def observe_on_and_on(tracked: MlflowTracker) -> None:
+def observe_rounds(tracked: MlflowTracker) -> None:
     while True:
         tracked.observe(make_report(0))
 
 
-@pytest.mark.parametrize("long", [True, False])
+@pytest.mark.parametrize("is_long", [True, False])
 def test_a_deleted_experiment_ends_a_run_by_name_and_costs_a_short_one_nothing(
-    logs: Logs, captured_log: pytest.LogCaptureFixture, long: bool
+    logs: Logs, captured_log: pytest.LogCaptureFixture, is_long: bool
 ) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
     journal, tracked = Journal(), tracker(logs)
     with hold_lock(logs):
         for watcher in (journal, tracked):
             watcher.start(run_info(logs))
-        if long:
+        if is_long:
             with pytest.raises(TrackingError, match=r"'selectors' is deleted .* logger.experiment"):
-                observe_on_and_on(tracked)  # until the answer is there
+                observe_rounds(tracked)  # until the answer is there
         tracked.finish("failed")
-    if not long:
+    if not is_long:
         (warning,) = warnings(captured_log)
         assert "'selectors' is deleted" in warning
         assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
@@ -121,12 +121,12 @@ def test_a_follower_that_dies_is_replaced(
                 watcher.observe(make_report(step))
         journal.finish("finished")
         if moment == "end":  # while the run waits for it
-            read = tracked._read_messages
+            read_messages = tracked._read_messages
 
             def kill(timeout_s: float) -> bool:
                 if MlflowTracker._follower is not None and number() == first:
                     os.kill(first, signal.SIGKILL)
-                return read(timeout_s)
+                return read_messages(timeout_s)
 
             monkeypatch.setattr(tracked, "_read_messages", kill)
         tracked.finish("finished")
@@ -149,8 +149,8 @@ def test_after_followers_died_a_resume_sends_the_rest(
     tracked = tracker(logs)
     with hold_lock(logs):
         tracked.catch_up(run_info(logs).folder)
-        ended = check_tracked_run(logs, 6).info.end_time
-        assert ended == history.read_history(run_info(logs).folder).times[-1]
+        end_time_ms = check_tracked_run(logs, 6).info.end_time
+        assert end_time_ms == history.read_history(run_info(logs).folder).times[-1]
         monkeypatch.setattr(MlflowTracker, "start", None)  # nothing is missing: nothing is begun
         tracked.catch_up(run_info(logs).folder)
     tracked.catch_up(logs.path)  # the folder of a run without a journal
@@ -172,18 +172,18 @@ def test_a_follower_that_cant_be_started_costs_the_run_nothing(
 
 def test_the_follower_of_a_killed_run_sends_its_rounds_and_ends(logs: Logs) -> None:
     """SIGKILL of a process with a run: nothing tells the follower so but the lock and the end of its input."""
-    reading, writing = os.pipe()
+    read_end, write_end = os.pipe()
 
     def run() -> None:
-        os.close(reading)
+        os.close(read_end)
         tracked = tracker(logs, every_s=3600)
-        os.write(writing, b".")
+        os.write(write_end, b".")
         with hold_lock(logs):
             replay_run([Journal(), tracked, Dying()], run_info(logs), last=3)
 
     run_in_child(run)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as file:  # the follower holds the other end: this ends when it has ended
+    os.close(write_end)
+    with os.fdopen(read_end, "rb") as file:  # the follower holds the other end: this ends when it has ended
         assert file.read() == b"."
     check_tracked_run(logs, 3, "KILLED")
 

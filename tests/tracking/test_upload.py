@@ -56,8 +56,8 @@ def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
 
 def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
     """So that `compare rows=name` has rows of names that one gave."""
-    named = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
-    replay_run(make_observers(logs), named)
+    named_run = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
+    replay_run(make_observers(logs), named_run)
     assert logs.only_run().data.tags["name"] == "first_try"
 
 
@@ -91,11 +91,11 @@ KILLS: list[tuple[Any, str, int, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "call", "when"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
+@pytest.mark.parametrize(("owner", "name", "call", "moment"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
 def test_a_kill_anywhere_sends_everything_once(
-    logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, moment: str
 ) -> None:
-    kill_at_call(monkeypatch, owner, name, call, when, lambda: replay_run(make_observers(logs), run_info(logs)))
+    kill_at_call(monkeypatch, owner, name, call, moment, lambda: replay_run(make_observers(logs), run_info(logs)))
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     replay_run(make_observers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
     check_tracked_run(logs, 6)
@@ -114,38 +114,42 @@ def run_and_track(logs: Logs, facts: RunInfo) -> None:
 
 
 def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
-    fresh = Logs(tmp_path / "logs")
+    empty_logs = Logs(tmp_path / "logs")
     children = []
     for number in range(2):
-        facts = make_run_info(fresh.path / "runs" / f"run-{number}", rounds=2)
+        facts = make_run_info(empty_logs.path / "runs" / f"run-{number}", rounds=2)
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if run_in_child(partial(run_and_track, fresh, facts)) == 0 else 1)
+            os._exit(0 if run_in_child(partial(run_and_track, empty_logs, facts)) == 0 else 1)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 2
-    assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 2
-    steps = [m.step for run in fresh.runs() for m in fresh.client().get_metric_history(run.info.run_id, "test/acc")]
+    assert sorted(run.info.status for run in empty_logs.runs()) == ["FINISHED"] * 2
+    steps = [
+        m.step for run in empty_logs.runs() for m in empty_logs.client().get_metric_history(run.info.run_id, "test/acc")
+    ]
     assert sorted(steps) == sorted([0, 1, 2] * 2)
 
 
 def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = Logs(tmp_path / "logs")
-    kill_at_call(monkeypatch, os, "replace", 4, "before", lambda: replay_run(make_observers(fresh), run_info(fresh)))
-    assert not (fresh.path / "mlflow.db").exists()
-    assert (fresh.path / ".mlflow.db.fedcohort-draft").exists()
+    empty_logs = Logs(tmp_path / "logs")
+    kill_at_call(
+        monkeypatch, os, "replace", 4, "before", lambda: replay_run(make_observers(empty_logs), run_info(empty_logs))
+    )
+    assert not (empty_logs.path / "mlflow.db").exists()
+    assert (empty_logs.path / ".mlflow.db.fedcohort-draft").exists()
 
 
 def test_after_an_outage_the_missing_rounds_are_sent(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
-    sent = upload.log_metrics
+    log_metrics = upload.log_metrics
 
-    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
+    def fail_in_rounds_2_to_4(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if 2 <= batch[-1].step <= 4:
             raise MlflowException("connection refused")
-        sent(client, run_id, batch)
+        log_metrics(client, run_id, batch)
 
-    monkeypatch.setattr(upload, "log_metrics", gone_from_2_to_4)
+    monkeypatch.setattr(upload, "log_metrics", fail_in_rounds_2_to_4)
     monkeypatch.setattr(RunSender, "_choose_pause_s", lambda self, took: 0.0)
     replay_run(make_observers(logs), run_info(logs))
     check_tracked_run(logs, 6)
@@ -175,14 +179,17 @@ def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent, conflicts = upload.log_metrics, [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")]
+    log_metrics, conflicts = (
+        upload.log_metrics,
+        [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")],
+    )
 
-    def collide_once(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
+    def conflict_once(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if batch[-1].step == 6 and conflicts:
             raise conflicts.pop()
-        sent(client, run_id, batch)
+        log_metrics(client, run_id, batch)
 
-    monkeypatch.setattr(upload, "log_metrics", collide_once)
+    monkeypatch.setattr(upload, "log_metrics", conflict_once)
     replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs))  # all rounds are sent at the end
     assert not conflicts
     check_tracked_run(logs, 6)
@@ -190,11 +197,11 @@ def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monk
 
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
-    sent = upload.log_metrics
+    log_metrics = upload.log_metrics
 
     def count(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         batches.append(len(batch))
-        sent(client, run_id, batch)
+        log_metrics(client, run_id, batch)
 
     monkeypatch.setattr(upload, "log_metrics", count)
     replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
@@ -219,11 +226,11 @@ def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
 
 def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
     replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
-    elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
+    other_uri = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_bytes(database_template())
-    replay_run([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
+    replay_run([Journal(), logs.tracker(other_uri)], run_info(logs, start=3))
     assert logs.only_run().info.status == "KILLED"  # where it was first it stays as it ended
-    assert json.loads((run_info(logs).folder / "mlflow.json").read_text())["tracking_uri"] == elsewhere
+    assert json.loads((run_info(logs).folder / "mlflow.json").read_text())["tracking_uri"] == other_uri
     replay_run(make_observers(logs), run_info(logs, rounds=8, start=6))
     check_tracked_run(logs, 8)
 

@@ -29,8 +29,8 @@ def check_tracked_run(logs: Logs, last: int, status: str = "FINISHED") -> Run:
     lines, _ = history.read_journal_lines(Path(run.data.tags["folder"]) / "journal.jsonl")
     assert [line.step for line in lines] == list(range(last + 1))
     for name in make_report(1).metrics:
-        sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
-        assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines], name
+        sent_values = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
+        assert sorted(sent_values) == [(line.step, line.time_ms, line.metrics[name]) for line in lines], name
     assert run.info.status == status
     assert len(not_none(run.inputs).dataset_inputs) == 1
     return run

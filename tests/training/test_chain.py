@@ -29,11 +29,11 @@ def convolutions() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU(), nn.Flatten(), nn.Linear(8, 3))
 
 
-def train_network(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, torch.Tensor]:
+def train_network(network: nn.Module, x: torch.Tensor, manual: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights and losses after a pass over x, 13 images."""
     model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
     objective, client = make_component("objective", "ce"), make_component("client", "sgd")
-    if by_hand:
+    if manual:
         chain = find_dense_chain(model, None if x.is_floating_point() else SCALE)
         assert chain is not None
         return model.w, DenseChainPass(model, chain, objective, client, 0.5, ())(x, y, None, PIECES)
@@ -44,7 +44,7 @@ def train_network(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[t
 def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
     with seeded_torch(3, "weights"):
         network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
-    (a, losses), (b, other_losses) = (train_network(network, x, by_hand) for by_hand in (True, False))
+    (a, losses), (b, other_losses) = (train_network(network, x, manual) for manual in (True, False))
     assert not torch.equal(a, FlatModel(network).w)
     torch.testing.assert_close(a, b, atol=1e-13, rtol=0)
     np.testing.assert_allclose(losses, other_losses, atol=1e-13)

@@ -16,9 +16,9 @@ def test_jains_index() -> None:
     assert compute_jain_index(np.zeros(3)) == 1.0
 
 
-@pytest.mark.parametrize("lost", [np.nan, np.inf])
-def test_a_diverged_model_is_not_fair(lost: float) -> None:
-    assert np.isnan(compute_jain_index(np.array([1.0, lost])))
+@pytest.mark.parametrize("non_finite", [np.nan, np.inf])
+def test_a_diverged_model_is_not_fair(non_finite: float) -> None:
+    assert np.isnan(compute_jain_index(np.array([1.0, non_finite])))
 
 
 def test_tails_are_five_percent_rounded_up() -> None:

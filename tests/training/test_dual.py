@@ -69,9 +69,9 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
 def test_no_client_depends_on_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
-    def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
+    def deltas(chunk: int, client_ids: list[int]) -> dict[int, ClientUpdate]:
         engine = GramMatrixEngine(trainer(torch.float32, batch=4, epochs=3), chunk)
-        chosen = [make_task(k, units=3) for k in these]
+        chosen = [make_task(k, units=3) for k in client_ids]
         return {update.client: update for update in engine.train_clients(chosen, {})}
 
     single = {k: deltas(1, [k])[k] for k in range(6)}
@@ -82,12 +82,12 @@ def test_no_client_depends_on_its_group() -> None:
 @for_all("numbers, sizes", [(8 * 8 * 4, [4, 2]), (8 * 8 * 4 - 1, [3, 3]), (1, [1] * 6)])
 def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes: list[int]) -> None:
     """A client of 8 samples has 8 x 5 inputs and 8 x 8 entries of its Gram matrix."""
-    equal = [make_task(k, rows=np.arange(8)) for k in range(6)]
+    tasks = [make_task(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedcohort.training.dual.MAX_GROUP_ENTRIES", numbers)
         patch.setattr(GramMatrixEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
         assert [
-            len(group) for group in GramMatrixEngine(trainer(torch.float32, batch=4)).group_client_tasks(equal)
+            len(group) for group in GramMatrixEngine(trainer(torch.float32, batch=4)).group_client_tasks(tasks)
         ] == sizes
 
 
@@ -148,8 +148,8 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     is_kept = np.array([True, False])
-    partly = [replace(make_task(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
-    assert all(update.group is None for update in GramMatrixEngine(local_trainer, 3).train_clients(partly, {}))
+    masked_tasks = [replace(make_task(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
+    assert all(update.group is None for update in GramMatrixEngine(local_trainer, 3).train_clients(masked_tasks, {}))
     local_trainer.codec = make_component("codec", "quant")
     assert all(
         update.group is None

@@ -12,7 +12,7 @@ from fedcohort.training.dual import GramMatrixEngine
 from fedcohort.training.engines import MAX_SMALL_PARAMETERS, choose_engine
 from fedcohort.training.vectorised import VectorisedEngine
 
-ONE_BY_ONE = SimpleNamespace  # the trainer itself, one client at a time
+SEQUENTIAL_TRAINER = SimpleNamespace  # the trainer itself, one client at a time
 
 
 def trainer(
@@ -31,17 +31,17 @@ def trainer(
     layout = SimpleNamespace(n_params=n_params, parameters=())
     w = SimpleNamespace(device=SimpleNamespace(type=device))
     worker = SimpleNamespace(has_batch_norm=norm, has_dropout=dropout, has_recurrence=recurrence, w=w, layout=layout)
-    layer, front = SimpleNamespace(weight=None), nn.Sequential() if convolves else None
-    chain = None if layers is None else DenseChainNetwork(front, [], cast(Any, [layer] * layers))
+    layer, convolution = SimpleNamespace(weight=None), nn.Sequential() if convolves else None
+    chain = None if layers is None else DenseChainNetwork(convolution, [], cast(Any, [layer] * layers))
     client, objective = SimpleNamespace(plain=plain), SimpleNamespace(plain=False)
     augmentation = SimpleNamespace() if changed else None
     options = {"client": client, "objective": objective, "augmentation": augmentation}
-    return ONE_BY_ONE(worker=worker, chain=chain, weighs_samples=weighs, hooks=(), **options)
+    return SEQUENTIAL_TRAINER(worker=worker, chain=chain, weighs_samples=weighs, hooks=(), **options)
 
 
 SEQUENTIAL = "sequential: autograd on flat views, one client at a time"
 SIDE_BY_SIDE = "sequential: the vectorised engine does not support "
-WEIGHS = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
+WEIGHTING_REASON = "sequential: the aggregator weighs samples step by step, one client at a time through autograd"
 FRONT_REASON = "sequential: hand-written gradients of the dense layers, autograd before them"
 DUAL = "vectorised: a linear model in its dual, many clients at a time"
 CHANGED = "sequential: the augmentation changes samples in every pass, one client at a time"
@@ -51,41 +51,46 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
 @for_all(
     "kind, options, engine, reason",
     [
-        ("auto", {}, ONE_BY_ONE, SEQUENTIAL),
-        ("sequential", {}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
-        ("auto", {"layers": 2}, ONE_BY_ONE, "sequential: hand-written gradients, one client at a time"),
-        ("auto", {"layers": 1, "convolves": True}, ONE_BY_ONE, f"{FRONT_REASON}, one client at a time"),
+        ("auto", {}, SEQUENTIAL_TRAINER, SEQUENTIAL),
+        ("sequential", {}, SEQUENTIAL_TRAINER, f"{SEQUENTIAL}, as requested"),
+        ("auto", {"layers": 2}, SEQUENTIAL_TRAINER, "sequential: hand-written gradients, one client at a time"),
+        ("auto", {"layers": 1, "convolves": True}, SEQUENTIAL_TRAINER, f"{FRONT_REASON}, one client at a time"),
         ("debug", {}, DebugEngine, "debug, as requested"),
         ("vectorised", {}, VectorisedEngine, "vectorised, as requested: 7 clients at a time"),
-        ("vectorised", {"recurrence": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}recurrent layers"),
-        ("auto", {"recurrence": True, "device": "cuda"}, ONE_BY_ONE, SEQUENTIAL),
+        ("vectorised", {"recurrence": True}, SEQUENTIAL_TRAINER, f"{SIDE_BY_SIDE}recurrent layers"),
+        ("auto", {"recurrence": True, "device": "cuda"}, SEQUENTIAL_TRAINER, SEQUENTIAL),
         ("auto", {"layers": 1}, GramMatrixEngine, DUAL),
         ("vectorised", {"layers": 1}, GramMatrixEngine, DUAL),
         (
             "sequential",
             {"layers": 1},
-            ONE_BY_ONE,
+            SEQUENTIAL_TRAINER,
             "sequential: hand-written gradients, one client at a time, as requested",
         ),
-        ("auto", {"layers": 1, "plain": False}, ONE_BY_ONE, "sequential: hand-written gradients, one client at a time"),
-        ("auto", {"weighs": True}, ONE_BY_ONE, WEIGHS),
-        ("vectorised", {"weighs": True}, ONE_BY_ONE, WEIGHS),
-        ("vectorised", {"changed": True}, ONE_BY_ONE, CHANGED),
-        ("auto", {"changed": True, "layers": 1}, ONE_BY_ONE, CHANGED),
-        ("auto", {"changed": True, "device": "cuda"}, ONE_BY_ONE, CHANGED),
+        (
+            "auto",
+            {"layers": 1, "plain": False},
+            SEQUENTIAL_TRAINER,
+            "sequential: hand-written gradients, one client at a time",
+        ),
+        ("auto", {"weighs": True}, SEQUENTIAL_TRAINER, WEIGHTING_REASON),
+        ("vectorised", {"weighs": True}, SEQUENTIAL_TRAINER, WEIGHTING_REASON),
+        ("vectorised", {"changed": True}, SEQUENTIAL_TRAINER, CHANGED),
+        ("auto", {"changed": True, "layers": 1}, SEQUENTIAL_TRAINER, CHANGED),
+        ("auto", {"changed": True, "device": "cuda"}, SEQUENTIAL_TRAINER, CHANGED),
         ("debug", {"changed": True}, DebugEngine, "debug, as requested"),
-        ("vectorised", {"norm": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}batch norm"),
-        ("vectorised", {"dropout": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}dropout"),
-        ("auto", {"norm": True}, ONE_BY_ONE, SEQUENTIAL),
+        ("vectorised", {"norm": True}, SEQUENTIAL_TRAINER, f"{SIDE_BY_SIDE}batch norm"),
+        ("vectorised", {"dropout": True}, SEQUENTIAL_TRAINER, f"{SIDE_BY_SIDE}dropout"),
+        ("auto", {"norm": True}, SEQUENTIAL_TRAINER, SEQUENTIAL),
         ("auto", {"device": "cuda"}, VectorisedEngine, GPU),
         ("auto", {"device": "cuda", "n_params": MAX_SMALL_PARAMETERS}, VectorisedEngine, GPU),
-        ("auto", {"device": "cuda", "n_params": MAX_SMALL_PARAMETERS + 1}, ONE_BY_ONE, SEQUENTIAL),
-        ("auto", {"device": "cuda", "norm": True}, ONE_BY_ONE, SEQUENTIAL),
-        ("auto", {"device": "cuda", "dropout": True}, ONE_BY_ONE, SEQUENTIAL),
-        ("sequential", {"device": "cuda"}, ONE_BY_ONE, f"{SEQUENTIAL}, as requested"),
+        ("auto", {"device": "cuda", "n_params": MAX_SMALL_PARAMETERS + 1}, SEQUENTIAL_TRAINER, SEQUENTIAL),
+        ("auto", {"device": "cuda", "norm": True}, SEQUENTIAL_TRAINER, SEQUENTIAL),
+        ("auto", {"device": "cuda", "dropout": True}, SEQUENTIAL_TRAINER, SEQUENTIAL),
+        ("sequential", {"device": "cuda"}, SEQUENTIAL_TRAINER, f"{SEQUENTIAL}, as requested"),
     ],
 )
 def test_the_engine_and_its_reason(kind: str, options: dict[str, Any], engine: type, reason: str) -> None:
-    chosen, why = choose_engine(kind, trainer(**options), 7)
+    chosen, given_reason = choose_engine(kind, trainer(**options), 7)
     assert type(chosen) is engine
-    assert why == reason
+    assert given_reason == reason

@@ -130,7 +130,7 @@ def test_divergence_names_its_step() -> None:
         list(choose_engine("debug", trainer, 4)[0].train_clients([make_task(2, units=50, lr=1e20)], {}))
 
 
-class Trains(nn.Module):
+class TrainingModeNetwork(nn.Module):
     """A layer that does twice as much while it is trained."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
@@ -141,7 +141,7 @@ class Trains(nn.Module):
 def test_a_network_is_trained_in_training_mode(kind: str) -> None:
     """A step of w <- w - lr grad with inputs twice as large is that of a network without the layer on such inputs."""
     federation = make_federation(dtype=torch.float64)
-    network = nn.Sequential(Trains(), *make_network(torch.float64))
+    network = nn.Sequential(TrainingModeNetwork(), *make_network(torch.float64))
     trainer = make_trainer(federation, network, batch=4)
     trainer.worker.network.eval()  # as an evaluation leaves it
     (update,) = choose_engine(kind, trainer, 3)[0].train_clients([make_task(1, units=1)], {})

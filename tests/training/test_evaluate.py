@@ -45,12 +45,12 @@ def test_answers_do_not_depend_on_the_other_queried_clients() -> None:
     x, y = torch.randn(6, 1, 2, 2, generator=draws) * torch.arange(1.0, 7.0)[:, None, None, None], torch.arange(6) % 2
     samples = Shard(x, y, y, np.array([0, 1, 1, 6]))
     network = nn.Sequential(nn.BatchNorm2d(1, track_running_stats=False), nn.Flatten(), nn.Linear(4, 2))
-    (all_of_them,) = mean_over_samples(network, samples, np.arange(3), [cross_entropy])
+    (all_answers,) = mean_over_samples(network, samples, np.arange(3), [cross_entropy])
     for k in range(3):
         (single,) = mean_over_samples(network, samples, np.array([k]), [cross_entropy])
-        np.testing.assert_array_equal(single, all_of_them[[k]])
+        np.testing.assert_array_equal(single, all_answers[[k]])
     loss = nn.functional.cross_entropy(network(x[1:]), y[1:])
-    assert all_of_them[2] == pytest.approx(loss.item(), rel=1e-6)
+    assert all_answers[2] == pytest.approx(loss.item(), rel=1e-6)
 
 
 def test_one_clients_nan_stays_its_own() -> None:

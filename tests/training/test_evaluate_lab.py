@@ -47,9 +47,9 @@ def test_a_trial_is_the_update_that_the_client_would_send(measurer: Any) -> None
     lab, trainer, _ = measurer
     before = trainer.server.w.clone()
     units = trainer.client.epochs
-    sent = trainer.train(make_task(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
-    assert torch.equal(lab.train(4, 2).delta, sent)
-    assert not torch.equal(lab.train(5, 2).delta, sent)
+    sent_delta = trainer.train(make_task(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
+    assert torch.equal(lab.train(4, 2).delta, sent_delta)
+    assert not torch.equal(lab.train(5, 2).delta, sent_delta)
     assert torch.equal(trainer.server.w, before)
 
 

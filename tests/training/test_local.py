@@ -21,7 +21,7 @@ from fedcohort.training.local_method import LocalTrainingMethod
 from optional_values import not_none
 
 
-def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
+def train_manually(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
     """Train a client's epochs by a straightforward loop; return the trained parameters."""
     x, y = federation.train.client_samples(task.client)
     rng = new_generator(SEED, "batches", task.round, task.client)
@@ -50,7 +50,7 @@ def test_it_trains_like_a_plain_loop(choice: str, options: dict[str, Any], refer
     task = make_task(1)
     delta = trainer.train(task, {}).delta
     start = flatten_parameters(network).clone()
-    expected = by_hand(federation, network, task, 7, reference(network.parameters())) - start
+    expected = train_manually(federation, network, task, 7, reference(network.parameters())) - start
     torch.testing.assert_close(delta, expected, atol=1e-12, rtol=0)
 
 
@@ -72,7 +72,7 @@ NETWORKS = {
 
 OBJECTIVES = ("ce", "flash_robust")
 PLAIN: tuple[str, dict[str, Any]] = ("", {})  # the step goes straight into the weights
-MOVES: list[tuple[str, dict[str, Any]]] = [  # of the gradient something else is made
+GRADIENT_CHANGES: list[tuple[str, dict[str, Any]]] = [  # of the gradient something else is made
     ("prox", {}),
     ("", {"momentum": 0.9}),
     ("scaffold", {"clip": 0.1}),
@@ -83,7 +83,7 @@ CASES = [  # every network with each objective, once plainly and once with one o
     (name, objective, *way)
     for i, name in enumerate(NETWORKS)
     for j, objective in enumerate(OBJECTIVES)
-    for way in (PLAIN, MOVES[(i + 2 * j) % len(MOVES)])
+    for way in (PLAIN, GRADIENT_CHANGES[(i + 2 * j) % len(GRADIENT_CHANGES)])
 ]
 
 
@@ -135,12 +135,12 @@ def test_clients_leave_no_trace_on_each_other() -> None:
 def test_prox_zero_is_fedavg_bit_for_bit() -> None:
     federation, network = make_federation(), make_network()
     plain = make_trainer(federation, network).train(make_task(0), {}).delta
-    pulled = (
+    with_prox = (
         make_trainer(federation, network, hooks=make_component("regulariser", "prox", mu=0).hooks)
         .train(make_task(0), {})
         .delta
     )
-    assert torch.equal(plain, pulled)
+    assert torch.equal(plain, with_prox)
 
 
 def test_a_strong_prox_stays_near() -> None:
@@ -202,7 +202,7 @@ class Dropping(nn.Module):
         return F.dropout(x, 0.5, self.training)
 
 
-class Within(nn.Module):
+class NetworkWithBuffer(nn.Module):
     """The features as a sequence for a layer that drops out within."""
 
     def __init__(self, kind: str) -> None:
@@ -218,7 +218,7 @@ class Within(nn.Module):
 
 @pytest.mark.parametrize(
     "make_layer",
-    [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
+    [lambda: nn.Dropout(0.5), Dropping, lambda: NetworkWithBuffer("recurrent"), lambda: NetworkWithBuffer("attention")],
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
 def test_dropout_is_keyed_and_does_not_use_the_global_generator(make_layer: Callable[[], nn.Module]) -> None:

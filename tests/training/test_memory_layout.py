@@ -66,9 +66,11 @@ CNN = ("model=cnn", "model.dense=16", "split.limit=120", "cohort=2")
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_runs_agree(tmp_path: Path, kind: str) -> None:
     overrides = (*CNN, "rounds=2", "agg=scaffold", f"engine={kind}")
-    yes, no = (run_training(tmp_path / value, *overrides, f"engine.channels_last={value}") for value in ("yes", "no"))
-    assert yes.cohorts == no.cohorts
-    torch.testing.assert_close(yes.weights(), no.weights(), atol=1e-5, rtol=0)
+    channels_last, contiguous = (
+        run_training(tmp_path / value, *overrides, f"engine.channels_last={value}") for value in ("yes", "no")
+    )
+    assert channels_last.cohorts == contiguous.cohorts
+    torch.testing.assert_close(channels_last.weights(), contiguous.weights(), atol=1e-5, rtol=0)
 
 
 def test_auto_is_for_convolutions() -> None:
@@ -119,10 +121,10 @@ FORCE = "engine.force=true"  # on machines that emulate bf16
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
     overrides = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
-    float32_run, half = (
+    float32_run, bf16_run = (
         run_training(tmp_path / precision, *overrides, f"engine.precision={precision}", FORCE)
         for precision in ("float32", "bf16")
     )
-    difference = float((float32_run.weights() - half.weights()).norm() / float32_run.weights().norm())
+    difference = float((float32_run.weights() - bf16_run.weights()).norm() / float32_run.weights().norm())
     assert 1e-4 < difference < 0.02, "float32 rounds to 1e-7"
-    assert half.weights().dtype == torch.float64  # of float32 parameters
+    assert bf16_run.weights().dtype == torch.float64  # of float32 parameters

@@ -26,7 +26,7 @@ def test_the_last_piece_is_what_is_left() -> None:
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
 def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
     passes = draw_sample_passes(new_generator(0, "x"), 5, cut_into_batches(5, 2, False), steps)
-    assert [len(pieces) for _, pieces in passes] == lengths
+    assert [len(batches) for _, batches in passes] == lengths
     assert all(sorted(order) == list(range(5)) for order, _ in passes)
     assert len({tuple(order) for order, _ in passes}) == len(passes)
 
@@ -35,14 +35,16 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
 @for_all("batch", [1, 2, 3, 10, None])
 def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last_batch: bool) -> None:
     n = np.arange(1, 14)
-    cuts = [cut_into_batches(size, batch or size, merge_last_batch) for size in n.tolist()]
-    assert count_batches(n, batch, merge_last_batch).tolist() == [len(pieces) for pieces in cuts]
+    batches_by_client = [cut_into_batches(size, batch or size, merge_last_batch) for size in n.tolist()]
+    assert count_batches(n, batch, merge_last_batch).tolist() == [len(batches) for batches in batches_by_client]
     for steps in range(12):
-        dealt = [
-            draw_sample_passes(new_generator(0, "x"), size, pieces, steps)
-            for size, pieces in zip(n.tolist(), cuts, strict=True)
+        passes_by_client = [
+            draw_sample_passes(new_generator(0, "x"), size, batches, steps)
+            for size, batches in zip(n.tolist(), batches_by_client, strict=True)
         ]
-        n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
+        n_samples = [
+            sum(stop - start for _, batches in passes for start, stop in batches) for passes in passes_by_client
+        ]
         assert count_sample_uses(n, batch, merge_last_batch, steps).tolist() == n_samples
     assert count_sample_uses(np.array([0, 4]), batch, merge_last_batch, np.array([3, 0])).tolist() == [0, 0]
 

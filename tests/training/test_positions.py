@@ -64,8 +64,8 @@ class Bigrams(nn.Module):
         self.embedding, self.dense = nn.Embedding(6, 4), nn.Linear(4, 6)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        out: torch.Tensor = self.dense(self.embedding(x.long()))
-        return out
+        logits: torch.Tensor = self.dense(self.embedding(x.long()))
+        return logits
 
 
 def test_dense_layers_of_each_place_are_trained() -> None:

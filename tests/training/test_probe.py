@@ -36,10 +36,10 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
         return x + torch.randn(1) + float(np.random.rand())  # noqa: NPY002
 
     network, rows = Net(draw), FEDERATION.server_test.x.clone()
-    saved = {name: value.clone() for name, value in network.state_dict().items()}
+    state_before = {name: value.clone() for name, value in network.state_dict().items()}
     torch_state, numpy_state = torch.get_rng_state(), np.random.get_state(legacy=False)["state"]  # noqa: NPY002
     check_objective_results(CrossEntropy(), check_network_outputs(network, FEDERATION), FEDERATION)
-    assert all(torch.equal(value, saved[name]) for name, value in network.state_dict().items())
+    assert all(torch.equal(value, state_before[name]) for name, value in network.state_dict().items())
     assert network.training
     assert torch.equal(torch_state, torch.get_rng_state())
     after = np.random.get_state(legacy=False)["state"]  # noqa: NPY002

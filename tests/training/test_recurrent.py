@@ -24,9 +24,9 @@ def test_flops_of_a_recurrent_layer() -> None:
     """A step multiplies 4 * 5 x 3 and 4 * 5 x 5 weights: 2 * 20 * 8 FLOPs, and there are 7 steps."""
     network, x = Last(), torch.randn(1, 7, 3)
     with disable_fused_kernels(network), FlopCounterMode(display=False) as counter, torch.no_grad():
-        spelled = network(x)
+        output = network(x)
     assert counter.get_total_flops() == 7 * 2 * 20 * 8
-    torch.testing.assert_close(spelled, network(x).detach())
+    torch.testing.assert_close(output, network(x).detach())
 
 
 def test_flags_are_as_they_were() -> None:

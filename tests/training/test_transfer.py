@@ -33,7 +33,7 @@ OPERATIONS = {  # their result, or its shape, is known when the device has compu
 }
 
 
-class Waits(TorchDispatchMode):
+class WaitCounter(TorchDispatchMode):
     """Counts what would let the host wait for a GPU, and what would be copied to a GPU."""
 
     def __init__(self) -> None:
@@ -42,8 +42,8 @@ class Waits(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name
-        by_booleans = name == "aten::index" and any(i is not None and i.dtype == torch.bool for i in args[1])
-        if name in OPERATIONS or by_booleans:
+        has_boolean_index = name == "aten::index" and any(i is not None and i.dtype == torch.bool for i in args[1])
+        if name in OPERATIONS or has_boolean_index:
             self.counts[name] += 1
         return func(*args, **(kwargs or {}))
 
@@ -51,7 +51,7 @@ class Waits(TorchDispatchMode):
 @contextmanager
 def counted_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
     """Count in the block, where the CPU stands in for a GPU."""
-    mode = Waits()
+    mode = WaitCounter()
 
     def count(name: str, function: Any) -> Any:
         def count_call(*args: Any, **kwargs: Any) -> Any:

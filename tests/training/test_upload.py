@@ -36,9 +36,9 @@ def test_each_tensor_stays_with_its_share() -> None:
 
 
 def test_a_codec_sees_a_model_of_what_is_sent() -> None:
-    sent = make_sent_layout(LAYOUT, np.array([True, False, True]))
-    assert [(b.name, b.offset) for b in sent.parameters] == [("a", 0), ("c", 2)]
-    assert NONE.bytes_up(sent) == 4 * 6
+    sent_layout = make_sent_layout(LAYOUT, np.array([True, False, True]))
+    assert [(b.name, b.offset) for b in sent_layout.parameters] == [("a", 0), ("c", 2)]
+    assert NONE.bytes_up(sent_layout) == 4 * 6
     assert NONE.bytes_up(make_sent_layout(LAYOUT, np.zeros(3, bool))) == 0
 
 
@@ -49,18 +49,19 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
     delta = trainer.train(make_task(1), {}).delta.clone()
     task = make_task(1)
     object.__setattr__(task, "tensor_mask", np.array([True, False, False, True]))
-    less = trainer.train(task, {}).delta
+    masked_delta = trainer.train(task, {}).delta
     blocks = trainer.server.layout.parameters
-    for block, stays in zip(blocks, task.tensor_mask, strict=True):
+    for block, is_kept in zip(blocks, task.tensor_mask, strict=True):
         assert torch.equal(
-            block.make_view(less), block.make_view(delta) if stays else torch.zeros_like(block.make_view(delta))
+            block.make_view(masked_delta),
+            block.make_view(delta) if is_kept else torch.zeros_like(block.make_view(delta)),
         )
 
 
 def test_bytes_and_units_asked() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, and 9 further bytes; clients have different units of work."""
-    two = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
-    jobs = make_untimed_jobs(two, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
+    selection = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
+    jobs = make_untimed_jobs(selection, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
     assert (jobs.assigned.tolist(), jobs.bytes_up.tolist(), jobs.tensor_mask) == ([4, 9], [37.0, 37.0], [None, None])
     assert make_untimed_jobs(Selection(np.array([0, 2])), 5, LAYOUT, NONE, 9, Draws(0, 3, 0)).assigned.tolist() == [
         5,

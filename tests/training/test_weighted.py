@@ -77,8 +77,15 @@ def make_watched_trainer(
 
 def images() -> nn.Sequential:
     """What networks for images are made of."""
-    ends = (nn.Conv2d(4, 4, 1), nn.ReLU6(), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 3))
-    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 4, 3, groups=4), *ends)
+    last_layers = (
+        nn.Conv2d(4, 4, 1),
+        nn.ReLU6(),
+        nn.MaxPool2d(2),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(4, 3),
+    )
+    return nn.Sequential(nn.Conv2d(2, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.Conv2d(4, 4, 3, groups=4), *last_layers)
 
 
 def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchStepView]:
@@ -100,10 +107,10 @@ def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchStepView]:
 
 def gradient(model: FlatModel, value: torch.Tensor) -> torch.Tensor:
     """Of a value of the network, by autograd, in the order of the flat vector."""
-    out = torch.empty_like(model.w)
+    flat = torch.empty_like(model.w)
     for block, part in zip(model.layout.parameters, torch.autograd.grad(value, model.tensors), strict=True):
-        block.make_view(out).copy_(part)
-    return out
+        block.make_view(flat).copy_(part)
+    return flat
 
 
 CASES = [(kind, objective) for kind in ("images", "batch norm") for objective in ("ce", "flash_robust", "propfair")]
@@ -130,12 +137,12 @@ def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: s
     )
     results, w = view.hessian_product(u, weights), model.w.clone()
     model.network.eval()
-    ends = []
+    gradients = []
     for step in (1e-6, -1e-6):
         model.w.copy_(w + step * u)
         objectives, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
-        ends.append(gradient(model, view.objective.transform_mean((weights * objectives).mean())))
-    torch.testing.assert_close(results, (ends[0] - ends[1]) / 2e-6, atol=1e-6, rtol=1e-6)
+        gradients.append(gradient(model, view.objective.transform_mean((weights * objectives).mean())))
+    torch.testing.assert_close(results, (gradients[0] - gradients[1]) / 2e-6, atol=1e-6, rtol=1e-6)
 
 
 def test_validation_is_plain_cross_entropy_whatever_is_minimised() -> None:
@@ -203,9 +210,9 @@ def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
 
 
 def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> None:
-    twice, _ = make_watched_trainer(weight=2.0, batch=None)
-    plain = make_trainer(twice.federation, make_network(torch.float64), batch=None)
-    a, b = twice.train(make_task(2, lr=0.1), {}), plain.train(make_task(2, lr=0.2), {})
+    double_weight, _ = make_watched_trainer(weight=2.0, batch=None)
+    plain = make_trainer(double_weight.federation, make_network(torch.float64), batch=None)
+    a, b = double_weight.train(make_task(2, lr=0.1), {}), plain.train(make_task(2, lr=0.2), {})
     torch.testing.assert_close(a.delta, b.delta, **DOUBLE)
     assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
 

@@ -41,8 +41,8 @@ def test_slices_change_no_bit(tmp_path: Path) -> None:
 def test_two_ranks_equal_one_process(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
     first_run = run_training(tmp_path / "one", *overrides).weights()
-    two = run_training(tmp_path / "two", *overrides, "trainer.devices=2").weights()
-    torch.testing.assert_close(two, first_run, atol=1e-5, rtol=0)
+    two_ranks = run_training(tmp_path / "two", *overrides, "trainer.devices=2").weights()
+    torch.testing.assert_close(two_ranks, first_run, atol=1e-5, rtol=0)
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from case_loop import for_all
 from failure_hints import failure_hint
 
-CALLED: list[tuple[int, str, int]] = []
+CALLS: list[tuple[int, str, int]] = []
 
 
 @pytest.fixture
@@ -17,22 +17,22 @@ def base() -> int:
 @for_all("step", (1, 10), ("small", "large"))
 @failure_hint("Keep n below 3.")
 def test_every_case_is_called_with_the_fixtures(base: int, n: int, text: str, step: int) -> None:
-    CALLED.append((base + n, text, step))
+    CALLS.append((base + n, text, step))
     assert n < 3
 
 
 def test_all_cases_were_called() -> None:
-    assert CALLED[-4:] == [(101, "one", 1), (101, "one", 10), (102, "two", 1), (102, "two", 10)]
+    assert CALLS[-4:] == [(101, "one", 1), (101, "one", 10), (102, "two", 1), (102, "two", 10)]
 
 
 @for_all("step", (1, 10), ("small", "large"))
 @for_all("n", [1, 5])
 @failure_hint("Keep n below 3.")
-def fails_at_five(n: int, step: int) -> None:
+def fail_at_five(n: int, step: int) -> None:
     assert n * step < 30, f"{n * step}"
 
 
 def test_a_failure_names_the_case() -> None:
     with pytest.raises(AssertionError, match=r"^Keep n below 3\.\n\n50") as caught:
-        fails_at_five()
+        fail_at_five()
     assert caught.value.__notes__ == ["in the case n = 5", "in the case step = large"]

@@ -77,7 +77,7 @@ def list_choices(*overrides: str) -> set[tuple[str, str]]:
 
 
 def copy_package(home: Path, used: set[tuple[str, str]]) -> str:
-    """Copy the package to `home` without the .py and .yaml of all choices, presets and experiments but `kept`."""
+    """Copy the package to `home` without the .py and .yaml of all choices, presets and experiments but `used`."""
     shutil.copytree(ROOT / "src", home / "src")
     shutil.copytree(CONFIGS, home / "configs")
     shutil.copy(ROOT / "train.py", home)
@@ -96,11 +96,12 @@ def test_two_runs_without_common_options_need_no_other_option(tmp_path: Path) ->
     assert not {(group, choice) for group, choice in first & second if group in METHOD_GROUPS}, (
         "each choice is missing in one of them"
     )
-    homes = [copy_package(tmp_path / "first", first), copy_package(tmp_path / "second", second)]
+    checkouts = [copy_package(tmp_path / "first", first), copy_package(tmp_path / "second", second)]
     runs = [
-        Command(*SHORT, *overrides, home=Path(home)) for home, overrides in zip(homes, (FIRST, SECOND), strict=True)
+        Command(*SHORT, *overrides, checkout=Path(checkout))
+        for checkout, overrides in zip(checkouts, (FIRST, SECOND), strict=True)
     ]
-    for home, trained_run in zip(homes, [run.finish() for run in runs], strict=True):
+    for checkout, trained_run in zip(checkouts, [run.finish() for run in runs], strict=True):
         assert trained_run.returncode == 0, trained_run.stdout + trained_run.stderr
-        assert f"from {home}/src" in trained_run.stdout, "another copy of the package ran"
-    assert all(len(list(Path(home, "logs").glob("**/weights.pt"))) == 1 for home in homes)
+        assert f"from {checkout}/src" in trained_run.stdout, "another copy of the package ran"
+    assert all(len(list(Path(checkout, "logs").glob("**/weights.pt"))) == 1 for checkout in checkouts)

@@ -42,18 +42,22 @@ def list_overrides(group: str) -> list[str]:
     return [""] * last + overrides if group == "heterogeneity" else overrides
 
 
-TOGETHER = [  # compose one option of each group together: Hydra takes equally long for one file and for all
+COMPOSED_TOGETHER = [  # compose one option of each group together: Hydra takes equally long for one file and for all
     tuple(filter(None, row))
     for row in zip_longest(*(list_overrides(group) for group in GROUPS if group != "experiment"))
 ]
 
 
 def test_every_option_is_composed() -> None:
-    overrides = {override for row in TOGETHER for override in row} | {f"experiment={name}" for name in EXPERIMENTS}
+    overrides = {override for row in COMPOSED_TOGETHER for override in row} | {
+        f"experiment={name}" for name in EXPERIMENTS
+    }
     assert overrides == {f"{path.parent.name}={path.stem}" for path in CONFIGS.glob("*/*.yaml")}
 
 
-@pytest.mark.parametrize("overrides", [*((f"experiment={choice}",) for choice in EXPERIMENTS), *TOGETHER], ids=" ".join)
+@pytest.mark.parametrize(
+    "overrides", [*((f"experiment={choice}",) for choice in EXPERIMENTS), *COMPOSED_TOGETHER], ids=" ".join
+)
 def test_every_config_composes(overrides: tuple[str, ...]) -> None:
     needed = ("model.path=user_networks.Dense",) if "model=module" in overrides else ()
     cfg = compose_by_hydra((*overrides, *needed))
@@ -71,8 +75,8 @@ def test_yaml_keys_are_the_constructors_parameters(group: str, choice: str) -> N
     target = load_options(group, choice)["_target_"]
     signature = inspect.signature(get_class(target))
     assert set(load_options(group, choice)) - {"_target_"} == set(signature.parameters)
-    with_default = [p.name for p in signature.parameters.values() if p.default is not inspect.Parameter.empty]
-    assert not with_default, "defaults live in yaml, once"
+    defaults = [p.name for p in signature.parameters.values() if p.default is not inspect.Parameter.empty]
+    assert not defaults, "defaults live in yaml, once"
 
 
 @for_all("group, choice", PARTS)
@@ -96,16 +100,16 @@ def _list_values_outside(text: str) -> list[Any]:
     """Return values outside the range that a comment states."""
     if text.startswith(("list of numbers in ", "list of integers in ")):
         low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
-        halves = [[low + 0.5]] if "integers" in text else []
-        return ["text", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *halves]
+        fractions = [[low + 0.5]] if "integers" in text else []
+        return ["text", 3, [float("nan")], [low - 1] if low > -float("inf") else [high + 1], *fractions]
     if text.startswith(("number in ", "integer in ")):
         null = text.endswith(" or null")
         kind, interval = text.removesuffix(" or null").removesuffix(" or auto").split(" in ")
         low, high = (float(end) for end in interval[1:-1].split(","))
         values: list[Any] = ["text", float("nan"), True] + ([] if null else [None])
         values += [low - 1, low] if interval[0] == "(" else [low - 1]
-        above = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
-        values += [above, high] if interval[-1] == ")" else [above]
+        too_large = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
+        values += [too_large, high] if interval[-1] == ")" else [too_large]
         values += [0.5] if kind == "integer" else []
         finite = [v for v in values if not isinstance(v, float) or abs(v) != float("inf")]
         return [int(v) if kind == "integer" and isinstance(v, float) and v == v and v == int(v) else v for v in finite]
@@ -138,13 +142,13 @@ def _list_unclear_ranges(path: Path) -> list[str]:
 
 def _list_ranges(path: Path) -> dict[str, str]:
     """Return the range comment of each option of a yaml file by its dotted path."""
-    stated, above = {}, ""
+    ranges, section = {}, ""
     for line in path.read_text().splitlines():
         if heading := re.match(r"(\w+):\s*$", line):
-            above = heading[1]
+            section = heading[1]
         if match := OPTION.match(line):
-            stated[f"{above}.{match['name']}" if line.startswith(" ") else match["name"]] = match["range"].strip()
-    return stated
+            ranges[f"{section}.{match['name']}" if line.startswith(" ") else match["name"]] = match["range"].strip()
+    return ranges
 
 
 def _parts_inside(group: str, choice: str) -> set[str]:
@@ -162,8 +166,8 @@ def test_every_range_comment_is_understood(tmp_path: Path) -> None:
 
 @for_all("group, choice", RANGED)
 def test_every_option_states_its_range(group: str, choice: str) -> None:
-    stated = {name.split(".")[-1] for name in _list_ranges(_file(group, choice))}
-    assert set(load_options(group, choice)) - {"_target_", *_parts_inside(group, choice)} <= stated
+    names_with_range = {name.split(".")[-1] for name in _list_ranges(_file(group, choice))}
+    assert set(load_options(group, choice)) - {"_target_", *_parts_inside(group, choice)} <= names_with_range
 
 
 TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
@@ -171,8 +175,10 @@ OTHER_CONFIGS = {"train.yaml": "", "engine/auto.yaml": "engine.", **dict.fromkey
 
 
 def test_options_outside_of_the_groups_state_their_ranges() -> None:
-    stated = {prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _list_ranges(CONFIGS / path)}
-    assert stated == set(options.OPTION_CHECKS)
+    names_with_range = {
+        prefix + name for path, prefix in OTHER_CONFIGS.items() for name in _list_ranges(CONFIGS / path)
+    }
+    assert names_with_range == set(options.OPTION_CHECKS)
     for path in TRAINERS:
         assert set(_list_ranges(CONFIGS / path)) == set(OmegaConf.load(CONFIGS / path))
     for choice in ("sequential", "vectorised", "debug"):
@@ -182,35 +188,35 @@ def test_options_outside_of_the_groups_state_their_ranges() -> None:
     assert set(_list_ranges(_file("callback", "default"))) == keys
 
 
-def _refusal(call: Callable[[], object], tried: str) -> str:
-    """Return the message of a call that must reject `tried`."""
+def _refusal(call: Callable[[], object], value: str) -> str:
+    """Return the message of a call that must reject `value`."""
     try:
         call()
     except OptionError as error:
         return str(error)
-    raise AssertionError(f"{tried} is taken")
+    raise AssertionError(f"{value} is taken")
 
 
 @cache
-def _of_no_part() -> dict[str, Any]:
-    read = {"": CONFIGS / "train.yaml", "engine": _file("engine", "auto"), "trainer": _file("trainer", "cpu")}
-    plain: dict[str, Any] = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in read.items()}
+def _load_remaining_options() -> dict[str, Any]:
+    paths = {"": CONFIGS / "train.yaml", "engine": _file("engine", "auto"), "trainer": _file("trainer", "cpu")}
+    plain: dict[str, Any] = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in paths.items()}
     return {**plain.pop(""), **plain, "clients": 50}  # its default depends on the data
 
 
-OF_NO_PART = {
+REMAINING_OPTIONS = {
     (prefix + name, text)
     for path, prefix in OTHER_CONFIGS.items()
     for name, text in _list_ranges(CONFIGS / path).items()
 }
 
 
-@for_all("option, text", sorted(OF_NO_PART))
+@for_all("option, text", sorted(REMAINING_OPTIONS))
 def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: str, text: str) -> None:
-    where, _, last = option.rpartition(".")
+    section, _, last = option.rpartition(".")
     for value in _list_values_outside(text):
-        config = copy.deepcopy(_of_no_part())
-        (config[where] if where else config)[last] = value
+        config = copy.deepcopy(_load_remaining_options())
+        (config[section] if section else config)[last] = value
         message = _refusal(partial(options.check_all_options, config), f"{option}={value!r}")
         assert re.search(rf"^{re.escape(option)} must be .*got", message), f"{value!r}: {message}"
 
@@ -280,6 +286,6 @@ def test_an_experiment_changes_every_value_that_it_states(choice: str) -> None:
     """Include the options of train.yaml, which must be composed before the experiment."""
     composed = compose_by_hydra((f"experiment={choice}",))
     cfg = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
-    stated = load_yaml(CONFIGS / "experiment" / f"{choice}.yaml")
-    stated.pop("defaults", None)
-    assert OmegaConf.merge(cfg, stated) == cfg
+    experiment = load_yaml(CONFIGS / "experiment" / f"{choice}.yaml")
+    experiment.pop("defaults", None)
+    assert OmegaConf.merge(cfg, experiment) == cfg

@@ -24,7 +24,7 @@ CASES = {
     "bf16": ("model=cnn_two_layer", "model.channels=[4,8]", "engine.precision=bf16"),
     "tf32": ("model=mlp", "engine.precision=tf32"),
 }
-REDUCED = {"bf16": 0.05, "tf32": 0.01}  # largest relative difference of the loss from float32, by precision
+PRECISION_TOLERANCE = {"bf16": 0.05, "tf32": 0.01}  # largest relative difference of the loss from float32, by precision
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -38,7 +38,7 @@ def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) 
     assert same_bits(resumed, uninterrupted)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case not in ("dropout", *REDUCED)])
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("dropout", *PRECISION_TOLERANCE)])
 def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) -> None:
     on_cpu, on_gpu = (run_training(tmp_path / choice, f"trainer={choice}", *CASES[case]) for choice in ("cpu", "gpu"))
     assert on_cpu.cohorts == on_gpu.cohorts
@@ -46,11 +46,11 @@ def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) 
     assert on_gpu.last.metrics["test/loss"] == pytest.approx(on_cpu.last.metrics["test/loss"], rel=1e-3)
 
 
-@pytest.mark.parametrize("case", REDUCED)
+@pytest.mark.parametrize("case", PRECISION_TOLERANCE)
 def test_reduced_precision_is_near_float32(case: str, tmp_path: Path) -> None:
     reduced_run = run_training(tmp_path / case, "trainer=gpu", *CASES[case])
     exact_run = run_training(tmp_path / "float32", "trainer=gpu", *CASES[case], "engine.precision=float32")
     assert reduced_run.last.metrics["test/loss"] != exact_run.last.metrics["test/loss"]
     assert reduced_run.last.metrics["test/loss"] == pytest.approx(
-        exact_run.last.metrics["test/loss"], rel=REDUCED[case]
+        exact_run.last.metrics["test/loss"], rel=PRECISION_TOLERANCE[case]
     )

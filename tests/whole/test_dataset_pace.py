@@ -56,7 +56,7 @@ def test_a_new_row_replaces_only_the_row_with_the_same_options(monkeypatch: pyte
 
 def test_every_bundled_dataset_has_a_suitable_model(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("dataset_pace", monkeypatch)
-    assert set(pace.SUITABLE) == {path.stem for path in (CONFIGS / "dataset").glob("*.yaml")} - {"folder"}
+    assert set(pace.MODELS_BY_DATASET) == {path.stem for path in (CONFIGS / "dataset").glob("*.yaml")} - {"folder"}
 
 
 @pytest.mark.parametrize(

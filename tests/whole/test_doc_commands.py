@@ -22,8 +22,8 @@ DOCUMENTS = [
 ]
 COMPOSING = ROOT / "docs" / "composing.md"
 USER_METHODS = ("mine", "stale_loss")  # methods that a reader of the documents adds
-OF_HYDRA = ("hydra/", "hydra.")
-OF_RUNS = ("data", "demo", "evaluate-policy", "profile", "replay")  # commands that accept options of train.py
+HYDRA_PREFIXES = ("hydra/", "hydra.")
+RUN_COMMANDS = ("data", "demo", "evaluate-policy", "profile", "replay")  # commands that accept options of train.py
 
 
 def list_commands(path: Path) -> Iterator[list[str]]:
@@ -39,21 +39,21 @@ def list_jobs(arguments: list[str]) -> Iterator[list[str]]:
 
     A search interval is replaced by one end, and several seeds by the first, because no check depends on the seed.
     """
-    sweeps = arguments[:1] == ["-m"]
+    is_sweep = arguments[:1] == ["-m"]
     overrides = [
         re.sub(r"=interval\((.*),.*", r"=\1", override)
-        for override in arguments[sweeps:]
-        if not override.startswith(OF_HYDRA)
+        for override in arguments[is_sweep:]
+        if not override.startswith(HYDRA_PREFIXES)
     ]
     choices = [
-        [f"{key}={choice}" for choice in value.split(",")] if sweeps else [f"{key}={value}"]
-        for key, value in map(cut, overrides)
+        [f"{key}={choice}" for choice in value.split(",")] if is_sweep else [f"{key}={value}"]
+        for key, value in map(split_override, overrides)
     ]
     choices = [values[:1] if values[0].startswith("seed=") else values for values in choices]
     yield from map(list, itertools.product(*choices))
 
 
-def cut(override: str) -> tuple[str, str]:
+def split_override(override: str) -> tuple[str, str]:
     key, _, value = override.partition("=")
     return key, value
 
@@ -97,10 +97,18 @@ def test_documented_options_of_a_command_are_in_its_help(command: list[str]) -> 
     verb, *options = command[command.index("fedcohort") + 1 :]
     assert verb in COMMANDS
     help_text = import_module(f"fedcohort.command.{spell_module_name(verb)}").__doc__ or ""
-    unknown = [key for key, value in map(cut, options) if value and not re.search(rf"\b{re.escape(key)}\b", help_text)]
-    if verb in OF_RUNS:
+    unknown = [
+        key
+        for key, value in map(split_override, options)
+        if value and not re.search(rf"\b{re.escape(key)}\b", help_text)
+    ]
+    if verb in RUN_COMMANDS:
         compose_overrides(
-            *(f"{key}={value}" for key, value in map(cut, options) if key in unknown and value not in USER_METHODS)
+            *(
+                f"{key}={value}"
+                for key, value in map(split_override, options)
+                if key in unknown and value not in USER_METHODS
+            )
         )
         unknown = []
     assert not unknown

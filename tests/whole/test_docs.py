@@ -90,6 +90,6 @@ def test_equivalent_mutants_quote_present_lines() -> None:
         return "".join(text.split())
 
     entries = tomllib.loads((ROOT / "docs" / "mutants.toml").read_text())["equivalent"]
-    quotes = [(entry["file"], entry["before"]) for entry in entries]
-    assert len(quotes) > 20
-    assert [q for q in quotes if remove_spaces(q[1]) not in remove_spaces((ROOT / q[0]).read_text())] == []
+    quoted_lines = [(entry["file"], entry["before"]) for entry in entries]
+    assert len(quoted_lines) > 20
+    assert [q for q in quoted_lines if remove_spaces(q[1]) not in remove_spaces((ROOT / q[0]).read_text())] == []

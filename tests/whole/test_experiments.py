@@ -29,7 +29,7 @@ from run_harness import compose_overrides, run_training
 from shakespeare_tables import write_roles
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
-FEW = (
+REDUCED_RUN = (
     "rounds=2",
     "cohort=2",
     "client.epochs=1",
@@ -44,14 +44,14 @@ FEW = (
 def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(choice: str) -> None:
     """A reduced experiment extends the paper's experiment and keeps its federation and methods."""
     large = choice.removesuffix("_cpu")
-    reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (choice, large))
-    assert f"# {large} reduced for a laptop: " in reduced.read_text()
-    assert f"experiment={choice} is smaller" in re.sub(r"\n# ", " ", full.read_text())
-    first, *other_defaults = load_yaml(reduced).defaults
+    reduced_file, full_file = (CONFIGS / "experiment" / f"{name}.yaml" for name in (choice, large))
+    assert f"# {large} reduced for a laptop: " in reduced_file.read_text()
+    assert f"experiment={choice} is smaller" in re.sub(r"\n# ", " ", full_file.read_text())
+    first, *other_defaults = load_yaml(reduced_file).defaults
     assert first == large
     assert [list(entry) for entry in other_defaults] in ([], [["override /model"]])
-    shrunk = set(load_yaml(reduced)) - {"defaults"}
-    assert shrunk <= {
+    changed_options = set(load_yaml(reduced_file)) - {"defaults"}
+    assert changed_options <= {
         "clients",
         "cohort",
         "rounds",
@@ -140,7 +140,7 @@ def test_every_reduced_experiment_is_tested() -> None:
 def test_reduced_experiments_run_two_rounds_on_generated_data(choice: str, tmp_path: Path) -> None:
     make, overrides = DATA[choice]
     path = f"dataset.path={make(tmp_path)}"
-    run = run_training(tmp_path / "logs", f"experiment={choice}", path, *overrides, *FEW, small=False)
+    run = run_training(tmp_path / "logs", f"experiment={choice}", path, *overrides, *REDUCED_RUN, small=False)
     assert len(run.reports) == 3
     assert np.isfinite(run.last.metrics["test/loss"])
     assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, choice)
@@ -155,8 +155,8 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=PerPositionTargets(()))
-    dealt_out = (make_component("partition", "iid"), make_component("label_noise", "none"))
-    federation = build_federation(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
+    components = (make_component("partition", "iid"), make_component("label_noise", "none"))
+    federation = build_federation(raw, SplitOptions(*components, seed=0, clients=2, server_val=0.1, client_val=0))
     with seeded_torch(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():

@@ -33,15 +33,15 @@ def test_active_intervals_repeat_with_the_clients_period(converter: ModuleType, 
     trace = make_component("availability", "trace", path=str(target), state="state", period="period_s")
     schedule = trace.schedule(Draws(0, 3))
     assert schedule.period_s.tolist() == [100, 50, 80]
-    for now in np.arange(0.5, 400):
+    for time_s in np.arange(0.5, 400):
         expected = [
             any(
-                a <= now % trace_of_client["finish_time"] <= b
+                a <= time_s % trace_of_client["finish_time"] <= b
                 for a, b in zip(trace_of_client["active"], trace_of_client["inactive"], strict=True)
             )
             for _, trace_of_client in sorted(TRACES.items())
         ]
-        assert (schedule.seconds_until_ready(float(now)) == 0).tolist() == expected
+        assert (schedule.seconds_until_ready(float(time_s)) == 0).tolist() == expected
     assert list(converter.make_rows(4, TRACES[4])) == [(4, 0, 45, 1, 100)]
     assert list(converter.make_rows(5, TRACES[5])) == [(5, 0, 50, 0, 50)]
 

@@ -72,16 +72,16 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
 def test_rejects_a_pickle_that_would_call_a_function(
     converter: ModuleType, tmp_path: Path, protocol: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, created = tmp_path / "client_device_capacity", tmp_path / "made"
-    source.write_bytes(pickle.dumps({**CAPACITY, 9: CreatesFolder(created)}, protocol))
+    source, folder = tmp_path / "client_device_capacity", tmp_path / "made"
+    source.write_bytes(pickle.dumps({**CAPACITY, 9: CreatesFolder(folder)}, protocol))
     assert converter.main([str(source), str(tmp_path / "devices.parquet")]) == 1
     message = capsys.readouterr().err
     assert str(source) in message
     assert "mkdir, but only containers, numbers and strings are allowed" in message
-    assert not created.exists()
+    assert not folder.exists()
     assert not (tmp_path / "devices.parquet").exists()
     pickle.loads(source.read_bytes())  # without the check, the pickle does create the folder
-    assert created.is_dir()
+    assert folder.is_dir()
 
 
 @pytest.mark.parametrize(

@@ -58,8 +58,8 @@ def test_a_client_is_ready_as_in_flhetbench(converter: ModuleType, tmp_path: Pat
     trace = make_component("availability", "trace", path=str(path), state="state", period="period_s")
     schedule = trace.schedule(Draws(0, 3))
     for t in np.arange(0.25, 400):
-        now = (t - 30) % 100 + 30
-        is_ready = any(a <= now <= b for a, b in TIMERS["37"]["ready_time"])
+        time_s = (t - 30) % 100 + 30
+        is_ready = any(a <= time_s <= b for a, b in TIMERS["37"]["ready_time"])
         assert (schedule.seconds_until_ready(float(t)) == 0).tolist() == [is_ready, False, is_ready], t
 
 

@@ -156,9 +156,9 @@ def test_the_command_line_run_resumes_after_a_kill(
     process.stdout.close()
     assert process.returncode == -signal.SIGKILL
     _wait_for_the_follower(tmp_path)
-    done = run_command(*overrides, "resume=true")
-    assert done.returncode == 0
-    assert "round 2/" not in done.stdout, "it began again"
+    finished = run_command(*overrides, "resume=true")
+    assert finished.returncode == 0
+    assert "round 2/" not in finished.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()
     lines = history.read_history(folder)
     assert lines.steps[-1] == 5

@@ -11,14 +11,14 @@ ROUNDS = 3  # instead of the 10 of the notebook
 
 
 def test_every_notebook_cell_runs_and_its_outputs_are_current(tmp_path: Path) -> None:
-    committed = json.loads(NOTEBOOK.read_text())["cells"]
+    committed_cells = json.loads(NOTEBOOK.read_text())["cells"]
     notebook, names = execute(
         NOTEBOOK,
         LOGS=repr(str(tmp_path)),
         common=str({"rounds": ROUNDS, "paths": {"logs": str(tmp_path)}, "logger": "none"}),
     )
     kinds = [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]
-    assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed], (
+    assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed_cells], (
         "python tests/notebook_runner.py docs/tutorial_python.ipynb writes the outputs"
     )
     assert sum(kind == "display_data" for output_kinds in kinds for kind in output_kinds) == 3

@@ -21,5 +21,5 @@ def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pyte
     page = pace.page({**times, ("trace", "fixed"): (61.0, 70.0)}, steps)
     table = [line for line in page.splitlines() if line[:1] == "|"]
     assert table[2] == "| `trace` | `fixed` | 61.0 (over) | 70.0 |"
-    committed = [line for line in (ROOT / "benchmarks" / "pace.md").read_text().splitlines() if line[:1] == "|"]
-    assert [line.split("|")[1:3] for line in table] == [line.split("|")[1:3] for line in committed]
+    committed_rows = [line for line in (ROOT / "benchmarks" / "pace.md").read_text().splitlines() if line[:1] == "|"]
+    assert [line.split("|")[1:3] for line in table] == [line.split("|")[1:3] for line in committed_rows]

@@ -12,7 +12,7 @@ import source_faults
 from case_loop import for_all
 from config_options import ROOT
 
-CALLED: list[tuple[str, int]] = []
+CALLS: list[tuple[str, int]] = []
 CODE = '''"""A docstring of 1 + 1."""
 
 from typing import TYPE_CHECKING
@@ -34,14 +34,16 @@ def test_one_mutant_is_planted_at_each_place_with_an_effect(tmp_path: Path, monk
     monkeypatch.setattr(source_faults, "ROOT", tmp_path)
     all_mutants = source_faults.draw_mutants([tmp_path / "f.py"], 0, 0)
     assert all(compile(mutant.code, "f", "exec") for mutant in all_mutants)
-    planted = {(mutant.before, mutant.after.replace("  ", " ")) for mutant in all_mutants}
+    planted_pairs = {(mutant.before, mutant.after.replace("  ", " ")) for mutant in all_mutants}
     original = "return max(y) if x is not None else len(y) - 2"
     places = {("y[0] = x", "pass"), ("y.sort()", "pass"), (original, original.replace("max", "min"))}
-    assert places <= planted
-    assert (original, original.replace("is not", "is")) in planted
-    assert (original, original.replace("-", "+")) in planted
-    assert len([before for before, _ in planted if before == original]) == 4  # an inverted comparison is one fault
-    assert not any("None" in before and before != original for before, _ in planted)
+    assert places <= planted_pairs
+    assert (original, original.replace("is not", "is")) in planted_pairs
+    assert (original, original.replace("-", "+")) in planted_pairs
+    assert (
+        len([before for before, _ in planted_pairs if before == original]) == 4
+    )  # an inverted comparison is one fault
+    assert not any("None" in before and before != original for before, _ in planted_pairs)
     assert all_mutants == source_faults.draw_mutants([tmp_path / "f.py"], 0, 0)
     sampled = source_faults.draw_mutants([tmp_path / "f.py"], 3, 1)
     assert sampled == source_faults.draw_mutants([tmp_path / "f.py"], 3, 1)
@@ -63,7 +65,7 @@ def test_stages_are_a_files_tests_then_laws_then_tests_of_importing_modules() ->
 @for_all("step", [1, 2])
 @for_all("option", ["'agg-krum'", "agg median", "agg, krum"])
 def run_over_options(option: str, step: int) -> None:
-    CALLED.append((option, step))
+    CALLS.append((option, step))
 
 
 def test_only_the_cases_of_the_chosen_option_are_run() -> None:
@@ -73,11 +75,11 @@ def test_only_the_cases_of_the_chosen_option_are_run() -> None:
     mutants.ChosenOptions([f"{path}::agg-krum"]).pytest_collection_modifyitems(items)
     assert [item.name for item in items] == ["run_over_options"]
     run_over_options()
-    assert CALLED == [("'agg-krum'", 1), ("agg, krum", 1), ("'agg-krum'", 2), ("agg, krum", 2)]
+    assert CALLS == [("'agg-krum'", 1), ("agg, krum", 1), ("'agg-krum'", 2), ("agg, krum", 2)]
 
 
 def test_every_equivalent_mutant_has_a_reason_and_exists() -> None:
-    for (file, before, _), why in mutants.read_equivalent().items():
-        assert len(why) > 20
+    for (file, before, _), reason in mutants.read_equivalent().items():
+        assert len(reason) > 20
         lines = " ".join(line.strip() for line in (ROOT / file).read_text().splitlines())
         assert before in lines, f"{file} has changed: {before!r} is there no more"

@@ -39,7 +39,7 @@ def digests() -> ConfigDigests:
 
 
 @cache
-def read(folder: Path) -> results.Results:
+def read_results(folder: Path) -> results.Results:
     return results.load_results(definition_file.load_study(folder))
 
 
@@ -50,7 +50,7 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
     Hydra composes the conditions whose yaml files have changed since their digests were stored, and two others.
     """
     study = definition_file.load_study(folder)
-    rows = {key[:2]: (key[2], row) for key, row in read(folder).done_runs()}
+    rows = {key[:2]: (key[2], row) for key, row in read_results(folder).done_runs()}
     places = spread([place for place in list_conditions(study) if (place.setting, place.method) in rows])
     assert places
     digest_of = digests().find_digest
@@ -67,6 +67,6 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
 def test_committed_summaries_follow_from_the_curves(folder: Path) -> None:
     """A table that older rules computed would mislead its readers."""
     key, names = ["cell", "selector", "seed"], ["late", "rounds_to_target", "virtual_s_to_target", "bytes_to_target"]
-    committed = pd.read_parquet(folder / result_files.RESULTS_FILE).set_index(key)[names]
-    computed = pd.DataFrame([row for _, row in read(folder).done_runs()]).set_index(key)[names]
-    pd.testing.assert_frame_equal(committed.loc[computed.index], computed, check_dtype=False, rtol=1e-5, atol=0)
+    stored = pd.read_parquet(folder / result_files.RESULTS_FILE).set_index(key)[names]
+    computed = pd.DataFrame([row for _, row in read_results(folder).done_runs()]).set_index(key)[names]
+    pd.testing.assert_frame_equal(stored.loc[computed.index], computed, check_dtype=False, rtol=1e-5, atol=0)

@@ -63,40 +63,43 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
     raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))
     with pytest.raises(DataError, match="size= resizes image files"):
         leaf.plan_table_pieces(tmp_path, 8)
-    file, good = tmp_path / "a.json", (tmp_path / "a.json").read_text()
+    file, valid_json = tmp_path / "a.json", (tmp_path / "a.json").read_text()
     for text, refusal in (
-        (good[:-3], "is not valid JSON, or was truncated"),
+        (valid_json[:-3], "is not valid JSON, or was truncated"),
         ("[1]", "is not a file of LEAF: it lacks users, num_samples or user_data"),
-        (good.replace('"num_samples": [1]', '"num_samples": [2]'), r"user 'mac' has 1 x and 1 y, num_samples says 2"),
-        (good.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"'lear' is wrong"),
-        (good.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"once, by name; 'mac' is wrong"),
-        (good.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' occurs twice"),
         (
-            good.replace('["abc"]', "[[1, NaN]]"),
+            valid_json.replace('"num_samples": [1]', '"num_samples": [2]'),
+            r"user 'mac' has 1 x and 1 y, num_samples says 2",
+        ),
+        (valid_json.replace('"users": ["mac"]', '"users": ["lear", "mac"]'), r"'lear' is wrong"),
+        (valid_json.replace('"users": ["mac"]', '"users": ["mac", "mac"]'), r"once, by name; 'mac' is wrong"),
+        (valid_json.replace('"x": ["abc"]', '"x": ["abc"], "x": ["xyz"]'), r"the key 'x' occurs twice"),
+        (
+            valid_json.replace('["abc"]', "[[1, NaN]]"),
             r"'mac', sample 0: x must hold texts, or lists of numbers that float32 can hold, but holds nan",
         ),
-        (good.replace('["abc"]', "[[1, true]]"), r"numbers that float32 can hold, but holds True"),
-        (good.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
-        (good.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
+        (valid_json.replace('["abc"]', "[[1, true]]"), r"numbers that float32 can hold, but holds True"),
+        (valid_json.replace('"y": ["d"]', '"y": [null]'), r"user 'mac' has label None"),
+        (valid_json.replace('"y": ["d"]', '"y": ["d", "e"]'), r"user 'mac' has 1 x and 2 y"),
         (
-            good.replace('"users": ["mac"]', '"users": ["lear"]'),
+            valid_json.replace('"users": ["mac"]', '"users": ["lear"]'),
             r"users must list each user .* 'lear' is wrong",
         ),
         (
-            good.replace('"mac": {', '"lear": {}, "mac": {')
+            valid_json.replace('"mac": {', '"lear": {}, "mac": {')
             .replace('["mac"]', '["mac", "lear"]')
             .replace("[1]", "[1, 0]"),
             "user 'lear' has no lists x and y",
         ),
-        (good.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
-        (good.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
+        (valid_json.replace('"abc"', '"000001.jpg"'), "x are names of images, '000001.jpg': fedcohort prepare celeba"),
+        (valid_json.replace('["abc"]', "[[1, 2]]").replace('["d"]', '["d", 1]'), r"user 'mac' has 1 x and 2 y"),
         (
-            good.replace('"y": ["d"]', '"y": [1.5]'),
+            valid_json.replace('"y": ["d"]', '"y": [1.5]'),
             r"a.json: user 'mac' has label 1.5; labels are whole numbers, texts",
         ),
-        (good.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
-        (good.replace('"abc"', "3"), "x must hold texts, or lists of numbers that float32 can hold, but holds 3"),
-        (good.replace('"abc"', "[3.0]").replace('"d"', "9223372036854775808"), "x and y must each have one type"),
+        (valid_json.replace('"y": ["d"]', '"y": [NaN]'), r"user 'mac' has label nan"),
+        (valid_json.replace('"abc"', "3"), "x must hold texts, or lists of numbers that float32 can hold, but holds 3"),
+        (valid_json.replace('"abc"', "[3.0]").replace('"d"', "9223372036854775808"), "x and y must each have one type"),
     ):
         file.write_text(text)
         with pytest.raises(DataError, match=refusal):

@@ -27,12 +27,12 @@ class Source:
     def __init__(self) -> None:
         self.made: list[str] = []
 
-    def pieces(self, key: str = "k", broken: int | None = None) -> list[TablePiece]:
-        return [self._piece(i, part, key, broken) for i, part in enumerate(("train", "train", "test"))]
+    def pieces(self, key: str = "k", failing: int | None = None) -> list[TablePiece]:
+        return [self._make_piece(i, part, key, failing) for i, part in enumerate(("train", "train", "test"))]
 
-    def _piece(self, i: int, part: str, key: str, broken: int | None) -> TablePiece:
+    def _make_piece(self, i: int, part: str, key: str, failing: int | None) -> TablePiece:
         def make() -> Any:
-            if i == broken:
+            if i == failing:
                 raise KeyboardInterrupt
             self.made.append(f"{part}{i}")
             return pa.table({"x": [10 * i, 10 * i + 1]})
@@ -53,7 +53,7 @@ def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
 def test_an_interrupted_conversion_resumes(tmp_path: Path) -> None:
     source = Source()
     with pytest.raises(KeyboardInterrupt):
-        write_tables(source.pieces(broken=1), tmp_path, quiet)
+        write_tables(source.pieces(failing=1), tmp_path, quiet)
     assert source.made == ["train0"]
     assert not (tmp_path / "train.parquet").exists()
     write_tables(source.pieces(), tmp_path, quiet)
@@ -62,17 +62,17 @@ def test_an_interrupted_conversion_resumes(tmp_path: Path) -> None:
     assert len(source.made) == 3, "and nothing where all is done"
 
 
-@pytest.mark.parametrize("when", ["between", "within"])
+@pytest.mark.parametrize("moment", ["between", "within"])
 def test_a_conversion_interrupted_while_joining_resumes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Between the two parts, or within the first, of which half is there."""
     source, real = Source(), pieces._merge_piece_files
 
     def join(files: Sequence[Path], target: Path, unique: str) -> int:
-        if when == "within":
+        if moment == "within":
             target.with_name(f".{target.name}.fedcohort-draft").write_bytes(b"half")
-        if when == "within" or target.name == "test.parquet":
+        if moment == "within" or target.name == "test.parquet":
             raise KeyboardInterrupt
         return real(files, target, unique)
 
@@ -131,7 +131,7 @@ def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
 
 def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        write_tables(Source().pieces(broken=1), tmp_path, quiet)
+        write_tables(Source().pieces(failing=1), tmp_path, quiet)
     (piece,) = tmp_path.glob("unfinished-*/train-000000.parquet")
     piece.write_bytes(piece.read_bytes()[:20])
     with pytest.raises(DataError, match=r"train-000000.parquet is damaged .*: remove it and type the command again"):
@@ -140,7 +140,7 @@ def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
 
 def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        write_tables(Source().pieces(broken=1), tmp_path / "a", quiet)
+        write_tables(Source().pieces(failing=1), tmp_path / "a", quiet)
     with pytest.raises(DataError, match=r"unfinished-.* is from another source or has other options: remove it"):
         write_tables(Source().pieces(key="other"), tmp_path / "a", quiet)
     write_tables(Source().pieces(), tmp_path / "b", quiet)

@@ -14,11 +14,11 @@ from raw_dataset_files import prepare_tables, save_image
 
 def test_from_folders_to_pairs(tmp_path: Path) -> None:
     root, pixels = tmp_path / "raw" / "spawrious224", list[np.ndarray]()
-    for half in ("0", "1", "domain_adaptation_ds"):
+    for subfolder in ("0", "1", "domain_adaptation_ds"):
         for place in ("beach", "snow"):
             for breed in ("corgi", "labrador"):
                 for i in range(2):
-                    pixels.append(save_image(root / half / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
+                    pixels.append(save_image(root / subfolder / place / breed / f"{i}.png", len(pixels), (3, 8, 8)))
     assert prepare_tables(spawrious.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {"train": 16}
     dataset = Spawrious(
         str(tmp_path / "made"), None, None, "uint8", ["corgi", "labrador"], ["beach", "snow"], 8, 0.25

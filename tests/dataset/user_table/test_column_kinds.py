@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError
-from folder_tables import make_folder_dataset, with_value, write_both_parts, write_part
+from folder_tables import make_folder_dataset, set_value, write_both_parts, write_part
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,11 @@ def test_spaces_around_labels_are_removed_and_labels_that_differ_in_case_reporte
 def test_all_problems_are_one_message(tmp_path: Path) -> None:
     """A table without the label, without a test table and with gaps in two columns."""
     write_part(
-        tmp_path, "train", x=with_value([0.5] * 40, 3, None), z=with_value([0.5] * 40, 5, None), kind=["a", "b"] * 20
+        tmp_path,
+        "train",
+        x=set_value([0.5] * 40, 3, None),
+        z=set_value([0.5] * 40, 5, None),
+        kind=["a", "b"] * 20,
     )
     with pytest.raises(DataError) as raised:
         make_folder_dataset(tmp_path).load(0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError, OptionError
-from folder_tables import make_folder_dataset, with_value, write_both_parts, write_part
+from folder_tables import make_folder_dataset, set_value, write_both_parts, write_part
 from optional_values import not_none
 
 SEX = ["f", "m"] * 20
@@ -50,15 +50,13 @@ def test_whole_numbers_may_be_categories(tmp_path: Path) -> None:
 
 
 def test_empty_cells_are_named_dropped_or_filled_with_the_share_of_each_level(tmp_path: Path) -> None:
-    write_part(
-        tmp_path, "train", x=np.arange(40.0), sex=with_value(with_value(SEX, 3, None), 5, " "), label=[0, 1] * 20
-    )
+    write_part(tmp_path, "train", x=np.arange(40.0), sex=set_value(set_value(SEX, 3, None), 5, " "), label=[0, 1] * 20)
     write_part(tmp_path, "test", x=[1.0], sex=["m"], label=[0])
     with pytest.raises(DataError, match=r"column 'sex', row 3 is empty \(and 1 more row\); correct it"):
         make_folder_dataset(tmp_path, categories=["sex"]).load(0)
     assert len(make_folder_dataset(tmp_path, categories=["sex"], missing="drop").load(0).train_y) == 38
-    filled = make_folder_dataset(tmp_path, categories=["sex"], missing="mean").load(0).train_x
-    np.testing.assert_allclose(filled[3, 1:], [20 / 38, 18 / 38], rtol=1e-6)
+    filled_inputs = make_folder_dataset(tmp_path, categories=["sex"], missing="mean").load(0).train_x
+    np.testing.assert_allclose(filled_inputs[3, 1:], [20 / 38, 18 / 38], rtol=1e-6)
 
 
 def test_dates_are_days_since_1970(tmp_path: Path) -> None:

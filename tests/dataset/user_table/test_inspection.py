@@ -14,18 +14,18 @@ N = 60
 
 
 def decide(fixed_options: Any = None, n: Any = N, **columns: Any) -> tuple[TableInspection, dict[str, DataDecision]]:
-    """Return the look at a table with the classes a and b, and the decisions by topic."""
+    """Return the inspection of a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = TableInspection([Frame("t.csv", pa.table(table))], fixed_options or {}, draws_test_set=True)
-    return look, {decision.decision_topic: decision for decision in look.propose_roles()}
+    inspection = TableInspection([Frame("t.csv", pa.table(table))], fixed_options or {}, draws_test_set=True)
+    return inspection, {decision.decision_topic: decision for decision in inspection.propose_roles()}
 
 
 @pytest.mark.parametrize("name", ["user", "user_id", "userId", "User ID", "PATIENT", "device id"])
 def test_names_of_clients_are_recognised_however_they_are_spelled(name: str) -> None:
-    look, decisions = decide(**{name: np.arange(N) % 4})
+    inspection, decisions = decide(**{name: np.arange(N) % 4})
     assert decisions["client"].options == {"dataset.client": name, "cohort": 2}
-    assert look.roles == {"label": "label", name: "client"}
+    assert inspection.roles == {"label": "label", name: "client"}
 
 
 def test_clients_and_ids_are_never_proposed_as_labels() -> None:
@@ -43,10 +43,10 @@ def test_clients_and_ids_are_never_proposed_as_labels() -> None:
 
 def test_clients_of_one_or_two_rows_are_pooled_and_unique_ones_left_out() -> None:
     users = np.repeat(np.arange(45), [2 if k < 15 else 1 for k in range(45)])
-    look, decisions = decide(user=users)
+    inspection, decisions = decide(user=users)
     assert decisions["client"].options["dataset.pool_small"] is True
-    assert look.roles["user"] == "client"
-    look, decisions = decide(user=np.arange(N))
+    assert inspection.roles["user"] == "client"
+    inspection, decisions = decide(user=np.arange(N))
     assert decisions["left out"].options == {"dataset.leave_out": ["user"]}
     assert decisions["client"].options == {"clients": 2, "cohort": 1}
     assert "dataset.client=NAME takes each value of a column as a client" in decisions["client"].reason

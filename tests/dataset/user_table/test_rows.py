@@ -74,8 +74,10 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
     pooled = make_folder_dataset(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
     assert build_federation(pooled, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 500
     (tmp_path / "test.parquet").unlink()
-    cut = make_folder_dataset(tmp_path, client="who", min_client_samples=10, pool_small=True, test_share=0.2).load(0)
-    assert "fewer than 13 samples pooled to 400 (10 remain after the test part is cut)" in cut.inputs
+    pooled_data = make_folder_dataset(
+        tmp_path, client="who", min_client_samples=10, pool_small=True, test_share=0.2
+    ).load(0)
+    assert "fewer than 13 samples pooled to 400 (10 remain after the test part is cut)" in pooled_data.inputs
 
 
 def test_pools_that_cannot_be_filled_are_rejected(tmp_path: Path) -> None:

@@ -57,10 +57,10 @@ def test_intervals_of_two_seeds_are_inside_the_frame(drawn_figures: dict[str, Fi
         Path(),
     )
     (axes,) = drawn_figures["forest.png"].axes
-    ends = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in axes.lines])
-    assert ends.max() > 500
-    assert axes.get_xlim()[0] < ends.min()
-    assert axes.get_xlim()[1] > ends.max()
+    interval_ends = np.concatenate([np.asarray(line.get_xdata(), dtype=float) for line in axes.lines])
+    assert interval_ends.max() > 500
+    assert axes.get_xlim()[0] < interval_ends.min()
+    assert axes.get_xlim()[1] > interval_ends.max()
 
 
 def test_one_seed_has_neither_interval_nor_test(drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
@@ -90,5 +90,5 @@ def test_a_target_that_no_curve_meets_says_so(
 ) -> None:
     figures.draw_comparison(compare_runs(make_gains(), target=Target(target), axis="rounds"), Path())
     assert label in read_figure_text(drawn_figures["curves.png"]).split("\n")
-    looks = {(line.get_linestyle(), line.get_marker()) for line in drawn_figures["curves.png"].axes[0].lines[:5]}
-    assert len(looks) == 5, "lines differ without colours, too"
+    styles = {(line.get_linestyle(), line.get_marker()) for line in drawn_figures["curves.png"].axes[0].lines[:5]}
+    assert len(styles) == 5, "lines differ without colours, too"

@@ -20,7 +20,7 @@ def test_a_moving_mean_covers_rounds_not_measurements() -> None:
 
 def test_only_many_points_are_smoothed() -> None:
     """Of 1,500 rounds 31, where more than 300 were measured_values; every fifth of them are readable as they are."""
-    often = pd.DataFrame({"test/acc": np.zeros(1500)})
-    assert curves.choose_window_rounds(often) == 31
-    assert curves.choose_window_rounds(often[:300]) == 1
-    assert curves.choose_window_rounds(often.where(often.index.to_series() % 5 == 0, axis=0)) == 1
+    curve = pd.DataFrame({"test/acc": np.zeros(1500)})
+    assert curves.choose_window_rounds(curve) == 31
+    assert curves.choose_window_rounds(curve[:300]) == 1
+    assert curves.choose_window_rounds(curve.where(curve.index.to_series() % 5 == 0, axis=0)) == 1

@@ -92,8 +92,8 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     tmp_path: Path,
     drawn_figures: dict[str, Figure],  # noqa: F811
 ) -> None:
-    nothing, no_clients = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
-    facts = write_run(tmp_path / "run", {}, {}, nothing, no_clients)
+    without_scores, no_clients = {"score": None}, dict.fromkeys(("selected", "arrived"), np.zeros(12, dtype=bool))
+    facts = write_run(tmp_path / "run", {}, {}, without_scores, no_clients)
     history = read_history(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
     drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, history))
@@ -135,8 +135,8 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn_figur
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
     facts = write_run(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
     drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
-    ends = [{bar.get_width() for bar in axes.patches} for axes in drawn_figures["round.png"].axes]  # type: ignore[attr-defined]
-    assert sorted(ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
+    bar_ends = [{bar.get_width() for bar in axes.patches} for axes in drawn_figures["round.png"].axes]  # type: ignore[attr-defined]
+    assert sorted(bar_ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
     assert {"score", "exploitation", "exploration", "penalty"} <= set(
         read_figure_text(drawn_figures["round.png"]).split("\n")
     )

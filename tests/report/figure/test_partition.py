@@ -22,9 +22,9 @@ def test_clients_in_the_order_of_their_classes() -> None:
 
 def test_names_of_classes_are_short_and_absent_without_room(tmp_path: Path) -> None:
     names = {"0": "walking", "1": "walking down a long staircase", "2": "standing"}
-    named = example_run.make_run_info(tmp_path, classes=3, labels=names)
-    assert partition.shorten_class_names(named) == ["walking", "walking down a lo…", "standing"]
-    labels = [tick.get_text() for tick in partition.draw_partition(named).axes[0].get_xticklabels()]
+    info = example_run.make_run_info(tmp_path, classes=3, labels=names)
+    assert partition.shorten_class_names(info) == ["walking", "walking down a lo…", "standing"]
+    labels = [tick.get_text() for tick in partition.draw_partition(info).axes[0].get_xticklabels()]
     assert labels == ["walking", "walking down a lo…", "standing"]
     assert partition.shorten_class_names(example_run.make_run_info(tmp_path, classes=3)) == []
     thirteen_labels = {str(c): f"class {c}" for c in range(13)}

@@ -22,8 +22,8 @@ def test_a_coarse_map_keeps_the_rare() -> None:
     outcome = np.array(
         [[idle, idle, too_late, idle], [idle, arrived, idle, too_late], [away, idle, away, idle], [away] + 3 * [idle]]
     )
-    halves = np.array([0, 2])
-    assert selection.coarsen_outcomes(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
+    starts = np.array([0, 2])
+    assert selection.coarsen_outcomes(outcome, starts, starts).tolist() == [[arrived, too_late], [away, idle]]
     assert selection.coarsen_outcomes(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
 
 
@@ -36,8 +36,8 @@ def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Pat
         late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
         assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
         assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
-        away = np.flatnonzero(~round_report.clients["available"])
-        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == away.tolist()
+        unavailable_ids = np.flatnonzero(~round_report.clients["available"])
+        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == unavailable_ids.tolist()
 
 
 def test_a_large_population_has_rows_of_those_ever_selected(
@@ -47,14 +47,16 @@ def test_a_large_population_has_rows_of_those_ever_selected(
 ) -> None:
     facts = run(tmp_path / "run", clients=40)
     history = read_history(facts.folder)
-    ever = selection.find_selected_clients(history)
-    assert ever.tolist() == sorted({k for step in range(1, 7) for k in make_report(step, clients=40).cohort.tolist()})
-    assert 0 < len(ever) < 40
-    all_fates = selection.load_outcomes(history, np.arange(40))
-    np.testing.assert_array_equal(selection.load_outcomes(history, ever), all_fates[ever])
+    selected_ids = selection.find_selected_clients(history)
+    assert selected_ids.tolist() == sorted(
+        {k for step in range(1, 7) for k in make_report(step, clients=40).cohort.tolist()}
+    )
+    assert 0 < len(selected_ids) < 40
+    all_outcomes = selection.load_outcomes(history, np.arange(40))
+    np.testing.assert_array_equal(selection.load_outcomes(history, selected_ids), all_outcomes[selected_ids])
     monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
     drawn_figures["selection.png"] = not_none(selection.draw_selection(facts, history))
-    assert f"client, of the {len(ever)} ever selected" in read_figure_text(drawn_figures["selection.png"])
+    assert f"client, of the {len(selected_ids)} ever selected" in read_figure_text(drawn_figures["selection.png"])
 
 
 def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811

@@ -8,18 +8,18 @@ from fedcohort.report.figure import style
 from report.test_run_figures import check_layout
 
 
-@pytest.mark.parametrize(("width", "across"), [(style.COLUMN_WIDTH, 2), (style.PAGE_WIDTH, 4)])
-def test_small_multiples_share_axes_and_fill_rows(width: float, across: int) -> None:
+@pytest.mark.parametrize(("width", "n_columns"), [(style.COLUMN_WIDTH, 2), (style.PAGE_WIDTH, 4)])
+def test_small_multiples_share_axes_and_fill_rows(width: float, n_columns: int) -> None:
     title = "a title that is far too long for one line of a column of a paper"
     names = ["a name that is too long for a panel of a column", *"bcde"]
-    figure, panels = style.make_panels(names, title, "5 runs", columns=across, height=0.8)
+    figure, panels = style.make_panels(names, title, "5 runs", columns=n_columns, height=0.8)
     assert len(panels) == len(figure.axes) == 5
     panels[0].set_xlim(0, 7)
     assert panels[4].get_xlim() == (0, 7)
     places = [panel.get_subplotspec() for panel in panels]
-    assert max(place.colspan.start for place in places if place is not None) == across - 1
+    assert max(place.colspan.start for place in places if place is not None) == n_columns - 1
     assert figure.get_figwidth() == width
-    assert [panel.get_xlabel() for panel in panels] == [""] * (5 - across) + ["communication round"] * across
+    assert [panel.get_xlabel() for panel in panels] == [""] * (5 - n_columns) + ["communication round"] * n_columns
     check_layout(figure)
 
 

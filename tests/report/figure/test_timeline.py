@@ -37,15 +37,15 @@ def write_run(
     folder: Path,
     clients: int = 4,
     rounds: int = 3,
-    announced: bool = True,
+    is_announced: bool = True,
     probe_s: float = 0.0,
-    slowest_s: float = 100.0,
+    slowest_unit_s: float = 100.0,
 ) -> RunInfo:
     """Rounds of 20 s, in which all clients download for 2 s, run forward passes for 1 s, and upload for 3 s."""
     facts, journal = make_run_info(folder, clients=max(clients, 12), rounds=rounds), Journal()
     journal.start(facts)
     ids = np.arange(clients)
-    unit = np.resize([*UNIT, slowest_s], clients)
+    unit = np.resize([*UNIT, slowest_unit_s], clients)
     arrivals = np.flatnonzero(unit < 5)
     units = np.where(unit == 2.0, 5, np.where(unit == 4.0, 3, 0))
     ones = np.ones(clients)
@@ -54,8 +54,8 @@ def write_run(
     flags = {"available": ids, "selected": ids, "arrived": arrivals}
     table = ClientFacts(len(facts.n_train), flags, {name: (ids, values) for name, values in numbers.items()})
     for step in range(rounds + 1):
-        paced = {"round/closed_s": 20.0, **({"round/announced_s": 20.0} if announced else {})} if step else {}
-        metrics = {"time/virtual_s": (20.0 + probe_s) * step, **paced}
+        pace_metrics = {"round/closed_s": 20.0, **({"round/announced_s": 20.0} if is_announced else {})} if step else {}
+        metrics = {"time/virtual_s": (20.0 + probe_s) * step, **pace_metrics}
         round_report = dataclasses.replace(
             make_report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=arrivals
         )
@@ -129,7 +129,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
 
 
 def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
-    facts = write_run(tmp_path / "run", rounds=1, slowest_s=np.inf)
+    facts = write_run(tmp_path / "run", rounds=1, slowest_unit_s=np.inf)
     assert {path.name for path in draw_run(facts)} >= {"pace.png", "timeline.png"}
     assert "never done" in read_figure_text(drawn_figures["timeline.png"])
     assert drawn_figures["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
@@ -137,7 +137,7 @@ def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn_figures
 
 @pytest.mark.parametrize("clients", [1, 100])
 def test_at_every_size(tmp_path: Path, clients: int) -> None:
-    facts = write_run(tmp_path / "run", clients=clients, rounds=1, announced=False)
+    facts = write_run(tmp_path / "run", clients=clients, rounds=1, is_announced=False)
     history = read_history(facts.folder)
     figure = timeline.draw_timeline(facts, history)
     assert figure is not None
@@ -192,15 +192,15 @@ def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) ->
     run = run_training(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
     history = read_history(run.folder)
     loaded = load_timed_round(history, 5)
-    jobs, arrived, goes_on = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]
+    jobs, arrived, is_in_flight = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]
     assert int(arrived.sum()) == 4
-    assert int(goes_on.sum()) == history.metrics["round/in_flight"].loc[5]
-    assert not (arrived & goes_on).any()
+    assert int(is_in_flight.sum()) == history.metrics["round/in_flight"].loc[5]
+    assert not (arrived & is_in_flight).any()
     assert (jobs["start"][arrived] < 0).any()
     assert (jobs["start"] < loaded.closed_s).all()
     tolerance = 1e-6 * history.metrics["time/virtual_s"].loc[5]
     assert (jobs["finish"][arrived] <= loaded.closed_s + tolerance).all()
-    assert (jobs["finish"][goes_on] >= loaded.closed_s - tolerance).all()
+    assert (jobs["finish"][is_in_flight] >= loaded.closed_s - tolerance).all()
     assert count_arrivals(history)["complete"].tolist() == [4] * 5
     assert not count_arrivals(history)["late"].any()
     assert "still at work" in timeline.describe_round(loaded)

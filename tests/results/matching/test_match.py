@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from comparison_harness import ACC, compare_runs, make_run, make_runs, notes_with
+from comparison_harness import ACC, compare_runs, find_notes, make_run, make_runs
 from fedcohort.errors import OptionError
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.tracked_run import Run
@@ -21,26 +21,26 @@ def test_a_note_says_when_the_last_rounds_ended() -> None:
         replace(run, tags=tags, params={**run.params, **budget}, metrics={**run.metrics, "time/virtual_s": seconds})
         for run, seconds in zip(make_runs([0.1, 0.2], [0.3, 0.4]), (3600.0, 3660.0, 4500.0, 3601.0), strict=True)
     ]
-    (line,) = notes_with(match(runs, "selector", None, ACC), "ended by")
+    (line,) = find_notes(match(runs, "selector", None, ACC), "ended by")
     assert line.startswith("ended by until.virtual_s=3600: 4 runs, after 3 rounds, ")
     assert line.endswith(", the last round of each after 60 min 0 s to 75 min 0 s")
     without_clock = [replace(run, metrics={ACC: run.metrics[ACC]}) for run in runs]
     by_bytes = [replace(run, tags={**tags, "ended_by": "until.bytes"}) for run in runs]
-    for remaining, budget_text in ((without_clock, "until.virtual_s=3600"), (by_bytes, "until.bytes=?")):
-        (line,) = notes_with(match(remaining, "selector", None, ACC), "ended by")
+    for budget_runs, budget_text in ((without_clock, "until.virtual_s=3600"), (by_bytes, "until.bytes=?")):
+        (line,) = find_notes(match(budget_runs, "selector", None, ACC), "ended by")
         assert line == f"ended by {budget_text}: 4 runs, after 3 rounds"
 
 
 def test_missing_seeds_are_named() -> None:
-    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("random", 2, 0.5)], "selector", None, ACC)
-    assert notes_with(matched, "missing") == ["missing: ucb has no run of seed 2"]
+    matching = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("random", 2, 0.5)], "selector", None, ACC)
+    assert find_notes(matching, "missing") == ["missing: ucb has no run of seed 2"]
 
 
 def test_a_run_of_other_settings_is_left_out_and_named() -> None:
-    odd = make_run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
-    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), odd], "selector", None, ACC)
-    assert sorted(matched.cells["", "ucb"]) == [0, 1]
-    (line,) = notes_with(matched, "left out")
+    other_run = make_run("ucb", 2, 0.9, options={"selector.discount": "0.9"})
+    matching = match([*make_runs([0.1, 0.2], [0.3, 0.4]), other_run], "selector", None, ACC)
+    assert sorted(matching.cells["", "ucb"]) == [0, 1]
+    (line,) = find_notes(matching, "left out")
     assert line.endswith("it differs from the other runs of ucb: selector.discount=0.9 (others none)")
 
 
@@ -49,23 +49,23 @@ def test_a_run_that_ended_early_counts_and_is_named() -> None:
     runs = make_runs([0.1, 0.2, 0.3], [0.3, 0.4, 0.5])
     runs[0] = replace(runs[0], tags={"rounds_done": "2"})
     runs[2] = replace(runs[2], tags={"rounds_done": "5"})
-    matched = match(runs, "selector", None, ACC)
-    assert sorted(matched.cells["", "random"]) == [0, 1, 2]
-    assert notes_with(matched, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
-    left_out = [replace(runs[0], status="failed"), *runs[1:]]
-    assert notes_with(match(left_out, "selector", None, ACC), "early") == []
+    matching = match(runs, "selector", None, ACC)
+    assert sorted(matching.cells["", "random"]) == [0, 1, 2]
+    assert find_notes(matching, "early") == ["ended early: random-fedavg-s0-0 (MLflow's random-f) (2 of 5 rounds)"]
+    with_failed_run = [replace(runs[0], status="failed"), *runs[1:]]
+    assert find_notes(match(with_failed_run, "selector", None, ACC), "early") == []
 
 
 def test_of_equal_runs_the_newest_counts() -> None:
-    matched = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
-    assert matched.cells["", "ucb"][1].metrics[ACC] == 0.9
-    (line,) = notes_with(matched, "left out")
+    matching = match([*make_runs([0.1, 0.2], [0.3, 0.4]), make_run("ucb", 1, 0.9, started=1)], "selector", None, ACC)
+    assert matching.cells["", "ucb"][1].metrics[ACC] == 0.9
+    (line,) = find_notes(matching, "left out")
     assert "ucb-fedavg-s1-0" in line
     assert "newer" in line
 
 
 @pytest.mark.parametrize(
-    ("change", "why"),
+    ("change", "reason"),
     [
         (lambda r: replace(r, status="running"), "it is running"),
         (lambda r: replace(r, metrics={}), "it has no test/acc"),
@@ -73,26 +73,26 @@ def test_of_equal_runs_the_newest_counts() -> None:
         (lambda r: replace(r, params={"selector": "ucb"}), "it has no seed"),
     ],
 )
-def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], why: str) -> None:
-    matched = match([*make_runs([0.1], [0.2]), change(make_run("ucb", 4, 0.1))], "selector", None, ACC)
-    assert notes_with(matched, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {why}"]
-    assert sorted(matched.cells["", "ucb"]) == [0]
+def test_a_run_that_can_not_be_used_is_named(change: Callable[[Run], Run], reason: str) -> None:
+    matching = match([*make_runs([0.1], [0.2]), change(make_run("ucb", 4, 0.1))], "selector", None, ACC)
+    assert find_notes(matching, "left out") == [f"left out: ucb-fedavg-s4-0 (MLflow's ucb-feda): {reason}"]
+    assert sorted(matching.cells["", "ucb"]) == [0]
 
 
 def test_a_cell_of_other_settings_is_marked() -> None:
-    long = [make_run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
+    longer_runs = [make_run("ucb", s, 0.9 + s / 100, rounds="50") for s in range(3)]
     ordinary = [make_run(selector, s, 0.1 + s / 100) for selector in ("random", "powd") for s in range(3)]
-    matched = match([*ordinary, *long], "selector", None, ACC)
-    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matched.notes
-    assert matched.atypical_cells == {("", "ucb")}
+    matching = match([*ordinary, *longer_runs], "selector", None, ACC)
+    assert "also differs: rounds is 5 for powd, random; 50 for ucb" in matching.notes
+    assert matching.atypical_cells == {("", "ucb")}
 
 
 def test_options_of_the_compared_group_may_differ() -> None:
     plain = [make_run("random", s, 0.1, options={"selector.weights": "uniform"}) for s in (0, 1)]
     prox = [make_run("random", s, 0.2, agg="fedprox", regulariser="prox", options={"agg.mu": "1"}) for s in (0, 1)]
-    matched = match([*plain, *prox, make_run("ucb", 0, 0.1)], "selector", "agg", ACC)
-    assert notes_with(matched, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
-    assert matched.atypical_cells == frozenset()
+    matching = match([*plain, *prox, make_run("ucb", 0, 0.1)], "selector", "agg", ACC)
+    assert find_notes(matching, "also differs") == ["also differs: regulariser is none for fedavg; prox for fedprox"]
+    assert matching.atypical_cells == frozenset()
 
 
 def test_several_commits_and_values_that_are_not_finite_are_named() -> None:
@@ -131,11 +131,11 @@ def test_each_seed_may_have_another_budget() -> None:
     """As where another run's time is the budget; two runs of a seed with two budgets are two settings."""
     runs = [make_run("random", seed, 0.5, options={"until.virtual_s": f"{seed + 1}00"}) for seed in range(3)]
     assert list(match(runs, "selector", None, ACC).cells["", "random"]) == [0, 1, 2]
-    matched = match(
+    matching = match(
         [*runs, make_run("random", 0, 0.7, started=9, options={"until.virtual_s": "900"})], "selector", None, ACC
     )
-    assert len(matched.cells["", "random"]) == 1
-    assert notes_with(matched, "until.virtual_s=")
+    assert len(matching.cells["", "random"]) == 1
+    assert find_notes(matching, "until.virtual_s=")
 
 
 def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
@@ -143,23 +143,23 @@ def test_budgets_of_their_own_are_compared_seed_by_seed() -> None:
     budgets = {0: "300", 1: "400", 2: "500"}
     random = [make_run("random", s, 0.5, options={"until.virtual_s": budgets[s]}) for s in (1, 2)]
     methods = [make_run("ucb", s, 0.6, options={"until.virtual_s": budget}) for s, budget in budgets.items()]
-    matched = match([*random, *methods], "selector", None, ACC)
-    assert (notes_with(matched, "also differs"), matched.atypical_cells) == ([], frozenset())
+    matching = match([*random, *methods], "selector", None, ACC)
+    assert (find_notes(matching, "also differs"), matching.atypical_cells) == ([], frozenset())
     longer = [make_run("ucb", s, 0.6, options={"until.virtual_s": "300" if not s else "null"}) for s in budgets]
     random.append(make_run("random", 0, 0.5, options={"until.virtual_s": "300"}))
-    matched = match([*random, *longer], "selector", None, ACC)
-    assert notes_with(matched, "also differs") == [
+    matching = match([*random, *longer], "selector", None, ACC)
+    assert find_notes(matching, "also differs") == [
         "also differs: until.virtual_s on seed 1 is 400 for random; null for ucb",
         "also differs: until.virtual_s on seed 2 is 500 for random; null for ucb",
     ]
-    assert matched.atypical_cells == {("", "random"), ("", "ucb")}
+    assert matching.atypical_cells == {("", "random"), ("", "ucb")}
 
 
 def test_notes_name_a_run_by_its_folder() -> None:
     """The start of MLflow's id looked like the hash in a folder's name, and was in none."""
     run = make_run("ucb", 0, math.inf)
-    placed = replace(run, tags={**run.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
-    (note,) = notes_with(match([placed], "selector", None, ACC), "diverged")
+    run_in_folder = replace(run, tags={**run.tags, "folder": "/far/logs/runs/ucb-fedavg-digits-930a3273-s0"})
+    (note,) = find_notes(match([run_in_folder], "selector", None, ACC), "diverged")
     assert note.startswith("diverged: ucb-fedavg-digits-930a3273-s0 ended with test/acc=inf")
 
 
@@ -170,12 +170,12 @@ def test_a_setting_is_no_others_beginning() -> None:
         for seed in (0, 1)
         for agg, n in (("fedavg", "50"), ("fedprox", "9"))
     ]
-    matched = match(runs, "agg", None, ACC)
-    assert matched.federations["", "fedavg"] != matched.federations["", "fedprox"]
+    matching = match(runs, "agg", None, ACC)
+    assert matching.federations["", "fedavg"] != matching.federations["", "fedprox"]
 
 
 def test_methods_own_options_are_no_other_federation() -> None:
     runs = [make_run("random", seed, 0.2, options=EVEN) for seed in range(2)]
     runs += [make_run("ucb", seed, 0.3, options={**EVEN, "selector.gamma": "0.7"}) for seed in range(2)]
-    matched = match(runs, "selector", None, ACC)
-    assert len(set(matched.federations.values())) == 1
+    matching = match(runs, "selector", None, ACC)
+    assert len(set(matching.federations.values())) == 1

@@ -17,18 +17,18 @@ SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
 def two_sweeps() -> list[Run]:
     """Random and flash of the first sweep, with five seeds, then all three with other budgets and three seeds."""
     runs = [
-        _in(make_run(selector, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
+        _move_to_sweep(make_run(selector, seed, acc + seed / 100, started=1, options=LONG, rounds="500"), "2026-01-01")
         for selector, acc in (("random", 0.7), ("flash", 0.6))
         for seed in range(5)
     ]
     return runs + [
-        _in(make_run(selector, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
+        _move_to_sweep(make_run(selector, seed, acc + seed / 90, started=2, options=SHORT, rounds="50"), "2026-01-02")
         for selector, acc in (("random", 0.6), ("flash", 0.6), ("ucb", 0.65))
         for seed in range(3)
     ]
 
 
-def _in(run: Run, sweep: str) -> Run:
+def _move_to_sweep(run: Run, sweep: str) -> Run:
     return replace(run, tags={**run.tags, "sweep_id": sweep})
 
 
@@ -86,7 +86,10 @@ def test_a_baseline_column_makes_columns_the_conditions() -> None:
 
 def test_the_newest_sweep_is_the_one_that_began_last() -> None:
     """A sweep that found all of its runs finished has those of the one before, and a name that sorts after."""
-    runs = [_in(make_run("a", 0, 0.1, started=3), "2025, 2026"), _in(make_run("b", 0, 0.1, started=1), "2027")]
+    runs = [
+        _move_to_sweep(make_run("a", 0, 0.1, started=3), "2025, 2026"),
+        _move_to_sweep(make_run("b", 0, 0.1, started=1), "2027"),
+    ]
     assert name_newest_sweep(runs) == "2026"
     assert name_newest_sweep([replace(run, tags={}) for run in runs]) is None
     assert find_newest_sweep(match(runs, "selector", None, ACC)) == "2026"
