@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from fedcohort.api.run import run_overrides
+from fedcohort.api.run import run_with_overrides
 from fedcohort.diagnosis.excess_loss import LOW_QUANTILE
 from fedcohort.results.diagnosis import RunDiagnosis, diagnose_run
 from fedcohort.study import definition_file
@@ -63,7 +63,9 @@ def main(seeds: tuple[int, ...]) -> None:
         for seed in seeds:
             with tempfile.TemporaryDirectory() as logs:
                 overrides = study.list_overrides(name, PROBES, (f"seed={seed}", f"paths.logs={logs}"))
-                rows.append({"setting": name, "seed": seed} | describe(diagnose_run(run_overrides(overrides).folder)))
+                rows.append(
+                    {"setting": name, "seed": seed} | describe(diagnose_run(run_with_overrides(overrides).folder))
+                )
             print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
     table.to_csv(SCRIPT.with_suffix(".csv"), index=False, float_format="%.4g")

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.api.run import run_overrides
+from fedcohort.api.run import run_with_overrides
 from fedcohort.diagnosis.label_noise import rounds_between_probes
 from fedcohort.results.diagnosis import diagnose_run
 from fedcohort.results.near_settings import DESCRIPTOR_NAMES, describe_federation
@@ -74,7 +74,7 @@ def measure(overrides: Sequence[str], interval: int) -> Values:
     for n_probes in N_PROBES:
         with tempfile.TemporaryDirectory() as logs:
             options = (f"selector.probes={n_probes}", f"rounds={n_probes * interval + 1}", f"paths.logs={logs}")
-            descriptors = describe_federation(diagnose_run(run_overrides([*overrides, *options]).folder))
+            descriptors = describe_federation(diagnose_run(run_with_overrides([*overrides, *options]).folder))
         if np.isfinite(descriptors).all():
             break
     return descriptors

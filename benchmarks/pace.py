@@ -30,7 +30,7 @@ import pyarrow.parquet as pq
 from hydra.utils import instantiate
 from omegaconf import OmegaConf
 
-from fedcohort.api.run import run_overrides
+from fedcohort.api.run import run_with_overrides
 from fedcohort.availability.base import Availability
 from fedcohort.deadline.base import Deadline, PaceContext, compute_outcome
 from fedcohort.device.base import Device, Timing, Workload
@@ -150,7 +150,7 @@ def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[st
                 *(f"deadline.concurrency={in_flight}", "device.persistent=true"),
                 f"availability={availability}",
             ]
-            run_overrides([*OVERRIDES, *options, f"dataset.path={name}", f"paths.logs={name}/logs"])
+            run_with_overrides([*OVERRIDES, *options, f"dataset.path={name}", f"paths.logs={name}/logs"])
             milliseconds[availability, refill, arrivals] = (
                 statistics.median(recorded[WARM_UP:]),
                 max(recorded[WARM_UP:]),

@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 
-from fedcohort.api.run import run_overrides
+from fedcohort.api.run import run_with_overrides
 from fedcohort.command.evaluate_policy import find_exclusion_reason, replay_cohorts
 from fedcohort.host.processor import name_processor
 from fedcohort.host.stopwatch import Stopwatch
@@ -240,7 +240,7 @@ def main(n_seeds: int) -> None:
     with tempfile.TemporaryDirectory() as logs:
         for run_name, words in RUN_SELECTORS.items():
             overrides = [[*RUN, *words, f"seed={seed}", f"paths.logs={logs}"] for seed in range(n_seeds)]
-            folders = [run_overrides(o).folder for o in overrides]
+            folders = [run_with_overrides(o).folder for o in overrides]
             gains = [measure_gains(folder, o) for folder, o in zip(folders, overrides, strict=True)]
             other_names = [name for name in OTHER_SELECTORS if name != run_name][:OTHERS_PER_RUN]
             for other_name in other_names:

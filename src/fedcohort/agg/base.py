@@ -115,14 +115,14 @@ class Arrived(ReadOnly):
         """Return the discount of each update for its staleness, [m]; ones if all updates are of the current model."""
         return np.ones(len(self.weights)) if self.discounts is None else self.discounts
 
-    def add_model_offsets(self, displacement: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
+    def add_model_offsets(self, update_sum: Float[Tensor, "p"], weights: Values) -> Float[Tensor, "p"]:
         """Return the weighted sum of y_i - w_t over the clients' models y_i, [P], also if some updates are late.
 
         An update is y_i minus the model that the client received, which is older than w_t for a late update. Raises
         `ValueError` if there are late updates, but no `sent_offset`.
 
         Args:
-            displacement: weighted sum of the updates, [P].
+            update_sum: weighted sum of the updates, [P].
             weights: weight of each update in both sums, [m].
         """
         staleness = self.outcome.staleness
@@ -130,8 +130,8 @@ class Arrived(ReadOnly):
             if self.sent_offset is None:
                 raise ValueError("Arrived has late updates but no sent_offset: pass sent_offset to Arrived")
             model_offset = self.sent_offset(self.outcome.round - staleness_in_steps)
-            displacement = displacement + float(weights[staleness == staleness_in_steps].sum()) * model_offset
-        return displacement
+            update_sum = update_sum + float(weights[staleness == staleness_in_steps].sum()) * model_offset
+        return update_sum
 
     def combine(self, weights: Values) -> "Direction":
         """Return the sum of updates times `weights`, [m], as a direction; the weights are not normalised."""

@@ -124,10 +124,10 @@ def run(**options: object) -> RunResult:
         FedcohortError: with the message that the command prints.
         KeyboardInterrupt: where Ctrl-C came before the first round had ended.
     """
-    return run_overrides(list_overrides(replace_passed_data(options)))
+    return run_with_overrides(list_overrides(replace_passed_data(options)))
 
 
-def run_overrides(overrides: Sequence[str]) -> RunResult:
+def run_with_overrides(overrides: Sequence[str]) -> RunResult:
     """Train the run of `python train.py` with these `overrides`, and return its result, as `run` does.
 
     Raises `FedcohortError`, with the message that the command prints, and `KeyboardInterrupt` where Ctrl-C came before

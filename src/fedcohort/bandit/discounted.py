@@ -55,10 +55,10 @@ def add_pulls_to_sums(sums: DiscountedSums, discount: float, pulled_arms: Ids, a
         pulled_arms: numbers of the pulled arms, [m].
         arm_rewards: reward of each pulled arm, finite, [m].
     """
-    min_decay_factors = np.divide(
+    decay_lower_bounds = np.divide(
         MIN_PULL_COUNT, sums.pull_counts, out=np.zeros_like(sums.pull_counts), where=sums.is_pulled
     )
-    decay_factors = np.minimum(np.maximum(discount, min_decay_factors), 1.0)  # no count falls below its lower bound
+    decay_factors = np.minimum(np.maximum(discount, decay_lower_bounds), 1.0)  # no count falls below its lower bound
     reward_sums = decay_factors * sums.reward_sums
     pull_counts = decay_factors * sums.pull_counts
     is_pulled = sums.is_pulled.copy()

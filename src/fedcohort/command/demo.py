@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
-from fedcohort.api.run import INTERRUPTED_EXIT_CODE, run_overrides
+from fedcohort.api.run import INTERRUPTED_EXIT_CODE, run_with_overrides
 from fedcohort.console.terminal import make_console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import shell_command, spell_fedcohort_command
@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     for run_number, overrides in enumerate(demo_runs.values(), 1):
         command_text = f"{shell_command('python')} train.py {' '.join(overrides)}"
         output_console.print(f"\nrun {run_number} of {len(demo_runs)}: {command_text}", soft_wrap=True, markup=False)
-        run_results.append(run_overrides(overrides))
+        run_results.append(run_with_overrides(overrides))
         if run_results[-1].status != "finished":
             return INTERRUPTED_EXIT_CODE
     comparison = compare(run_results, baseline=BASELINE)

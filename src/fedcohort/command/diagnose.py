@@ -48,7 +48,7 @@ def _train_with_random_selection(arguments: Sequence[str]) -> Path:
 
     `arguments` are options of the run. Raises `OptionError` if one of them chooses the selector.
     """
-    from fedcohort.api.run import run_overrides  # noqa: PLC0415 - imports torch
+    from fedcohort.api.run import run_with_overrides  # noqa: PLC0415 - imports torch
 
     option_names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
     if "selector" in option_names:
@@ -65,7 +65,7 @@ def _train_with_random_selection(arguments: Sequence[str]) -> Path:
     ]
     if "rounds" not in option_names:
         overrides.append(f"rounds={_count_probe_rounds(overrides)}")
-    return run_overrides(overrides).folder
+    return run_with_overrides(overrides).folder
 
 
 def _count_probe_rounds(overrides: Sequence[str]) -> int:

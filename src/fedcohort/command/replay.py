@@ -46,7 +46,9 @@ class ReplayResult:
 
 
 def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, other_selector: LoggedSelector) -> ReplayResult:
-    """Replay another selector round by round, together with the run's selector, whose queries the log can answer.
+    """Return the first round of a logged run in which another selector selects other clients, with both cohorts.
+
+    Both selectors choose in each round of the log. Queries are answered from the log.
 
     Args:
         run_log: log of the run.

@@ -143,21 +143,23 @@ class Sequences:
         return sequence_views[selected_starts], self.character_codes[selected_starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
-def join_role_lines(frames: Sequence[Frame], roles: Ids, separates_file_parts: bool, sequence_stride: int) -> Sequences:
+def join_role_lines(
+    frames: Sequence[Frame], roles: Ids, separates_train_and_test_lines: bool, sequence_stride: int
+) -> Sequences:
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
-        frames: the tables of all parts; with `separates_file_parts` the training and the test table.
+        frames: the tables of all parts; with `separates_train_and_test_lines` the training and the test table.
         roles: number of the speaking role of each line, which is its client, int64 [lines].
-        separates_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, not one. This
-            is so with test=given, where the two files are the training and the test part.
+        separates_train_and_test_lines: whether a role's lines in train.parquet and in test.parquet are two texts, not
+            one. This is so with test=given, where the two files are the training and the test part.
         sequence_stride: number of characters between the starts of consecutive sequences.
     """
     lines: list[str] = []
     for frame in frames:
         for _, chunk_lines in _read_text_chunks(frame, find_column(frame, "line")):
             lines += chunk_lines
-    is_test_line = (np.arange(len(lines)) >= frames[0].table.num_rows) & separates_file_parts
+    is_test_line = (np.arange(len(lines)) >= frames[0].table.num_rows) & separates_train_and_test_lines
     line_order = np.lexsort((roles, is_test_line))
     role_text_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test_line[line_order])) + 1
     lines_by_text = np.split(line_order, role_text_starts)

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from fedcohort.errors import OptionError
 
-ADDRESS_PATTERN = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
+URL_PATTERN = re.compile(r"[A-Za-z][\w+.-]*://[^\s'\"]+")
 SECRET_NAMES = ("pass", "pwd", "token", "secret", "api_key", "apikey", "access_key", "auth", "credential", "signature")
 PASSWORD_INSTRUCTIONS = (
     "set environment variables instead: MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD (or "
@@ -47,6 +47,6 @@ def check_for_passwords(arguments: Iterable[str], config_files: Sequence[Path] =
     named_texts = [(a.partition("=")[0], a) for a in arguments]
     named_texts += [(str(p), p.read_text(errors="replace")) for p in config_files]
     for text_source, text_with_secrets in named_texts:
-        for address in ADDRESS_PATTERN.findall(text_with_secrets):
+        for address in URL_PATTERN.findall(text_with_secrets):
             if has_password(address):
                 raise make_password_error(text_source, address)

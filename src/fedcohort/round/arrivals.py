@@ -71,7 +71,7 @@ class Arrivals:
         client_vectors: buffers and uploads of each client; None if the matrix of updates is not kept.
         derived_signals: signals that the server computed from the updates, by name.
         is_step_dropped: whether the server's step was excluded, so that the model stayed the same.
-        relative_variance: relative variance of the mean update (`round/update_variance.py`); NaN if it is not measured.
+        relative_update_variance: relative variance of the mean update (`round/update_variance.py`), or NaN.
     """
 
     clients: Ids
@@ -87,7 +87,7 @@ class Arrivals:
     client_vectors: ClientVectors | None = None
     derived_signals: Mapping[str, Any] = field(default_factory=dict)
     is_step_dropped: bool = False
-    relative_variance: float = float("nan")
+    relative_update_variance: float = float("nan")
 
     @property
     def client_buffers(self) -> Tensor | None:

@@ -18,7 +18,7 @@ from fedcohort.round.contracts import CHECKS_BY_GROUP, ResultCheck
 from fedcohort.types import read_only
 
 P = TypeVar("P")
-MESSAGE_NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `add_result_checks` gives a component
+NAME_IN_MESSAGES_ATTRIBUTE = "name_in_messages"  # the attribute that `add_result_checks` gives a component
 TypeHint = Any  # a type, or what stands for several
 
 
@@ -41,7 +41,7 @@ def add_result_checks(component: P, config_group: str, option_text: str, contrac
     """
     component_name = format_option_name(component, option_text)
     _check_component_attributes(component, contract_class, component_name)
-    object.__setattr__(component, MESSAGE_NAME_ATTRIBUTE, component_name)
+    object.__setattr__(component, NAME_IN_MESSAGES_ATTRIBUTE, component_name)
     for k, result_check in CHECKS_BY_GROUP.get(config_group, {}).items():
         guarded_method = _check_method_results(component, getattr(component, k), result_check, f"{component_name}: {k}")
         object.__setattr__(component, k, guarded_method)
@@ -110,7 +110,9 @@ def prefix_errors_with_component(component: object) -> Iterator[None]:
     try:
         yield
     except FedcohortError as error:
-        raise type(error)(f"{getattr(component, MESSAGE_NAME_ATTRIBUTE, type(component).__name__)}: {error}") from error
+        raise type(error)(
+            f"{getattr(component, NAME_IN_MESSAGES_ATTRIBUTE, type(component).__name__)}: {error}"
+        ) from error
 
 
 def find_faulty_component(error: BaseException, component_by_module: Mapping[str, str]) -> ComponentError | None:

@@ -159,8 +159,8 @@ def compute_progress_metrics(
     progress_metrics = server_state.spent.metrics()
     if closed_round is None or arrivals is None:
         return progress_metrics
-    if not math.isnan(arrivals.relative_variance):
-        progress_metrics |= {"update/relative_variance": arrivals.relative_variance}
+    if not math.isnan(arrivals.relative_update_variance):
+        progress_metrics |= {"update/relative_variance": arrivals.relative_update_variance}
     return progress_metrics | {
         "round/cohort": float(len(closed_round.selection.clients)),
         "round/arrived": float(len(arrivals.clients)),

@@ -94,7 +94,7 @@ class RoundRunner:
             joules = compute_joules(self.setup.settings, self.setup.cost_model, self.closed_round)
             self.state = replace(self.state, joules=self.state.joules + joules)
             update_variance = compute_relative_variance(arrivals.mean, population_update)  # NaN if not measured
-            self.arrivals = replace(arrivals, relative_variance=update_variance)
+            self.arrivals = replace(arrivals, relative_update_variance=update_variance)
             self.setup.average.add_round()
 
     def _measure_population_update(self, round: int) -> Tensor | None:

@@ -47,17 +47,17 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
         seeds: seeds of these runs.
     """
     commit, is_dirty = provenance.current_commit()
-    run_groups = group_runs_to_repeat(runner, conditions, seeds)
-    runner.print_line(f"{len(run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
-    reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in run_groups]
+    equal_run_groups = group_runs_to_repeat(runner, conditions, seeds)
+    runner.print_line(f"{len(equal_run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
+    reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in equal_run_groups]
     try:
         with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
             for run_number, (group_number, outcome) in enumerate(run_outcomes, 1):
-                condition, seed = run_groups[group_number][0]
-                run_keys = [run_condition.key(run_seed) for run_condition, run_seed in run_groups[group_number]]
+                condition, seed = equal_run_groups[group_number][0]
+                run_keys = [run_condition.key(run_seed) for run_condition, run_seed in equal_run_groups[group_number]]
                 result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
                 run_name = f"{condition.setting} {condition.method} seed {seed}"
-                runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")
+                runner.print_line(f"[{run_number}/{len(equal_run_groups)}] {run_name}: {result_text}")
                 if run_number % RUNS_PER_SAVE == 0:
                     runner.results.save_files()
     finally:

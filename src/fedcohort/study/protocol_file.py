@@ -39,9 +39,9 @@ class ProtocolFile:
 
     Attributes:
         path: the file.
-        level: name of the level.
+        level: name of the level, which says how many settings and seeds are run, such as "quick".
         selector: name of the method.
-        runs_by_part: the level's settings and seeds of each study, with the rows of its runs and their `overrides`.
+        runs_by_part: for each study of the level, its settings and seeds, and a row of results for each run.
     """
 
     path: Path

@@ -130,13 +130,13 @@ class MethodTuning:
     def _list_trial_runs(self, method: str, overrides: Overrides) -> list[RunTask]:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         method_overrides = self.study.overrides.get(method, (f"selector={method}",))
-        run_overrides = [
+        run_with_overrides = [
             self.study.list_overrides(name, method_overrides, overrides) for name in self.search_space.settings
         ]
         options = self.configs, self.logs, self.search_space.metric
         return [
             RunTask(words, seed, *options, keeps_run=False)
-            for words in run_overrides
+            for words in run_with_overrides
             for seed in self.search_space.seeds
         ]
 
