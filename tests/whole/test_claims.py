@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 
 from case_loop import for_all
-from whole import claim_settings, claims, fedbalancer_table, test_plateau_claims
+from whole import claim_settings, claims, fedbalancer_table, test_plateau_claims, test_plateau_fashion_claims
 from whole.claims import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -105,6 +105,7 @@ def list_computed_texts() -> list[str]:
     return [
         *test_plateau_claims.readme_rows(),
         *test_plateau_claims.readme_sentences(),
+        *test_plateau_fashion_claims.readme_sentences(),
         f"In {n_better} of {n_settings} settings, at least one published method",
         f"In {n_worse}, at least one is significantly worse (one Holm correction over {n_tests} tests)",
     ]

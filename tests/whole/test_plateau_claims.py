@@ -6,7 +6,6 @@
 from functools import cache
 
 import numpy as np
-import pandas as pd
 
 from fedcohort.results.headroom import cross_fit_best_method
 from fedcohort.results.method_names import name_method
@@ -14,7 +13,6 @@ from whole import claims
 from whole.claims import ROOT, average, format_interval
 
 STUDY = "plateau_digits"
-FASHION = "plateau_fashion"
 PUBLISHED = ("flash", "ucb_cs", "powd", "oort", "pyramidfl", "fedcbs")
 SHORT_HORIZON = 60  # round at which most other studies on digits end
 EARLY_METHODS = ("powd", "fedcbs", "flash", "low_ratio", "auto")
@@ -257,51 +255,6 @@ def sentences() -> list[str]:
     ]
 
 
-def fashion_rows() -> list[str]:
-    """Return the rows of the table on Fashion-MNIST: random's accuracy, and each method's difference in each setting.
-
-    The last column is the mean over the settings.
-    """
-    runs_by_cell = {cell: claims.read_runs(FASHION, cell) for cell in list_cells(FASHION)}
-    accuracies = [f"{average(runs['random'].values()):.1f}" for runs in runs_by_cell.values()]
-    rows = [f"| random selection, accuracy | {' | '.join(accuracies)} | {NO_RUNS} |"]
-    for method in ("auto", *PUBLISHED, "random_average", "random_robust"):
-        columns = [
-            format_difference(cell, method, study=FASHION) if method in runs else NO_RUNS
-            for cell, runs in runs_by_cell.items()
-        ]
-        columns.append(NO_RUNS if NO_RUNS in columns else mean_over_settings(method, FASHION))
-        rows.append(f"| {name_method(method)} | {' | '.join(columns)} |")
-    return rows
-
-
-def fashion_sentences() -> list[str]:
-    """Return the sentences of the docs on Fashion-MNIST with computed numbers."""
-    gains, losses = list_significant(1, FASHION), list_significant(-1, FASHION)
-    best = max(average(differences(cell, m, study=FASHION)) for cell in list_cells(FASHION) for m in PUBLISHED)
-    seeking = [(cell, m) for cell, m in losses if m in LOSS_SEEKING and "noise" in cell]
-    return [
-        f"Holm over all {len(list_tests(FASHION))} tests leaves {len(gains)} significant gains and {len(losses)} "
-        "significant losses of half a point or more",
-        f"{sum(m in PUBLISHED for _, m in gains)} of the gains and {sum(m in PUBLISHED for _, m in losses)} of the "
-        "losses are of published selectors",
-        f"no published selector is more than {best:.1f} points above random selection",
-        f"significantly behind random selection in {len(seeking)} of {3 * len(LOSS_SEEKING)} tests with label noise",
-    ]
-
-
-def describe_tuning() -> str:
-    """Return the sentence on the accuracy of random selection with two learning rates, tuned on Fashion-MNIST."""
-    tuning = pd.read_csv(ROOT / "studies" / "plateau_fashion" / "tuning.csv").query("setting == 'noise70'")
-    means = 50 * (tuning["seed_900"] + tuning["seed_901"])
-    accuracies: dict[float, float] = dict(zip(tuning["lr"].tolist(), means.tolist(), strict=True))
-    best_rate = max(accuracies, key=lambda rate: accuracies[rate])
-    return (
-        f"its validation accuracy is {accuracies[best_rate]:.0f} % with a learning rate of {best_rate} and "
-        f"{accuracies[0.1]:.0f} % with 0.1 (two seeds, 480 rounds)"
-    )
-
-
 def mean_over_cells(method: str, cells: list[str]) -> float:
     """Return a method's difference to random selection, averaged over settings and seeds."""
     return average(average(differences(cell, method)) for cell in cells)
@@ -331,27 +284,13 @@ def readme_sentences() -> list[str]:
         "and an [average of random's models](docs/results.md#evaluate-an-average-of-the-models) "
         f"{mean_over_settings('random_average')}",
         f"one Holm correction over all {len(list_tests())} comparisons",
-        *readme_fashion_sentences(),
-    ]
-
-
-def readme_fashion_sentences() -> list[str]:
-    """Return the sentences of README on Fashion-MNIST with computed numbers."""
-    gains = list_significant(1, FASHION)
-    n_auto = sum(method == "auto" for _, method in gains)
-    assert [test for test in gains if test[1] != "auto"] == [("noise70", "flash")]
-    gain = format_interval(differences("noise70", "flash", study=FASHION))
-    return [
-        f"one published selector gains in one setting: FLASH has {gain} points with 70 % noisy clients",
-        f"`selector=auto` gains {mean_over_settings('auto', FASHION)} points on average, significantly in "
-        f"{n_auto} of {len(list_cells(FASHION))} settings",
     ]
 
 
 def test_the_docs_and_the_readme_have_the_results_of_the_study() -> None:
-    rows = [*mean_rows(), *stable_rows(), *horizon_rows(), *equal_bytes_rows(), *fashion_rows()]
+    rows = [*mean_rows(), *stable_rows(), *horizon_rows(), *equal_bytes_rows()]
     assert [row for row in rows if row not in DOCS.splitlines()] == []
-    assert [text for text in (*sentences(), *fashion_sentences(), describe_tuning()) if text not in DOCS_TEXT] == []
+    assert [text for text in sentences() if text not in DOCS_TEXT] == []
     assert [text for text in readme_sentences() if text not in README_TEXT] == []
 
 
