@@ -40,7 +40,7 @@ def test_options_train_a_run_as_long_as_two_probes_need(folder: Path, capsys: py
     )
     assert numbers["near_settings"]["nearest"][0]["study"] in text
     assert diagnose.main([str(page.parent)]) == 0
-    assert "1 probe:" in capsys.readouterr().out
+    assert "1 probe, with" in capsys.readouterr().out
 
 
 def test_what_cannot_be_diagnosed(folder: Path) -> None:
@@ -63,4 +63,4 @@ def test_many_classes_are_diagnosed(folder: Path, capsys: pytest.CaptureFixture[
     assert diagnose.main([*SMALL, *data, "label_noise.share=0.4", "client.epochs=5"]) == 0
     text = capsys.readouterr().out
     assert "Not measured: the run's selector" not in text
-    assert "2 probes:" in text
+    assert "2 probes, with" in text

@@ -76,7 +76,7 @@ from selector_harness import World, play_rounds
         (("agg=qffl", "agg.q=-1"), r"agg.q must be a number in \[0, inf\), got -1"),
         (("agg=fedmaba", "agg.rho=-1"), r"agg.rho must be a number in \[0, inf\), got -1"),
         (("agg=fedmaba", "agg.alpha=2"), r"agg.alpha must be a number in \[0, 1\], got 2"),
-        (("agg=fedmaba", "agg.eta=0"), r"agg.eta must be a number in \(0, inf\), got 0"),
+        (("agg=fedmaba", "agg.eta=0"), r"agg.eta must be a number in \(0, 1e30\], got 0"),
         (("objective=propfair", "objective.M=0.1"), "objective.M must be at least epsilon = 0.2, got 0.1"),
         (
             ("agg=propfair", "objective@objective.base=flash_robust"),
@@ -103,7 +103,10 @@ from selector_harness import World, play_rounds
         (("samples=fedbalancer", "deadline=fixed", "device=instant"), "samples=fedbalancer reads how long"),
         (("deadline=fedbalancer", "device=instant"), "deadline=fedbalancer reads how long clients take"),
         (("deadline=fedbalancer", "client.steps=5"), "deadline=fedbalancer shortens a round"),
-        (("deadline=fedbalancer", "deadline.grid=0"), r"deadline.grid must be a number in \(0, inf\) or null, got 0"),
+        (
+            ("deadline=fedbalancer", "deadline.grid=0"),
+            r"deadline.grid must be a number in \[1e-9, 1e12\] or null, got 0",
+        ),
         (("clients=3000", "cohort=4"), "clients"),
         (("partition=natural",), "client column"),
         (("dataset=folder", "dataset.path=/nowhere/at/all"), "/nowhere/at/all"),

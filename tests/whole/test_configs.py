@@ -107,7 +107,8 @@ def _list_values_outside(text: str) -> list[Any]:
         kind, interval = text.removesuffix(" or null").removesuffix(" or auto").split(" in ")
         low, high = (float(end) for end in interval[1:-1].split(","))
         values: list[Any] = ["text", float("nan"), True] + ([] if null else [None])
-        values += [low - 1, low] if interval[0] == "(" else [low - 1]
+        too_small = low - 1 if low - 1 < low else 2 * low  # -1e30 - 1 is -1e30
+        values += [too_small, low] if interval[0] == "(" else [too_small]
         too_large = 2 * abs(high) + 1  # 1e30 + 1 is 1e30
         values += [too_large, high] if interval[-1] == ")" else [too_large]
         values += [0.5] if kind == "integer" else []

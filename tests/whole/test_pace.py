@@ -12,7 +12,7 @@ def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pyte
     pace = load_script("pace", monkeypatch)
     monkeypatch.setattr(pace, "ROUNDS", 5)
     monkeypatch.setattr(pace, "OVERRIDES", [*pace.OVERRIDES, "rounds=5"])
-    monkeypatch.setattr(pace, "LISTS", 10)
+    monkeypatch.setattr(pace, "N_LOSS_LISTS", 10)
     monkeypatch.setattr(pace, "time_sample_choice", partial(pace.time_sample_choice, 20))
     times = pace.measure(clients=200, cohort=20)
     assert all(0 < median <= largest for median, largest in times.values())
