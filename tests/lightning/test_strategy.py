@@ -95,7 +95,7 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
     assert rank > 0
     os.kill(launcher, signal.SIGKILL)
     os.waitpid(launcher, 0)
-    assert select.select([read_end], [], [], 20)[0], "the rank goes on without its launcher"
+    assert select.select([read_end], [], [], 20)[0], "the rank continues without its launcher"
     assert os.read(read_end, 1) == b""
     os.close(read_end)
     assert not [name for name in os.listdir("/dev/shm") if name.startswith(f"torch_{rank}_")]

@@ -1,4 +1,4 @@
-"""The settings in the table of docs/where_selection_pays.md, and the methods that have no paper."""
+"""The settings in the tables of README and docs/where_selection_pays.md, and the methods that have no paper."""
 
 NOT_PUBLISHED = (  # methods without a paper, then substitutes for published methods
     *("flash_whitened", "flash_progress", "flash_answered", "flash_calibrated", "low_ratio"),
@@ -32,3 +32,13 @@ DOCS_ROWS = (  # the rows of the table in docs/where_selection_pays.md
     ("in 20 of 24 clients", "spurious_cmnist", "nearly_all"),
 )
 METHODS_PER_ROW = 4  # methods that a row of the table in docs/where_selection_pays.md names
+README_SETTINGS = {  # of studies/plateau_digits, with the labels of README's table
+    "equal": "IID data, equal devices",
+    "noise40": "40 % of clients have 90 % wrong labels",
+    "noise70": "70 % of clients have 90 % wrong labels",
+    "one_class": "one class per client, cohort of 5",
+    "dirichlet": "label skew, Dirichlet 0.1",
+    "dirichlet_noise40": "Dirichlet 0.1, and 40 % have 90 % wrong labels",
+    "speeds": "speeds differ between clients",
+    "hours": "Dirichlet 0.1, each client available for 30 % of the time",
+}

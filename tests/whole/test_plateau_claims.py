@@ -10,6 +10,7 @@ import numpy as np
 from fedcohort.results.headroom import cross_fit_best_method
 from fedcohort.results.method_names import name_method
 from whole import claims
+from whole.claim_settings import README_SETTINGS
 from whole.claims import ROOT, average, format_interval
 
 STUDY = "plateau_digits"
@@ -17,16 +18,6 @@ PUBLISHED = ("flash", "ucb_cs", "powd", "oort", "pyramidfl", "fedcbs")
 SHORT_HORIZON = 60  # round at which most other studies on digits end
 EARLY_METHODS = ("powd", "fedcbs", "flash", "low_ratio", "auto")
 LOSS_SEEKING = ("powd", "oort", "pyramidfl")
-README_SETTINGS = {  # with the labels of README's table
-    "equal": "IID data, equal devices",
-    "noise40": "40 % of clients have 90 % wrong labels",
-    "noise70": "70 % of clients have 90 % wrong labels",
-    "one_class": "one class per client, cohort of 5",
-    "dirichlet": "label skew, Dirichlet 0.1",
-    "dirichlet_noise40": "Dirichlet 0.1, and 40 % have 90 % wrong labels",
-    "speeds": "speeds differ between clients",
-    "hours": "Dirichlet 0.1, each client available for 30 % of the time",
-}
 CHANCE = 15  # accuracy in percent below which a run of ten classes learnt nothing
 NO_RUNS = "–"
 README_TEXT = " ".join((ROOT / "README.md").read_text().split())
