@@ -242,9 +242,10 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "can't read 'nothing'"),
-        (("selector=flash",), "can't read 'selector=flash'"),
-        (("run=x", "cohort=3"), "can't read 'cohort=3'"),
+        ((), "needs one run folder: fedcohort replay"),
+        (("selector=flash",), "needs one run folder: fedcohort replay"),
+        (("run=x", "cohort=3"), "cohort=3 is no option of the selector"),
+        (("a", "b"), "needs one run folder: fedcohort replay"),
         (("run=nowhere",), "nowhere is not the folder of a run"),
         ((f"run={__file__}",), "test_replay.py is not the folder of a run"),
     ],

@@ -149,19 +149,19 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
         configs: folder of the config groups; None for ./configs.
 
     Raises:
-        OptionError: an argument is invalid.
+        OptionError: an argument is invalid, or there is not one run folder.
     """
     run_folders = [a.removeprefix("run=") for a in arguments if a.startswith("run=") or "=" not in a]
     options = [o for o in arguments if "=" in o and not o.startswith("run=")]
     wrong_option = next((o for o in options if not o.startswith(("selector=", "selector."))), None)
     if len(run_folders) != 1 or not run_folders[0] or wrong_option is not None:
-        raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE_TEXT}")
+        reason = f"{wrong_option} is no option of the selector" if wrong_option else "the command needs one run folder"
+        raise OptionError(f"{reason}: {USAGE_TEXT}")
     run_log = read_run_log(Path(run_folders[0]).absolute())
     logged_selector, other_selector = make_selectors(run_log, options, configs or Path.cwd() / "configs")
     replay = replay_selector(run_log, logged_selector, other_selector)
-    if replay.first_difference is None:
-        outcome_text = f"chooses the same clients as the run in all of its {replay.n_rounds} rounds"
-    else:
+    outcome_text = f"chooses the same clients as the run in all of its {replay.n_rounds} rounds"
+    if replay.first_difference is not None:
         n_common_clients = len(set(replay.logged_clients) & set(replay.candidate_clients))
         outcome_text = (
             f"differs from the run in round {replay.first_difference} of {replay.n_rounds}: the run chose "
