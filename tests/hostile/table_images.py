@@ -80,7 +80,7 @@ def image_tables() -> list[Case]:
         images(
             "images standardised", IMAGES, "pixels must be", overrides="dataset.pixels=uint8 dataset.standardise=train"
         ),
-        images("images with a shape of another size", IMAGES, "has 9 values, but", overrides="dataset.shape=[1,3,3]"),
+        images("images with a shape of another size", IMAGES, "must have 64 values", overrides="dataset.shape=[1,3,3]"),
         images("images, and leave_out", IMAGES, "leave_out must be", overrides="dataset.leave_out=[x]"),
         images("lists of two lengths", set_value(LIST_COLUMN, 5, [1.0]), "row 5 has a list of another length"),
         images("an empty list", set_value(LIST_COLUMN, 0, []), "row 0"),
