@@ -70,3 +70,15 @@ def test_a_kill_at_any_point_leaves_sound_files(
     (tmp_path / "a").write_bytes(OLD_FILES["a"])
     with pytest.raises(DamagedFile):
         manifest.check_all_files(tmp_path)
+
+
+def test_a_digest_with_a_damaged_digit_is_rejected(tmp_path: Path) -> None:
+    """A flipped bit can make a hexadecimal digit of the manifest's own digest another character."""
+    (tmp_path / "weights.pt").write_bytes(b"weights")
+    manifest.write_manifest(tmp_path, ["weights.pt"])
+    manifest_path = tmp_path / manifest.MANIFEST_FILE
+    manifest_text = manifest_path.read_text()
+    position = manifest_text.index('"digest": "') + 15
+    manifest_path.write_text(f"{manifest_text[:position]}<{manifest_text[position + 1 :]}")
+    with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
+        manifest.check_all_files(tmp_path)
