@@ -1,16 +1,20 @@
 """A signal does what the run's phase says, and ends the process with 128 + its number."""
 
+import multiprocessing
 import os
 import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import FrameType
+from typing import Any
 
 import pytest
 
+from fedcohort.host import interrupt
 from fedcohort.host.interrupt import (
     CLOSED_PIPE_CODE,
     InterruptHandler,
@@ -55,6 +59,54 @@ def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
         assert interrupts.exit_code == 0
     os.close(read_end)
     os.close(write_end)
+
+
+class TrainingProcess:
+    """A child process that counts how often it is terminated."""
+
+    def __init__(self) -> None:
+        self.terminations = 0
+
+    def terminate(self) -> None:
+        self.terminations += 1
+
+
+@pytest.mark.parametrize("line", range(12))
+def test_two_signals_at_once_agree_on_the_first(
+    interrupts: InterruptHandler, monkeypatch: pytest.MonkeyPatch, line: int
+) -> None:
+    """SIGTERM arrives before the `line`-th line of the handler of SIGINT, or after its last line.
+
+    The log names one of them only, the exit code is of this one, and the other one ends the training processes.
+    """
+    logged: list[str] = []
+    monkeypatch.setattr(interrupt.log, "warning", lambda text, *values: logged.append(text % values))
+    process = TrainingProcess()
+    monkeypatch.setattr(multiprocessing, "active_children", lambda: [process])
+    interrupts.enter_phase(RunPhase.PROCESSES_FORKED)
+    lines_left = line
+
+    def send_second_signal(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
+        nonlocal lines_left
+        if frame.f_code.co_name != "_receive_signal":
+            return None
+        if event == "line" and lines_left >= 0:
+            lines_left -= 1
+            if lines_left < 0:
+                signal.raise_signal(TERM)
+        return send_second_signal
+
+    previous_trace = sys.gettrace()
+    sys.settrace(send_second_signal)
+    try:
+        signal.raise_signal(INT)
+    finally:
+        sys.settrace(previous_trace)
+    if lines_left >= 0:
+        signal.raise_signal(TERM)
+    (message,) = logged
+    assert message.startswith(f"{signal.Signals(interrupts.exit_code - 128).name}: stopping")
+    assert process.terminations == 1
 
 
 def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: InterruptHandler) -> None:

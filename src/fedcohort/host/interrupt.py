@@ -81,15 +81,14 @@ class InterruptHandler:
         # exit code, and whether the round is dropped; shared with forked processes
         self._shared_flags = mmap.mmap(-1, 2)
         self._owner_pid = 0
-        # exit code by a signal to this process only, which torch may have sent to a forked process
-        self._own_exit_code = 0
-        self._has_seen_signal = False
+        # signals to this process only: torch may have sent one to a forked process
+        self._received_signals: list[StopSignal] = []
         self._previous_handlers: dict[int, Any] | None = None
 
     @property
     def exit_code(self) -> int:
         """Exit code of the first signal; 0 without one."""
-        return self._shared_flags[0] or self._own_exit_code
+        return self._shared_flags[0] or (self._received_signals[0].code if self._received_signals else 0)
 
     @property
     def has_pending_signal(self) -> bool:
@@ -113,7 +112,7 @@ class InterruptHandler:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
         self._shared_flags = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
         self._phase, self._owner_pid = RunPhase.BEFORE_ROUNDS, os.getpid()
-        self._own_exit_code, self._has_seen_signal = 0, False
+        self._received_signals = []
         for signal_number in CLUSTER_SIGNALS:
             if callable(signal_handler := signal.getsignal(signal_number)):
                 signal.signal(signal_number, self._limit_to_owner(signal_handler))
@@ -141,7 +140,7 @@ class InterruptHandler:
             yield
         finally:
             self._restore_handlers(self._previous_handlers or {})
-            self._shared_flags[:], self._own_exit_code = b"\0\0", 0
+            self._shared_flags[:], self._received_signals = b"\0\0", []
 
     def reset_handlers(self) -> None:
         """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
@@ -193,10 +192,13 @@ class InterruptHandler:
         return handle_signal_in_owner
 
     def _receive_signal(self, signal_number: int, stack_frame: FrameType | None = None) -> None:
-        is_repeated_signal, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
-        self._own_exit_code = self._own_exit_code or 128 + signal_number
+        # another signal may interrupt this method at any line: the first in the list decides the exit code for both
+        stop_signal, is_round_dropped = StopSignal(128 + signal_number), bool(self._shared_flags[1])
+        self._received_signals.append(stop_signal)
+        first_signal = self._received_signals[0]
+        is_repeated_signal = is_round_dropped or stop_signal is not first_signal
         if is_owner_process := os.getpid() == self._owner_pid:
-            self.record_exit_code(128 + signal_number)
+            self.record_exit_code(first_signal.code)
         if self._phase is RunPhase.IGNORING_SIGNALS:
             return
         if not is_repeated_signal and self._phase is not RunPhase.BEFORE_ROUNDS:
