@@ -28,10 +28,10 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction
+from fedcohort.agg.base import Arrived, Direction, EquallyWeighted
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.simplex import project_onto_simplex
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population, Values
 
 FULL_PARTICIPATION_REQUIREMENT = Requirement(
     lambda facts: facts.full_participation,
@@ -53,7 +53,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Afl(Aggregator[State]):
+class Afl(EquallyWeighted[State]):
     """AFL, an aggregator that minimises the worst mixture of the clients' losses.
 
     Attributes:
@@ -88,9 +88,6 @@ class Afl(Aggregator[State]):
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return np.ones(len(n_used))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         positions_with_loss, F = losses.read_valid_losses(arrived, self.loss, self.loss_cap)

@@ -212,26 +212,13 @@ class Aggregator(Component, Protocol[S]):
         """
 
 
-def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
-    """Return the weights of n clients before normalisation, float64 [n].
-
-    Args:
-        weighting: "used" weighs by the samples that mini-batches are drawn from, "samples" by the training samples,
-            "uniform" equally.
-        n_used: samples used by each client, [n].
-        n_train: training samples of each client, [n].
-    """
-    if weighting == "uniform":
-        return np.ones(len(n_used))
-    return (n_used if weighting == "used" else n_train).astype(np.float64)
-
-
 @dataclass(frozen=True)
 class SampleWeighted(Aggregator[S]):
     """An aggregator that weighs clients by their samples or equally, by the option `weighting`.
 
     Attributes:
-        weighting: weights by samples "used" in the round, by training "samples", or "uniform".
+        weighting: "used" weighs by the samples that mini-batches are drawn from, "samples" by the training samples,
+            "uniform" equally.
     """
 
     weighting: str
@@ -240,11 +227,24 @@ class SampleWeighted(Aggregator[S]):
         ranges.choice("weighting", self.weighting, "used", "samples", "uniform")
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights(self.weighting, n_used, n_train)
+        if self.weighting == "uniform":
+            return np.ones(len(n_used))
+        return (n_used if self.weighting == "used" else n_train).astype(np.float64)
 
 
-class StatelessSampleWeighted(SampleWeighted[None]):
-    """A `SampleWeighted` aggregator that keeps no state between rounds."""
+class EquallyWeighted(Aggregator[S]):
+    """An aggregator that gives all clients the same weight before normalisation."""
+
+    def weights(self, n_used: Ids, n_train: Ids) -> Values:
+        return np.ones(len(n_used))
+
+
+class Stateless(Aggregator[None]):
+    """An aggregator that keeps no state between rounds."""
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, whatever `population` and `n_params` are: the method keeps no state between rounds."""
+
+
+class StatelessSampleWeighted(Stateless, SampleWeighted[None]):
+    """A `SampleWeighted` aggregator that keeps no state between rounds."""

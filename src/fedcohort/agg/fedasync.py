@@ -21,13 +21,12 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction
+from fedcohort.agg.base import Arrived, Direction, EquallyWeighted, Stateless
 from fedcohort.component import LATE_UPDATES, RELATIVE_ADVICE, UNADVISED_WEIGHTS, Requirement
-from fedcohort.types import Ids, Population, Values
 
 
 @dataclass(frozen=True)
-class FedAsync(Aggregator[None]):
+class FedAsync(Stateless, EquallyWeighted[None]):
     """FedAsync, an aggregator that moves the global model towards the model of each client that arrives.
 
     Attributes:
@@ -43,12 +42,6 @@ class FedAsync(Aggregator[None]):
 
     def __post_init__(self) -> None:
         ranges.number("alpha", self.alpha, "(0, 1]")
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are, as FedAsync keeps no state between rounds."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return np.ones(len(n_used))
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return sum_i c_i (y_i - w_t), with c_i = alpha_i times the product of 1 - alpha_j over all later arrivals j.

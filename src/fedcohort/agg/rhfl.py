@@ -38,12 +38,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort import ranges
-from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels
+from fedcohort.agg.base import Arrived, Direction, EquallyWeighted, ServerModels
 from fedcohort.agg.losses import read_valid_losses, spread_weights_to_clients
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_MODEL, Requirement
 from fedcohort.maths.distil import distillation_step, draw_batches, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Population, Values
 
 SAME_PARTICIPATION_REQUIREMENT = Requirement(
     lambda facts: facts.full_participation,
@@ -67,7 +67,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Rhfl(Aggregator[State]):
+class Rhfl(EquallyWeighted[State]):
     """RHFL, an aggregator that aligns models on proxy inputs and weighs them by client confidence.
 
     Attributes:
@@ -115,9 +115,6 @@ class Rhfl(Aggregator[State]):
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, np.nan))
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return np.ones(len(n_used))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         positions_with_loss, L = read_valid_losses(arrived, "sce_loss", None)

@@ -9,24 +9,18 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fedcohort.agg.base import Aggregator, Arrived, Direction
+from fedcohort.agg.base import Arrived, Direction, EquallyWeighted, Stateless
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNADVISED_WEIGHTS, UNRESTRICTED_UPDATE, Requirement
-from fedcohort.types import Ids, Population, Values
+from fedcohort.types import Values
 
 
 @dataclass(frozen=True)
-class Unweighted(Aggregator[None]):
+class Unweighted(Stateless, EquallyWeighted[None]):
     """An aggregator of updates without weights; a selector may exclude clients, but not weigh them."""
 
     stacked: ClassVar[bool] = True
     requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE, UNRESTRICTED_UPDATE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({UNADVISED_WEIGHTS, NO_BATCH_NORM})
-
-    def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: the method keeps no state between rounds."""
-
-    def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return np.ones(len(n_used))
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         included_positions, update_matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix

@@ -66,8 +66,8 @@ def read_csv(file: Path, decimal_mark: str = "auto") -> tuple[Any, list[str]]:
     n_file_bytes = file.stat().st_size
     file_and_size = f"dataset.path: {file} ({n_file_bytes / 1e9:.1f} GB)"
     memory.require_memory(n_file_bytes / CSV_TO_MEMORY_RATIO, file_and_size, "write it as Parquet, or use fewer rows")
-    compression, encoding, separator = csv_format = _recognise_csv_format(file)
-    table = _parse_csv(file, *csv_format)
+    compression, encoding, separator = _recognise_csv_format(file)
+    table = _parse_csv(file, compression, encoding, separator)
     file_notes = ["unpacked from gzip"] if compression else []
     file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
     file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []

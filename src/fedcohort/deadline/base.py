@@ -51,6 +51,7 @@ class Deadline(Component, Protocol[S]):
         needs: names of the signals that the deadline reads.
         carries: whether late clients go on working and arrive in a later round, instead of being dropped.
         refills: whether another client starts at each arrival, and not only when the server steps.
+        smaller_cohort_advice: how a user can make `cohort_size` smaller by an option of the deadline; "" if by none.
     """
 
     partial_work: bool
@@ -74,6 +75,10 @@ class Deadline(Component, Protocol[S]):
     @property
     def refills(self) -> bool:
         return False
+
+    @property
+    def smaller_cohort_advice(self) -> str:
+        return ""
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
@@ -123,10 +128,7 @@ class Deadline(Component, Protocol[S]):
         """Return the state before round 0; `population.cohort` is the number of clients that the run requests."""
 
     def announce(self, state: S, ctx: PaceContext) -> float:
-        """Return the deadline that clients receive, in virtual seconds after the broadcast; by default inf, none.
-
-        `state` is the deadline's state; `ctx` has the expected times.
-        """
+        """Return the deadline for clients, in seconds after the broadcast (inf: none), from `state` and `ctx`."""
         return math.inf
 
     def close(self, state: S, finish_s: Values, announced_s: float) -> float:
@@ -221,7 +223,7 @@ def time_of_arrival(finish_s: Values, arrival_number: int) -> float:
 def _compute_phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
     """Return the seconds of each of `JOB_PHASES`, [m], including those in which the client was away.
 
-    `timing`, `units_done`, [m], and `wall_time` are as in `compute_outcome`.
+    The arguments are those of `compute_outcome`; `units_done` has the shape [m].
     """
     cumulative_work_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
     phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(work_s) for work_s in cumulative_work_s)])

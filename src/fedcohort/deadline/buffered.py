@@ -69,6 +69,7 @@ class Buffered(LateUpdates[int]):
     partial_work: bool = field(default=False, init=False)
 
     announces: ClassVar[bool] = False
+    smaller_cohort_advice: ClassVar[str] = "set deadline.concurrency to fewer clients"
     carries: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({TIMED_REQUIREMENT})
 

@@ -38,6 +38,7 @@ class OverCommit(Deadline[int]):
     partial_work: bool = field(default=False, init=False)
 
     announces: ClassVar[bool] = False
+    smaller_cohort_advice: ClassVar[str] = "lower deadline.factor"
 
     def __post_init__(self) -> None:
         ranges.number("factor", self.factor, "[1, 1e9]")

@@ -68,15 +68,15 @@ class AttackCollector(Collector):
 
     def __init__(self, round_attack: RoundAttack, *collector_arguments: Any) -> None:  # noqa: ANN401  those of `Collector`
         super().__init__(*collector_arguments)
-        self.attack, self.round_attack, self.layout = round_attack.attack, round_attack, collector_arguments[0]
-        self.attackers, self.withheld_updates = frozenset(round_attack.attackers.tolist()), list[ClientUpdate]()
-        self.counts = torch.zeros(
-            3, dtype=torch.float64, device=self.update_sum.device
-        )  # honest, attackers, known updates
+        self.round_attack, self.attack = round_attack, round_attack.attack
+        self.layout = collector_arguments[0]
+        self.attackers = frozenset(round_attack.attackers.tolist())
+        self.withheld_updates: list[ClientUpdate] = []
+        # numbers of honest updates, attackers' updates and known updates
+        self.counts = torch.zeros(3, dtype=torch.float64, device=self.update_sum.device)
         n_moment_entries = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
-        self.moments = self.update_sum.new_zeros(
-            (2, n_moment_entries)
-        )  # sums of the known updates and of their squares
+        # sums of the known updates and of their squares
+        self.moments = self.update_sum.new_zeros((2, n_moment_entries))
 
     def add_client_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers

@@ -68,7 +68,8 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
 
         `n_params` is the number of model parameters P.
         """
-        return State(*(torch.full((n_params,), moment, dtype=torch.float64) for moment in (0.0, self.tau**2)))
+        m = torch.zeros(n_params, dtype=torch.float64)
+        return State(m, torch.full_like(m, self.tau**2))
 
     def step(self, state: State, direction: Vector) -> tuple[Vector, State]:
         m, v = state.m.to(direction.device), state.v.to(direction.device)

@@ -140,9 +140,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     if (n_selected_clients := deadline.cohort_size(cohort_size)) > federation.n_clients:
         raise IncompatibleConfig(
             f"deadline={choices['deadline']} selects {n_selected_clients} clients for cohort={cohort_size}, which "
-            f"{excess_description}: "
-            + ("lower deadline.factor" if hasattr(deadline, "factor") else "set deadline.concurrency to fewer clients")
-            + ", or lower cohort"
+            f"{excess_description}: {', or '.join(filter(None, (deadline.smaller_cohort_advice, 'lower cohort')))}"
         )
     check_requirements(choices, facts)
     try:
