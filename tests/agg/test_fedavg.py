@@ -51,7 +51,7 @@ def _batch_norm_updates() -> tuple[FlatModel, list[ClientUpdate]]:
 
 
 @pytest.mark.parametrize(("moments", "variance"), [(False, 1.0), (True, 2.0)])
-def test_batch_norm_statistics(moments: bool, variance: float) -> None:
+def test_batch_norm_statistics_of_clients_are_averaged(moments: bool, variance: float) -> None:
     # Means 0 and 2, variances 1 and 1, p = 1/2: plain 1; by moments 1/2 (1 + 0) + 1/2 (1 + 4) - 1 = 2.
     model, updates = _batch_norm_updates()
     collected = collect_updates(make_component("agg", "fedavg"), updates, model.layout, moments)

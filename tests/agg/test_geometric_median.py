@@ -17,7 +17,7 @@ def rfa(rows: Sequence[Sequence[float]], n: Sequence[int] = (1, 1, 1, 1, 1), **o
     return displacement
 
 
-def test_iterates() -> None:
+def test_the_weiszfeld_iterations_converge_to_the_geometric_median() -> None:
     """Reference numbers of an independent implementation; the median of the five updates is near (2, 0)."""
     assert rfa(ROWS_WITH_ONE_FAR, iterations=1) == pytest.approx([7.77905271, 2.94207403], **CLOSE)
     assert rfa(ROWS_WITH_ONE_FAR) == pytest.approx([2.22738885, 0.19639681], **CLOSE)

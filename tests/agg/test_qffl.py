@@ -44,7 +44,7 @@ def test_late_updates_have_the_learning_rate_of_the_newest(rates: list[float]) -
     np.testing.assert_allclose(direction.displacement, [-2 / 80, -8 / 80], rtol=1e-8)
 
 
-def test_weighting_by_samples() -> None:
+def test_weights_can_be_multiplied_by_sample_counts() -> None:
     # p = 1/4, 3/4: sum p F g = (1/4, 3), sum p h = 11/4 + 72/4
     direction, _ = aggregate_losses(
         make_component("agg", "qffl", q=1.0, weighting="samples"), [1.0, 2.0], D, samples=[1, 3]

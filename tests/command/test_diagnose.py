@@ -43,7 +43,7 @@ def test_options_train_a_run_as_long_as_two_probes_need(folder: Path, capsys: py
     assert "1 probe, with" in capsys.readouterr().out
 
 
-def test_what_cannot_be_diagnosed(folder: Path) -> None:
+def test_runs_that_cannot_be_diagnosed_are_rejected(folder: Path) -> None:
     with pytest.raises(OptionError, match="type a run's folder, or the options of a run"):
         diagnose.main([])
     with pytest.raises(OptionError, match="leave selector= out"):

@@ -19,7 +19,7 @@ def make_unchecked_raw(**changes: Any) -> Raw:
     return data
 
 
-def test_good_data_stay_unchanged(caplog: pytest.LogCaptureFixture) -> None:
+def test_valid_raw_data_are_unchanged_without_a_warning(caplog: pytest.LogCaptureFixture) -> None:
     data = make_raw()
     with caplog.at_level(logging.WARNING, "fedcohort"):
         checked = check_raw_data(data)
@@ -57,6 +57,6 @@ def test_numpys_default_types_are_converted_with_a_notice(caplog: pytest.LogCapt
     ],
 )
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_what_is_wrong_is_named(changes: dict[str, Any], message: str) -> None:
+def test_invalid_raw_data_are_rejected_with_the_reason(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_raw_data(make_unchecked_raw(**changes))

@@ -30,7 +30,7 @@ def load(folder: Path, test: str = "sample", least: int = 5, attribute: str | No
     return Celeba(str(folder), "hub", None, test, 1.0, least, "auto", attribute).load(0)
 
 
-def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> None:
+def test_clients_are_celebrities_of_all_parts_with_at_least_five_images(folder: Path) -> None:
     """Of 6, 8, 5 and 7 images 5, 7, 4 and 6 train; celebrity 101 has four."""
     raw = load(folder)
     assert np.bincount(not_none(raw.train_owner)).tolist() == [5, 7, 4, 6]
@@ -44,7 +44,7 @@ def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> 
     )
 
 
-def test_celebas_own_parts_are_of_others(folder: Path) -> None:
+def test_with_test_given_the_test_celebrities_are_no_clients(folder: Path) -> None:
     raw = load(folder, "given", least=0)
     assert np.bincount(not_none(raw.train_owner)).tolist() == [6, 4, 8]
     assert len(raw.test_y) == 7
@@ -52,7 +52,7 @@ def test_celebas_own_parts_are_of_others(folder: Path) -> None:
     assert "original" not in raw.inputs, "which has a validation part, too"
 
 
-def test_another_attribute_tells_groups_apart(folder: Path) -> None:
+def test_the_attribute_option_defines_the_groups(folder: Path) -> None:
     raw = load(folder, attribute="Male")
     celebrity = np.array([100, 102, 103, 104])[not_none(raw.train_owner)]
     np.testing.assert_array_equal(not_none(raw.train_attribute), celebrity % 2)
@@ -63,7 +63,7 @@ def test_another_attribute_tells_groups_apart(folder: Path) -> None:
         load(folder, attribute="")
 
 
-def test_labels_of_minus_one_are_not_taken_for_classes(folder: Path) -> None:
+def test_a_label_of_minus_one_is_rejected(folder: Path) -> None:
     """CelebA's own list has -1 and 1."""
     write_image_table(
         folder,

@@ -16,7 +16,7 @@ def raw() -> Raw:
     return Raw("toy", x, y, x[:4].copy(), y[:4].copy(), 2)
 
 
-def test_equal_data_are_equal_and_any_change_shows() -> None:
+def test_equal_data_have_equal_checksums_and_any_change_alters_them() -> None:
     before, ids = compute_checksum(raw()), np.zeros(20, np.int64)
     assert before == compute_checksum(raw())
     assert len(before) == 16
@@ -35,11 +35,11 @@ def test_equal_data_are_equal_and_any_change_shows() -> None:
     assert len({before, *map(compute_checksum, changed_data)}) == 1 + len(changed_data)
 
 
-def test_what_a_dataset_is_called_doesnt_matter() -> None:
+def test_the_dataset_name_does_not_affect_the_checksum() -> None:
     assert compute_checksum(replace(raw(), name="other", inputs="words")) == compute_checksum(raw())
 
 
-def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_checksum_of_large_inputs_reads_every_kth_row(monkeypatch: pytest.MonkeyPatch) -> None:
     """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
     monkeypatch.setattr(checksum, "MAX_HASHED_BYTES", 60)
     monkeypatch.setattr(checksum, "ROWS_PER_HASH_STEP", 2)

@@ -15,7 +15,7 @@ from run_harness import run_training, same_bits
 PIXELS = random_images(40, (3, 32, 32))
 
 
-def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) -> None:
+def test_pixel_lists_in_both_orders_and_encoded_images_give_equal_inputs(tmp_path: Path) -> None:
     kinds = {
         "img": [encode_image(image) for image in PIXELS],
         "image": PIXELS.reshape(40, -1).tolist(),
@@ -31,7 +31,7 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
         np.testing.assert_array_equal(other_data.train_x, results[0].train_x)
 
 
-def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
+def test_a_run_on_uint8_pixels_equals_one_on_float32_bit_for_bit(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_image_table(
             tmp_path, part, img=[encode_image(image) for image in PIXELS], label=[i % 10 for i in range(40)]
@@ -52,7 +52,7 @@ def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
     assert runs[0].info.tags["engine"] == runs[1].info.tags["engine"]
 
 
-def test_other_engines_take_bytes(tmp_path: Path) -> None:
+def test_every_engine_trains_on_uint8_pixels(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_image_table(
             tmp_path, part, img=[encode_image(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)]
@@ -73,7 +73,7 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         assert runs[1].last.step == 1
 
 
-def test_the_real_data() -> None:
+def test_the_real_cifar10_files_have_the_documented_content() -> None:
     """Every tenth test image: decoding all of them takes a quarter of a minute."""
     if not (DATA_FOLDER / "cifar10").is_dir():
         pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")

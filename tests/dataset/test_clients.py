@@ -19,7 +19,7 @@ def test_clients_are_numbered_in_the_order_of_their_ids_over_all_tables() -> Non
     assert read_client_column(numbers, ["who"] * 2)[0].tolist() == [2, 1, 0]
 
 
-def test_ids_that_are_missing_or_of_two_kinds_are_named() -> None:
+def test_missing_client_ids_and_mixed_id_types_are_rejected() -> None:
     full = Frame("a", pa.table({"who": ["c", "a", "c"]}))
     with pytest.raises(DataError, match=r"^dataset.path: b: column 'who', row 1 is empty"):
         read_client_column([full, Frame("b", pa.table({"who": ["b", None]}))], ["who"] * 2)
@@ -43,7 +43,7 @@ def test_ids_that_are_missing_or_of_two_kinds_are_named() -> None:
         (["1.0", "2.0"], ["2"], ("1", "2")),  # pandas writes whole numbers so if a cell of the column is empty
     ],
 )
-def test_names_in_csv_files_are_texts_unless_all_are_plain_numbers(
+def test_client_names_in_csv_files_are_texts_unless_all_are_plain_numbers(
     tmp_path: Path, train_names: list[str], test_names: list[str], client_names: tuple[str, ...]
 ) -> None:
     for part, names in (("train", train_names), ("test", test_names)):

@@ -61,7 +61,7 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
 
 
-def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
+def test_the_dataset_states_the_scale_that_converted_its_pixels(folder: Path) -> None:
     raw, image = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
     colour = int(not_none(raw.test_attribute)[0])
     value = np.rint((raw.test_x[0].max() * PIXEL_SD + PIXEL_MEAN) * 255).astype(np.uint8)
@@ -69,13 +69,13 @@ def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
     np.testing.assert_array_equal(not_none(raw.converted_scale).convert(image)[0], raw.test_x[0])
 
 
-def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_revision_of_hub_data_is_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve_folder(monkeypatch, folder)
     assert make_dataset().load(0).revision == f"{HUB}@{COMMIT}"
     assert make_dataset(folder).load(0).revision == ""
 
 
-def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
+def test_digit_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
     for part in ("train", "test"):
         table = pa.parquet.read_table(folder / f"{part}.parquet")
         text_table = pa.table({"image": table["image"], "label": [str(c) for c in table["label"].to_pylist()]})
@@ -83,7 +83,7 @@ def test_labels_may_be_texts(folder: Path, tmp_path: Path) -> None:
     np.testing.assert_array_equal(make_dataset(tmp_path).load(0).train_y, make_dataset(folder).load(0).train_y)
 
 
-def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path: Path) -> None:
+def test_pixels_from_0_to_1_give_the_same_images_as_bytes(folder: Path, tmp_path: Path) -> None:
     """They were divided by 255 a second time, so that all images were as good as black."""
     for part in ("train", "test"):
         table = pa.parquet.read_table(folder / f"{part}.parquet").to_pydict()
@@ -94,7 +94,7 @@ def test_pixels_in_the_unit_interval_are_the_same_images(folder: Path, tmp_path:
     np.testing.assert_array_equal(divided.test_x, undivided.test_x)
 
 
-def test_every_client_has_mainly_one_of_the_three() -> None:
+def test_each_client_has_mainly_one_kind_of_skew() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
     counts = make_dataset().count_samples_by_group(np.array([30_000, 30_000]), np.random.default_rng(0))
     assert np.ptp(counts.sum((1, 2))) <= 3
@@ -118,7 +118,7 @@ def test_pooled_clients_have_only_spurious_correlation() -> None:
     assert metrics["client_sc"] == pytest.approx(16 / 24 * 0.531, abs=2e-3)
 
 
-def test_the_test_set_is_balanced(folder: Path) -> None:
+def test_the_test_set_is_balanced_over_class_and_colour(folder: Path) -> None:
     raw = make_dataset(folder).load(0)
     assert raw.test_attribute is not None
     assert np.bincount(2 * raw.test_y + raw.test_attribute).tolist() == [27] * 4
@@ -134,21 +134,21 @@ def test_no_image_is_used_twice_and_unused_images_are_counted(folder: Path) -> N
     assert f"{n_unused} training and 2 test images left out" in raw.inputs
 
 
-def test_equal_seeds_are_equal_data_and_others_are_not(folder: Path) -> None:
+def test_the_seed_determines_the_coloured_data(folder: Path) -> None:
     first, repeat, other_data = (make_dataset(folder).load(seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.train_attribute, repeat.train_attribute)
     np.testing.assert_array_equal(first.train_owner, repeat.train_owner)
     assert counts_of(first).tolist() != counts_of(other_data).tolist()
 
 
-def test_extreme_shares(folder: Path) -> None:
+def test_shares_of_one_half_and_one_give_the_expected_counts(folder: Path) -> None:
     counts = counts_of(make_dataset(folder, clients=2, ci=0, ai=0, share=1).load(0))
     assert (counts[:, [0, 1], [1, 0]] == 0).all()
     counts = counts_of(make_dataset(folder, clients=2, ci=0.5, ai=0.5, share=0.5).load(0))
     assert np.ptp(counts) == 0
 
 
-def test_what_cannot_be_is_refused(folder: Path) -> None:
+def test_infeasible_cmnist_options_are_rejected(folder: Path) -> None:
     with pytest.raises(OptionError, match=r"ai must be at most 1 - ci = 0.4, got 0.5"):
         make_dataset(ci=0.6, ai=0.5)
     with pytest.raises(OptionError, match="clients must be an integer in"):
@@ -157,7 +157,7 @@ def test_what_cannot_be_is_refused(folder: Path) -> None:
         make_dataset(folder, clients=5000).load(0)
 
 
-def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
+def test_a_run_on_cmnist_reports_the_worst_group_accuracy(folder: Path, tmp_path: Path) -> None:
     """Its worst group is at most as accurate as the whole, whose groups are of equal size."""
     overrides = ("dataset=cmnist", f"dataset.path={folder}", "split.limit=480", "client.epochs=1", "rounds=2")
     diverse = (*overrides, "selector=feddiverse", "selector.epochs=1")
@@ -179,7 +179,7 @@ def real() -> Raw:
     return make_dataset(SHARED).load(0)
 
 
-def test_the_real_data(real: Raw) -> None:
+def test_coloured_real_mnist_has_the_documented_group_sizes(real: Raw) -> None:
     """Digits up to 4: 30,596 for training and 5,139 for the test; 4,861 from 5 on, so 2,430 a group."""
     assert np.bincount(2 * real.test_y + real.test_attribute).tolist() == [2430] * 4
     assert len(real.train_y) > 58_000

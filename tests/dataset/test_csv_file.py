@@ -27,7 +27,7 @@ TEXT = "a,b\n1,2.5\n3,4.5\n"
         (TEXT.replace(",", ";").replace(".", ",").encode(), ("columns separated by semicolons", "decimal commas")),
     ],
 )
-def test_each_way_to_write_a_table_gives_the_same_table(tmp_path: Path, content: bytes, notes: tuple[str, ...]) -> None:
+def test_csv_variants_of_a_table_are_read_equally(tmp_path: Path, content: bytes, notes: tuple[str, ...]) -> None:
     (tmp_path / "train.csv").write_bytes(content)
     table, found_notes = read_csv(tmp_path / "train.csv")
     assert table.to_pydict() == {"a": [1, 3], "b": [2.5, 4.5]}
@@ -48,7 +48,7 @@ def test_separators_are_recognised_by_the_header_and_the_first_rows(head: str, s
     assert recognise_separator(head) == separator
 
 
-def test_decimal_commas_are_read_as_the_option_says(tmp_path: Path) -> None:
+def test_the_option_decimal_decides_how_decimal_commas_are_read(tmp_path: Path) -> None:
     """Cells that are no numbers stay texts, and an empty cell stays empty."""
     (tmp_path / "train.csv").write_text('x,y\n"0,5",1\n"1,5",2\n"",3\n')
     assert str(read_csv(tmp_path / "train.csv")[0].schema.field("x").type) == "string"
@@ -80,7 +80,7 @@ def test_all_rows_of_a_wrong_length_are_named(tmp_path: Path) -> None:
         ("größe,b\n1,2\n".encode("latin-1"), r"iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv"),
     ],
 )
-def test_other_files_are_named_with_a_remedy_that_keeps_them(tmp_path: Path, content: bytes, reason: str) -> None:
+def test_files_of_other_formats_are_rejected_with_a_remedy(tmp_path: Path, content: bytes, reason: str) -> None:
     (tmp_path / "train.csv").write_bytes(content)
     with pytest.raises(DataError, match=reason):
         read_csv(tmp_path / "train.csv")

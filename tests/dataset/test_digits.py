@@ -12,7 +12,7 @@ def keys(x: np.ndarray) -> set[bytes]:
     return {row.tobytes() for row in x}
 
 
-def test_images_in_the_unit_interval_and_a_stratified_fifth_for_the_test() -> None:
+def test_digits_have_pixels_from_0_to_1_and_a_stratified_test_fifth() -> None:
     raw = Digits().load(0)
     assert raw.train_x.dtype == np.float32
     assert raw.train_x.shape[1:] == (1, 8, 8)
@@ -23,7 +23,7 @@ def test_images_in_the_unit_interval_and_a_stratified_fifth_for_the_test() -> No
     assert raw.train_owner is None
 
 
-def test_nothing_is_in_both_parts_and_nothing_is_lost() -> None:
+def test_every_digit_is_in_exactly_one_of_train_and_test() -> None:
     raw, bundle = Digits().load(0), load_digits()
     images = (bundle.images / 16).astype(np.float32)[:, None]
     order = np.lexsort(images.reshape(1797, -1).T)
@@ -33,13 +33,13 @@ def test_nothing_is_in_both_parts_and_nothing_is_lost() -> None:
     np.testing.assert_array_equal(bundle.target[order], np.concatenate([raw.train_y, raw.test_y])[repeat])
 
 
-def test_the_seed_decides_the_split() -> None:
+def test_the_seed_determines_the_split_of_digits() -> None:
     first, repeat, other_data = Digits().load(0), Digits().load(0), Digits().load(1)
     np.testing.assert_array_equal(first.test_x, repeat.test_x)
     assert keys(first.test_x) != keys(other_data.test_x)
 
 
-def test_they_are_scikit_learns() -> None:
+def test_the_bundled_digits_equal_those_of_scikit_learn() -> None:
     images, classes = read_bundled_digits()
     sklearn_digits = load_digits()
     np.testing.assert_array_equal(images, sklearn_digits.images)
@@ -47,7 +47,7 @@ def test_they_are_scikit_learns() -> None:
     assert classes.dtype == np.int64
 
 
-def test_no_run_changes_them_for_the_next() -> None:
+def test_the_bundled_digits_are_read_only() -> None:
     Digits().load(0).train_x[:] = 0
     for array in read_bundled_digits():
         with pytest.raises(ValueError, match="read-only"):
@@ -55,7 +55,7 @@ def test_no_run_changes_them_for_the_next() -> None:
     assert Digits().load(0).train_x.any()
 
 
-def test_scikit_learn_is_imported_only_if_needed() -> None:
+def test_loading_digits_does_not_import_scikit_learn() -> None:
     code = (
         "import sys; from fedcohort.dataset.digits import Digits; Digits().load(0); assert 'sklearn' not in sys.modules"
     )

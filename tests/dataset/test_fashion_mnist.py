@@ -35,7 +35,7 @@ def real() -> Raw:
     return FashionMnist(str(SHARED), HUB, None, "auto").load(0)
 
 
-def test_the_real_data(real: Raw) -> None:
+def test_the_real_fashion_mnist_files_have_the_documented_content(real: Raw) -> None:
     assert real.train_x.shape == (60_000, 1, 28, 28)
     assert real.test_x.shape == (10_000, 1, 28, 28)
     assert real.train_x.dtype == np.float32
@@ -43,7 +43,7 @@ def test_the_real_data(real: Raw) -> None:
     assert np.bincount(real.test_y).tolist() == [1000] * 10
 
 
-def test_the_constants_normalise_the_real_data(real: Raw) -> None:
+def test_normalised_real_pixels_have_mean_zero_and_deviation_one(real: Raw) -> None:
     assert real.train_x.mean(dtype=np.float64) == pytest.approx(0, abs=1e-3)
     assert real.train_x.std(dtype=np.float64) == pytest.approx(1, abs=1e-3)
     # The first training image is an ankle boot: its last row is empty, its sole is not.
@@ -52,7 +52,7 @@ def test_the_constants_normalise_the_real_data(real: Raw) -> None:
     assert real.train_x[0, 0, 23].max() > 1
 
 
-def test_lists_and_encoded_images_are_the_same_data(tmp_path: Path) -> None:
+def test_pixel_lists_and_encoded_images_give_equal_inputs(tmp_path: Path) -> None:
     images = []
     for image in pixels():
         buffer = io.BytesIO()
@@ -66,7 +66,7 @@ def test_lists_and_encoded_images_are_the_same_data(tmp_path: Path) -> None:
     assert encoded.test_y.tolist() == labels
 
 
-def test_other_columns_and_sizes_are_refused_with_what_was_found(tmp_path: Path) -> None:
+def test_missing_columns_and_wrong_image_sizes_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"train.parquet has no column 'label'; it has image, target"):
         write(tmp_path, image=[[0] * 784], target=[1]).load(0)
     with pytest.raises(DataError, match=r"train.parquet has no column 'image'; it has x, label"):
@@ -77,7 +77,7 @@ def test_other_columns_and_sizes_are_refused_with_what_was_found(tmp_path: Path)
         write(tmp_path, image=[[0] * 784], label=[10]).load(0)
 
 
-def test_a_truncated_download_is_named(tmp_path: Path) -> None:
+def test_a_truncated_parquet_file_is_rejected_by_name(tmp_path: Path) -> None:
     dataset = write(tmp_path, image=pixels().reshape(12, 784).tolist(), label=[0] * 12)
     file = tmp_path / "test.parquet"
     file.write_bytes(file.read_bytes()[:-100])
@@ -85,7 +85,7 @@ def test_a_truncated_download_is_named(tmp_path: Path) -> None:
         dataset.load(0)
 
 
-def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_path_fashion_mnist_is_loaded_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
     columns = {"image": pixels(2).tolist(), "label": [3, 4]}
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns) for part in ("train", "test")})

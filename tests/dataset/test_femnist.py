@@ -42,7 +42,7 @@ def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:
         assert raw.pooled_test is (raw.test_owner is None) is (test == "user")
 
 
-def test_leafs_parts_are_one_pool_or_as_they_are(tmp_path: Path) -> None:
+def test_leafs_parts_are_pooled_unless_test_is_given(tmp_path: Path) -> None:
     """LEAF's own split has the last image of each writer in the test part."""
     last = [i + 1 == len(WRITERS) or WRITERS[i + 1] != writer for i, writer in enumerate(WRITERS)]
     for part, is_test in (("train", False), ("test", True)):
@@ -57,7 +57,7 @@ def test_leafs_parts_are_one_pool_or_as_they_are(tmp_path: Path) -> None:
     assert len(pool.test_x) == sum(n - int(0.9 * n) for n in range(10, 18))
 
 
-def test_a_share_of_the_writers(tmp_path: Path) -> None:
+def test_the_users_option_keeps_a_share_of_the_samples(tmp_path: Path) -> None:
     hubs(tmp_path)
     raw = make_dataset(tmp_path, users=0.4)
     assert len(raw.train_x) + len(raw.test_x) == int(0.4 * len(WRITERS))
@@ -68,13 +68,13 @@ def test_a_share_of_the_writers(tmp_path: Path) -> None:
     assert raw.inputs.endswith("; 8 people, 3,542 fewer than the original's 3,550")
 
 
-def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:
+def test_test_given_requires_a_test_file(tmp_path: Path) -> None:
     hubs(tmp_path)
     with pytest.raises(DataError, match=r"needs test.parquet or test.csv; it holds train.parquet"):
         make_dataset(tmp_path, "given")
 
 
-def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:
+def test_a_run_on_femnist_has_a_client_per_writer(tmp_path: Path) -> None:
     hubs(tmp_path)
     overrides = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
     assert compose_overrides(*overrides).choices["heterogeneity"] == "natural"

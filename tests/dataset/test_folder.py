@@ -29,7 +29,7 @@ def csv(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) -> None:
+def test_numeric_columns_are_features_matched_by_name(csv: Path) -> None:
     raw = make_folder_dataset(csv).load(0)
     np.testing.assert_array_equal(raw.train_x, np.array([[31, 70.5], [62, 81], [45, 66]], np.float32))
     np.testing.assert_array_equal(raw.test_x, np.array([[50, 77], [20, 60]], np.float32))
@@ -38,13 +38,13 @@ def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) ->
     assert raw.train_owner is raw.test_owner is None
 
 
-def test_owners_are_numbered_in_sorted_order(csv: Path) -> None:
+def test_client_ids_are_numbered_in_sorted_order(csv: Path) -> None:
     raw = make_folder_dataset(csv, client="site").load(0)
     assert not_none(raw.train_owner).tolist() == [1, 2, 1]
     assert not_none(raw.test_owner).tolist() == [2, 0]
 
 
-def test_owners_may_be_integers_and_are_no_feature(tmp_path: Path) -> None:
+def test_an_integer_client_column_is_not_a_feature(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_part(tmp_path, part, x=[1.0, 2.0, 3.0], who=[70, -5, 70], label=[0, 1, 0])
     raw = make_folder_dataset(tmp_path, client="who").load(0)
@@ -52,7 +52,7 @@ def test_owners_may_be_integers_and_are_no_feature(tmp_path: Path) -> None:
     assert not_none(raw.train_owner).tolist() == not_none(raw.test_owner).tolist() == [1, 0, 1]
 
 
-def test_a_test_file_may_lack_the_owners(tmp_path: Path) -> None:
+def test_the_test_file_may_lack_the_client_column(tmp_path: Path) -> None:
     write_part(tmp_path, "train", x=[1.0, 2.0], who=["b", "a"], label=[0, 1])
     write_part(tmp_path, "test", x=[1.0], label=[1])
     raw = make_folder_dataset(tmp_path, client="who").load(0)
@@ -60,7 +60,7 @@ def test_a_test_file_may_lack_the_owners(tmp_path: Path) -> None:
     assert raw.test_owner is None
 
 
-def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
+def test_a_list_column_is_reshaped_and_scaled(tmp_path: Path) -> None:
     rows = np.arange(24).reshape(2, 12)
     for part in ("train", "test"):
         write_part(tmp_path, part, pixels=rows.tolist(), label=[4, 1])
@@ -110,7 +110,7 @@ def test_the_chosen_columns_are_reported(csv: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("layout", ["csv", "parquet", "named", "reset", "twice"])
-def test_row_numbers_are_no_features(tmp_path: Path, layout: str) -> None:
+def test_row_number_columns_are_not_features(tmp_path: Path, layout: str) -> None:
     """However pandas writes them: they differ between train and test, and tell a client's place in the file."""
     all_rows = pd.DataFrame({"x": [0.5, 1.5, 2.5, 3.5], "label": [0, 1, 0, 1]}).sample(frac=1, random_state=0)
     for part, frame in (("train", all_rows[:2]), ("test", all_rows[2:])):
@@ -127,13 +127,13 @@ def test_row_numbers_are_no_features(tmp_path: Path, layout: str) -> None:
     assert raw.inputs.startswith("1: x (left out: ")
 
 
-def test_an_index_with_repeats_is_a_feature(tmp_path: Path) -> None:
+def test_an_index_column_with_repeated_values_is_a_feature(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_part(tmp_path, part, index=[3, 3, 4], label=[0, 1, 0])
     assert make_folder_dataset(tmp_path).load(0).inputs == "1: index"
 
 
-def test_labels_that_training_never_has_are_refused_unless_meant(tmp_path: Path) -> None:
+def test_test_labels_absent_from_training_need_n_classes(tmp_path: Path) -> None:
     write_part(tmp_path, "train", x=[1.0, 2.0], label=[0, 1])
     write_part(tmp_path, "test", x=[1.0, 2.0, 3.0], label=[1, 5, 3])
     with pytest.raises(DataError, match=r"^dataset.label: .*test.parquet: column 'label' has labels .*: 3, 5; "):
@@ -141,7 +141,7 @@ def test_labels_that_training_never_has_are_refused_unless_meant(tmp_path: Path)
     assert make_folder_dataset(tmp_path, n_classes=6).load(0).n_classes == 6
 
 
-def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
+def test_duplicate_column_names_are_rejected(csv: Path) -> None:
     (csv / "train.csv").write_text("age,age,label\n3,4,0\n")
     with pytest.raises(DataError, match=r"^dataset.path: .*train.csv has 2 columns called 'age'"):
         make_folder_dataset(csv).load(0)
@@ -152,7 +152,7 @@ def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
         make_folder_dataset(csv).load(0)
 
 
-def test_a_folder_without_test_file_says_so(csv: Path) -> None:
+def test_a_folder_without_a_test_file_is_rejected_with_a_remedy(csv: Path) -> None:
     (csv / "test.csv").unlink()
     with pytest.raises(
         DataError,
@@ -184,25 +184,25 @@ def test_a_folder_without_test_file_says_so(csv: Path) -> None:
         ("test", "nobody"),
     ],
 )
-def test_options_out_of_range(tmp_path: Path, option: str, value: object) -> None:
+def test_dataset_folder_options_out_of_range_are_rejected(tmp_path: Path, option: str, value: object) -> None:
     with pytest.raises(OptionError, match=rf"\b{option} (and label )?must be .*got"):
         replace(make_folder_dataset(tmp_path), **{option: value})  # type: ignore[arg-type]
 
 
-def test_samples_of_train_and_test_have_one_shape(tmp_path: Path) -> None:
+def test_samples_of_train_and_test_must_have_equal_shapes(tmp_path: Path) -> None:
     write_part(tmp_path, "train", v=np.zeros((6, 12)).tolist(), label=[0, 1, 2] * 2)
     write_part(tmp_path, "test", v=np.zeros((3, 10)).tolist(), label=[0, 1, 2])
     with pytest.raises(DataError, match=r"test.parquet: a sample has the shape \[10\], but one of .*train.* \[12\]"):
         make_folder_dataset(tmp_path, features="v").load(0)
 
 
-def test_a_wide_table_is_read_in_one_look(tmp_path: Path) -> None:
+def test_a_table_of_500_columns_is_read(tmp_path: Path) -> None:
     """A table of 3,000 columns is read quickly: names are not looked up in a list for each column."""
     write_both_parts(tmp_path, **dict[str, Any]({f"c{j}": np.zeros(40) for j in range(500)}))
     assert make_folder_dataset(tmp_path).load(0).inputs == "501: x, c0 ... c499"
 
 
-def test_real_sensor_data_with_their_subjects() -> None:
+def test_real_sensor_data_have_their_subjects_as_clients() -> None:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
     raw = make_folder_dataset(SHARED, features="body_acc_x", client="subject", shape=[1, 128]).load(0)

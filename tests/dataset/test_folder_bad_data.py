@@ -76,22 +76,24 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
         *("half a client", "infinite client"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path: Path, columns: Mapping[str, Any], options: Any, expected_text: str) -> None:
+def test_invalid_user_data_are_rejected_with_the_reason(
+    tmp_path: Path, columns: Mapping[str, Any], options: Any, expected_text: str
+) -> None:
     with pytest.raises(DataError, match=expected_text):
         check_raw_data(load(tmp_path, columns, **options))
 
 
-def test_a_single_sample_may_be_like_itself_and_two_kinds_are_enough(tmp_path: Path) -> None:
+def test_data_with_one_differing_sample_are_accepted(tmp_path: Path) -> None:
     assert load(tmp_path, {"x": [0.0] * (N - 1) + [1.0]}).train_x.max() == 1
 
 
-def test_labels_as_text_are_numbered_in_sorted_order(tmp_path: Path) -> None:
+def test_text_labels_are_numbered_in_sorted_order(tmp_path: Path) -> None:
     raw = load(tmp_path, {"label": ["well", "ill"] * (N // 2)})
     assert raw.train_y.tolist() == [1, 0] * (N // 2)
     assert make_federation(raw, Iid(), clients=4).class_names == ("ill", "well")
 
 
-def test_a_truncated_file_is_named(tmp_path: Path) -> None:
+def test_a_truncated_training_file_is_rejected_by_name(tmp_path: Path) -> None:
     write_both_parts(tmp_path)
     file = tmp_path / "train.parquet"
     file.write_bytes(file.read_bytes()[:-50])
@@ -99,7 +101,7 @@ def test_a_truncated_file_is_named(tmp_path: Path) -> None:
         make_folder_dataset(tmp_path).load(0)
 
 
-def test_a_client_of_one_sample(tmp_path: Path) -> None:
+def test_a_client_with_one_sample_is_rejected_with_its_size(tmp_path: Path) -> None:
     raw = load(tmp_path, {"site": set_value(SITES, 5, 77)}, client="site")
     with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
         make_federation(raw, Natural(), clients=None)
@@ -124,12 +126,12 @@ def test_clients_with_test_rows_only_are_counted(tmp_path: Path) -> None:
     )
 
 
-def test_more_clients_than_samples(tmp_path: Path) -> None:
+def test_more_clients_than_samples_are_rejected_with_a_feasible_number(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"clients=100000 needs 300000 training samples, 3 per client, .* feasible"):
         make_federation(load(tmp_path, {}), Iid(), clients=100_000)
 
 
-def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> None:
+def test_a_missing_attribute_value_is_rejected_with_its_row(tmp_path: Path) -> None:
     pictures = [encode_image(image) for image in random_images(8, (3, 8, 8))]
     rows = [0, 1] * 4
     for part in ("train", "test"):
@@ -145,7 +147,7 @@ def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> N
         Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "uint8", "Male").load(0)
 
 
-def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
+def test_large_neighbouring_integer_ids_are_different_clients(tmp_path: Path) -> None:
     """Of int64 in one part and uint64 in the other: as floats, 2^53 and 2^53 + 1 would be one client."""
     ids = [2**53 + k % 4 for k in range(N)]
     write_both_parts(tmp_path, N, site=ids)
@@ -155,7 +157,7 @@ def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
-def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
+def test_pipes_folders_and_broken_links_are_rejected_as_data_files(tmp_path: Path, kind: str) -> None:
     """A pipe was passed over for the other kind of table, or waited for."""
     write_both_parts(tmp_path)
     file = tmp_path / "valid.csv"

@@ -41,7 +41,7 @@ LETTERS = ["cat", "dog", "eel", "cat"] * 10
         ([f"c{k}" for k in range(40)] * 2, None),
     ],
 )
-def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, expected_text: str | None) -> None:
+def test_invalid_labels_are_rejected_with_their_row(tmp_path: Path, labels: Any, expected_text: str | None) -> None:
     """Some were a hang, an abort or a traceback before they had a line."""
     n = len(labels)
     write_both_parts(tmp_path, n, label=labels)
@@ -65,21 +65,23 @@ def test_what_is_no_label_is_refused_by_row(tmp_path: Path, labels: Any, expecte
         ([k % 2 == 0 for k in range(40)], [1, 0, 1, 0], ()),
     ],
 )
-def test_labels_of_other_kinds(tmp_path: Path, labels: Any, ids: list[int], names: tuple[str, ...]) -> None:
+def test_texts_fractions_and_booleans_become_class_numbers(
+    tmp_path: Path, labels: Any, ids: list[int], names: tuple[str, ...]
+) -> None:
     """Texts are numbered in sorted order; texts, fractions and truth values that are whole numbers are those."""
     write_both_parts(tmp_path, label=labels)
     raw = make_folder_dataset(tmp_path).load(0)
     assert (raw.train_y[:4].tolist(), raw.test_y[:4].tolist(), tuple(raw.class_names)) == (ids, ids, names)
 
 
-def test_texts_are_numbers_where_you_say_how_many_classes_there_are(tmp_path: Path) -> None:
+def test_with_n_classes_numeric_texts_are_class_numbers(tmp_path: Path) -> None:
     write_both_parts(tmp_path, label=[str(2 * c) for c in LABELS])
     raw = make_folder_dataset(tmp_path, n_classes=5).load(0)
     assert (raw.train_y[:4].tolist(), raw.n_classes) == ([0, 2, 4, 0], 5)
     assert make_folder_dataset(tmp_path).load(0).class_names == ("0", "2", "4")
 
 
-def test_texts_in_one_file_and_numbers_in_the_other(tmp_path: Path) -> None:
+def test_mixed_label_types_of_train_and_test_are_rejected(tmp_path: Path) -> None:
     write_both_parts(tmp_path, label=LETTERS)
     write_part(tmp_path, "test", x=[1.0], label=[0])
     with pytest.raises(DataError, match=r"test.parquet: column 'label' mixes texts and numbers with that of .*train"):

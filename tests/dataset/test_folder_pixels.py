@@ -16,7 +16,7 @@ PIXELS = random_images(40, (3, 4, 4))
 IMAGES = [encode_image(image) for image in PIXELS]
 
 
-def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
+def test_uint8_pixels_give_the_same_inputs_as_float32(tmp_path: Path) -> None:
     for columns, options in (
         ({"image": IMAGES}, {}),
         ({"image": list(PIXELS.reshape(40, 48))}, {"shape": [3, 4, 4]}),
@@ -34,7 +34,7 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         assert raw.inputs.endswith("; kept as bytes")
 
 
-def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pixels_auto_keeps_uint8_only_for_large_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """80 images of 48 pixels are 15,360 bytes as float32."""
     write_both_parts(tmp_path, image=IMAGES)
     for limit, kind in ((15_360, np.float32), (15_359, np.uint8)):
@@ -45,13 +45,13 @@ def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])
-def test_bytes_are_divided_by_255_and_nothing_else(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_pixels_uint8_rejects_other_scales_and_standardisation(tmp_path: Path, options: dict[str, Any]) -> None:
     with pytest.raises(OptionError, match=r"^pixels must be auto or float32 .*, got 'uint8'"):
         make_folder_dataset(tmp_path, **{"features": "image", "scale": 255, "pixels": "uint8", **options})
 
 
 @pytest.mark.parametrize("column", [[[0.5] * 48] * 40, [[1] * 48] * 40])
-def test_what_are_no_bytes_are_not_kept(tmp_path: Path, column: list[Any]) -> None:
+def test_pixels_uint8_requires_images(tmp_path: Path, column: list[Any]) -> None:
     write_both_parts(tmp_path, image=column)
     with pytest.raises(DataError, match=r"dataset.pixels=uint8 needs images, but a sample is \w+ \[48\]"):
         make_folder_dataset(tmp_path, features="image", scale=255, pixels="uint8").load(0)

@@ -22,7 +22,9 @@ from optional_values import not_none
     ],
 )
 @pytest.mark.parametrize("part", ["train", "test"])
-def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, cell: str, expected_text: str) -> None:
+def test_an_invalid_cell_is_rejected_or_dropped_as_the_options_say(
+    tmp_path: Path, part: str, cell: str, expected_text: str
+) -> None:
     """One bad cell makes a column a text, which is left out of the inputs with a warning."""
     rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
     for name in ("train", "test"):
@@ -41,7 +43,7 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
     assert full.inputs == f"2: a, b; {filled_counts} test cells filled with the means of the training rows"
 
 
-def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of_the_file(tmp_path: Path) -> None:
+def test_missing_drop_removes_incomplete_rows_and_errors_keep_file_row_numbers(tmp_path: Path) -> None:
     rows = set_value(set_value([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
     write_both_parts(tmp_path, v=rows, who=set_value(["a", "b"] * 20, 6, None), label=set_value(LABELS, 7, None))
     raw = make_folder_dataset(tmp_path, features="v", client="who", missing="drop").load(0)
@@ -58,7 +60,7 @@ def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of
         make_folder_dataset(tmp_path, missing="mean").load(0)
 
 
-def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
+def test_inputs_are_standardised_by_the_training_rows(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(3, 2, (2, 40))
     for part, shift in (("train", 0), ("test", 100)):
         write_part(tmp_path, part, a=x[0] + shift, b=x[1] + shift, same=[7.0] * 40, label=LABELS)
@@ -73,7 +75,7 @@ def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
         make_folder_dataset(tmp_path, standardise="train", scale=255)
 
 
-def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> None:
+def test_test_share_cuts_rows_of_each_class_of_each_client(tmp_path: Path) -> None:
     owner = [f"site{k // 3 % 4}" for k in range(400)]
     write_part(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
     dataset = make_folder_dataset(tmp_path, test_share=0.25, client="who", standardise="train")
@@ -100,7 +102,7 @@ def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> No
         make_folder_dataset(tmp_path, test_share=0.25).load(0)
 
 
-def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
+def test_rows_of_the_validation_file_belong_to_the_server(tmp_path: Path) -> None:
     """Its rows are read as the others: labels by the same names, gaps and moments of the training rows."""
     write_part(tmp_path, "train", x=[0.0, 2.0, 4.0, 6.0], label=["b", "c", "b", "c"])
     write_part(tmp_path, "test", x=[1.0, None], label=["b", "c"])
@@ -116,7 +118,7 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     assert "1 of 3 rows of valid.parquet dropped" in dropped.inputs
 
 
-def test_a_validation_part_can_be_ignored(tmp_path: Path) -> None:
+def test_valid_none_ignores_the_validation_file(tmp_path: Path) -> None:
     write_both_parts(tmp_path)
     write_part(tmp_path, "valid", x=["not", "read"])
     raw = make_folder_dataset(tmp_path, valid="none").load(0)
@@ -125,7 +127,7 @@ def test_a_validation_part_can_be_ignored(tmp_path: Path) -> None:
         make_folder_dataset(tmp_path).load(0)
 
 
-def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path: Path) -> None:
+def test_test_share_leaves_the_validation_file_unchanged(tmp_path: Path) -> None:
     write_part(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
     write_part(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
     with pytest.raises(DataError, match=r"cuts a fifth of train.parquet, .*; rename valid.parquet to test.parquet if"):
@@ -145,14 +147,16 @@ def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path
         ({"x": [[1.0, 2.0]], "label": [0]}, r"valid.parquet: column 'x' must hold numbers"),
     ],
 )
-def test_what_is_wrong_in_a_validation_part_is_named(tmp_path: Path, columns: dict[str, Any], fault_name: str) -> None:
+def test_an_invalid_validation_file_is_rejected_with_the_reason(
+    tmp_path: Path, columns: dict[str, Any], fault_name: str
+) -> None:
     write_both_parts(tmp_path)
     write_part(tmp_path, "valid", **columns)
     with pytest.raises(DataError, match=fault_name):
         make_folder_dataset(tmp_path).load(0)
 
 
-def test_images_of_a_validation_part_have_the_shape_of_the_others(tmp_path: Path) -> None:
+def test_validation_samples_must_have_the_shape_of_the_training_samples(tmp_path: Path) -> None:
     for part in ("train", "test"):
         write_part(tmp_path, part, x=[[1.0, 2.0], [2.0, 4.0]], label=[0, 1])
     write_part(tmp_path, "valid", x=[[1.0, 2.0, 3.0]], label=[0])

@@ -33,7 +33,7 @@ def run(data: Path, *overrides: str) -> FinishedRun:
     return run_training(data / "logs", *DATA, f"dataset.path={data}", *overrides)
 
 
-def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:
+def test_the_client_column_defines_the_clients_without_label_noise(data: Path) -> None:
     """A user's data are not partitioned or disturbed, whatever column names the clients."""
     trained_run = run(data, "dataset.client=site")
     assert (len(trained_run.info.n_train), trained_run.info.n_train.sum()) == (
@@ -51,7 +51,7 @@ def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(da
     assert np.isfinite(trained_run.last.clients["test_acc"]).tolist() == [False, False, True, True]
 
 
-def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_prints_the_clients_names_of_the_data(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Files of a run have the ids only. Client names are the values of a column in sorted order."""
     for part in ("train", "test"):
         frame = pd.read_csv(data / f"{part}.csv")
@@ -69,7 +69,7 @@ def test_a_run_says_what_the_data_call_its_clients(data: Path, capsys: pytest.Ca
     assert run(data, "clients=5", "dataset.leave_out=[site]").info.client_names is None
 
 
-def test_without_one_clients_are_made_and_no_label_is_changed(data: Path) -> None:
+def test_without_a_client_column_data_are_split_iid_without_label_noise(data: Path) -> None:
     trained_run = run(data, "clients=5", "dataset.leave_out=[site]")
     assert (len(trained_run.info.n_train), trained_run.info.noise_rate.any()) == (5, False)
     assert (trained_run.info.choices["heterogeneity"], trained_run.info.choices["partition"]) == ("iid", "iid")
@@ -84,7 +84,7 @@ def test_test_rows_of_other_clients_are_only_on_the_server(data: Path) -> None:
     assert trained_run.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
-def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_example_of_the_data_page_runs_as_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     section = (ROOT / "docs" / "data.md").read_text().partition("# Your own dataset")[2]
     code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
@@ -96,7 +96,7 @@ def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.M
     assert trained_run.info.labels == {"0": "sick", "1": "well"}
 
 
-def test_what_small_clients_cannot_spare_is_not_cut_from_a_large_one() -> None:
+def test_test_rows_that_small_clients_lack_are_not_cut_from_a_large_client() -> None:
     """Clients of 6 keep 4 rows. Of the 2000 of the large one a fifth are test rows, not a quarter in their place."""
     owner = np.r_[np.repeat(np.arange(200), 6), np.full(2000, 200)]
     labels = np.random.default_rng(0).integers(0, 10, len(owner))

@@ -30,7 +30,7 @@ def hub_library(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hub_library")
-def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_and_class_names_are_read_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     parts = datasets.DatasetDict(
         {part: datasets.Dataset.from_dict({"label": [1, 0], "x": [[1, 2], [3, 4]]}) for part in ("train", "test")}
     )
@@ -57,7 +57,7 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
         ("a/b:letters@v1.0", {"name": "letters", "revision": "v1.0"}),
     ],
 )
-def test_a_configuration_and_a_revision_are_named_behind_it(
+def test_a_hub_address_may_name_configuration_and_revision(
     monkeypatch: pytest.MonkeyPatch, address: str, options: dict[str, str]
 ) -> None:
     requests: list[Any] = []
@@ -75,7 +75,7 @@ def test_a_configuration_and_a_revision_are_named_behind_it(
 
 
 @pytest.mark.usefixtures("hub_library")
-def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_array_columns_of_the_datasets_library_are_read_as_lists(monkeypatch: pytest.MonkeyPatch) -> None:
     features = datasets.Features(
         {"x": datasets.Array2D((2, 3), "uint8"), "label": datasets.ClassLabel(names=["b", "a"])}
     )
@@ -98,7 +98,9 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
         ("a/b:letters@v1.0", f"a/b:letters@{COMMIT}"),
     ],
 )
-def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, address: str, commit: str) -> None:
+def test_the_commit_of_the_loaded_hub_data_is_recorded(
+    monkeypatch: pytest.MonkeyPatch, address: str, commit: str
+) -> None:
     part = add_commit(datasets.Dataset.from_dict({"label": [0]}))
     monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
     assert [frame.revision for frame in hub(address)] == [commit] * 2
@@ -106,7 +108,7 @@ def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch,
     assert hub(address)[0].revision == (f"{address.partition('@')[0]}@{address.partition('@')[2] or 'unknown'}")
 
 
-def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp_path: Path) -> None:
+def test_without_recorded_urls_the_commit_is_read_from_the_cache_folder(tmp_path: Path) -> None:
     """Folders of the cache: the name, the configuration, the version, the commit."""
     for folder, commit in (("0.0.0/" + COMMIT, COMMIT), ("0.0.0/0123abcd", "")):
         file = tmp_path / "a___b" / "default" / folder / "b-train.arrow"
@@ -121,7 +123,7 @@ def test_the_commit_is_read_of_the_librarys_cache_where_no_address_was_noted(tmp
 @pytest.mark.parametrize(
     "failure", [ConnectionError("no route"), FileNotFoundError("no such dataset"), ValueError("?"), LookupError("odd")]
 )
-def test_a_failure_says_what_to_do_instead_in_one_line(
+def test_a_failed_hub_download_gives_one_line_with_a_remedy(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, failure: Exception
 ) -> None:
     def fail(name: str) -> None:
@@ -162,7 +164,7 @@ def test_without_a_network_the_cache_is_read_without_waiting(monkeypatch: pytest
         (TimeoutError("timed out"), "https://h: timed out"),
     ],
 )
-def test_whether_the_hub_can_be_reached(
+def test_network_errors_of_the_hub_are_described(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, error: Exception | None, expected_text: str
 ) -> None:
     def answer(request: Any, timeout: float) -> Any:

@@ -32,7 +32,7 @@ def frame(names: list[str], labels: list[int]) -> Frame:
         (["Cat", "puppy", "T-shirt/top"], [0, 1, 2]),
     ],
 )
-def test_numbers_are_taken_by_their_names(names: list[str], expected: list[int]) -> None:
+def test_class_numbers_follow_the_class_names_of_the_file(names: list[str], expected: list[int]) -> None:
     """If the file has the classes in another order, names that are not class names are ignored."""
     assert read_class_column(frame(names, [0, 1, 2]), "label", CLASSES).tolist() == expected
 
@@ -51,16 +51,16 @@ def test_unknown_class_names_are_reported(names: list[str], warned: bool, caplog
     assert caplog.messages == [message] * warned
 
 
-def test_letters_are_distinguished_by_case() -> None:
+def test_class_names_that_differ_in_case_are_different_classes() -> None:
     assert read_class_column(frame(["a", "A"], [0, 1]), "label", ("A", "a")).tolist() == [1, 0]
 
 
-def test_names_of_other_classes_are_refused() -> None:
+def test_a_mixture_of_known_and_unknown_class_names_is_rejected() -> None:
     with pytest.raises(DataError, match=r"^dataset.hub: a/b \(train\): column 'label' numbers the classes differently"):
         read_class_column(frame(["eel", "Cat", "Dog"], [0, 1, 2]), "label", CLASSES)
 
 
-def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
+def test_class_names_in_local_hub_files_are_compared_too(tmp_path: Path) -> None:
     names = ["1", "0", *"23456789"]
     features = datasets.Features(
         {"image": datasets.List(datasets.Value("uint8")), "label": datasets.ClassLabel(names=names)}

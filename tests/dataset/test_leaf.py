@@ -25,7 +25,7 @@ def split_rows(
     return Toy(None, None, None, test, users, least).split_train_test(OWNER, np.random.default_rng(seed), n_train_file)
 
 
-def test_nine_tenths_of_each_persons_samples_train() -> None:
+def test_test_sample_trains_on_nine_tenths_of_each_persons_samples() -> None:
     """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
     result = split_rows()
     assert np.bincount(result.train_owner).tolist() == [9, 18, 4, 36]
@@ -38,7 +38,7 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     assert result.train_rows.tolist() != split_rows(seed=1).train_rows.tolist()
 
 
-def test_a_tenth_of_the_people_are_held_out() -> None:
+def test_test_user_holds_out_a_tenth_of_the_people() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
         result = split_rows("user", seed=seed)
@@ -50,7 +50,7 @@ def test_a_tenth_of_the_people_are_held_out() -> None:
         assert "the test samples are of other people: no metrics clients/acc_*" in result.people_note
 
 
-def test_the_files_own_parts() -> None:
+def test_test_given_keeps_the_parts_of_the_files() -> None:
     result = split_rows("given", n_train_file=50)
     assert (result.train_rows < 50).all()
     assert (result.test_rows >= 50).all()
@@ -60,7 +60,7 @@ def test_the_files_own_parts() -> None:
     assert split_rows("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
 
 
-def test_people_are_taken_whole_but_for_the_last() -> None:
+def test_drawn_people_keep_all_their_samples_except_the_last_person() -> None:
     rows = draw_people_sample(OWNER, 0.5, np.random.default_rng(3))
     assert len(rows) == 39
     kept_counts = np.bincount(OWNER[rows], minlength=6)
@@ -82,12 +82,12 @@ def test_people_with_few_samples_are_left_out() -> None:
         ({"test": "given", "n_train_file": len(OWNER)}, "no test samples are left with test=given"),
     ],
 )
-def test_nothing_left_is_refused(options: dict[str, int], refusal: str) -> None:
+def test_a_selection_without_people_or_samples_is_rejected(options: dict[str, int], refusal: str) -> None:
     with pytest.raises(DataError, match=f"^dataset=toy: {refusal}"):
         split_rows(**options)  # type: ignore[arg-type]
 
 
-def test_options_are_checked() -> None:
+def test_leaf_dataset_options_out_of_range_are_rejected() -> None:
     with pytest.raises(OptionError, match="test must be one of sample, user, given"):
         Toy(None, None, None, "none", 1.0, 0)
     with pytest.raises(OptionError, match=r"users must be a number in \(0, 1\], got 0"):

@@ -20,17 +20,17 @@ from fedcohort.errors import DataError
         (list("abcdefghijklmno"), "a, b, c, d, e, f, g, h, i, j, k, l, 3 more"),
     ],
 )
-def test_names_in_a_line(names: list[str], expected_text: str) -> None:
+def test_numbered_names_are_abbreviated_in_messages(names: list[str], expected_text: str) -> None:
     assert join_names(names) == expected_text
 
 
-def test_a_difference_in_a_line() -> None:
+def test_a_note_states_the_difference_from_the_original_count() -> None:
     assert note_count_difference("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
     assert note_count_difference("images", 5, 3) == ["5 images, 2 more than the original's 3"]
     assert note_count_difference("images", 5, 5) == []
 
 
-def test_one_problem_is_raised_as_it_is() -> None:
+def test_a_single_data_error_is_raised_unchanged() -> None:
     problems = ErrorList("type something else")
     problems.raise_collected_errors()
     with problems.collect_data_errors():
@@ -39,7 +39,7 @@ def test_one_problem_is_raised_as_it_is() -> None:
         problems.raise_collected_errors()
 
 
-def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once() -> None:
+def test_several_data_errors_become_one_message_without_repetition() -> None:
     problems, nested = ErrorList("type something else"), ErrorList()
     for row in (3, 5, 3):
         with nested.collect_data_errors():

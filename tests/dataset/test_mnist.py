@@ -9,7 +9,7 @@ from fedcohort.dataset.mnist import Mnist
 from image_tables import DATA_FOLDER, random_images, write_image_table
 
 
-def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> None:
+def test_pixels_of_0_to_255_and_0_to_1_give_equal_inputs(tmp_path: Path) -> None:
     pixels = random_images(12, (784,))
     loaded_images = []
     for images in (pixels.tolist(), pixels.astype(np.float64).tolist(), (pixels / 255).tolist()):
@@ -20,7 +20,7 @@ def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> 
         np.testing.assert_array_equal(loaded, pixels)
 
 
-def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
+def test_a_dark_row_group_is_scaled_like_the_whole_file(tmp_path: Path) -> None:
     """The second row group of two images has no pixel above 1."""
     pixels = random_images(4, (784,)).astype(np.float64)
     pixels[2:] = pixels[2:] > 128
@@ -31,7 +31,7 @@ def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("invalid_pixel", [300.0, -1.0, 7.4])
-def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, invalid_pixel: float) -> None:
+def test_values_that_are_not_pixels_are_rejected(tmp_path: Path, invalid_pixel: float) -> None:
     pixels = random_images(12, (784,)).astype(np.float64)
     pixels[9, 5] = invalid_pixel
     for part in ("train", "test"):
@@ -40,7 +40,7 @@ def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, invalid_pixel: f
         Mnist(str(tmp_path), "hub", None, "auto").load(0)
 
 
-def test_the_real_data() -> None:
+def test_the_real_mnist_files_have_the_documented_content() -> None:
     if not (DATA_FOLDER / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
     raw = Mnist(str(DATA_FOLDER / "mnist"), "hub", None, "auto").load(0)

@@ -38,7 +38,7 @@ def small(tmp_path: Path) -> Path:
     return tmp_path / "made"
 
 
-def test_symbols_and_targets_by_hand(small: Path) -> None:
+def test_tokens_and_targets_by_hand(small: Path) -> None:
     """Counts: <BOS>, <EOS> and it 7, is and so 6. Symbols: 2 <BOS>, 3 <EOS>, 4 it, 5 is, 6 so."""
     data = load(small)
     assert data.targets == PerPositionTargets((0, 1))
@@ -59,9 +59,7 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
     assert "; 2 users, 811 fewer than the original's 813; " in data.inputs
 
 
-def test_a_full_vocabulary_and_leafs_number_of_users_need_no_words(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_data_as_large_as_leafs_give_no_note(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "ORIGINAL_USER_COUNTS", (2, 9))
     notes = load(small, vocabulary=7).inputs
     assert "fewer" not in notes
@@ -69,14 +67,14 @@ def test_a_full_vocabulary_and_leafs_number_of_users_need_no_words(
     assert "2 users, 1 more than the original's 1" in load(small).inputs
 
 
-def test_of_a_small_vocabulary_the_rest_is_unknown(small: Path) -> None:
+def test_words_outside_of_the_vocabulary_are_the_unknown_token(small: Path) -> None:
     data = load(small, vocabulary=5)
     assert data.n_classes == 5
     assert data.train_x[0].tolist() == [2, 1, 4, 1]
     assert data.train_y[0].tolist() == [1, 4, 1, 3]
 
 
-def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
+def test_the_minimum_per_user_counts_sequences(tmp_path: Path) -> None:
     made_folder = write_comments(tmp_path, users=6)
     sizes = np.concatenate([not_none(load(made_folder).train_owner), not_none(load(made_folder).test_owner)])
     counts = np.bincount(sizes)
@@ -86,7 +84,7 @@ def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
     assert n_kept == counts.max() * (counts == counts.max()).sum()
 
 
-def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
+def test_invalid_sequences_are_rejected_with_file_and_row(small: Path) -> None:
     x, y = cut_comment(COMMENT, 4)
     valid_columns: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
@@ -117,7 +115,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
         Reddit(path=None, columns=None, vocabulary=10, users=1.0, least=0).load(0)
 
 
-def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_token_sequences_are_read_one_row_group_at_a_time(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of seven."""
     x, y = cut_comment(COMMENT, 4)
     rows: dict[str, Any] = {"client": ["a"] * 20, "x": (x * 20)[:20], "y": (y * 20)[:20]}
@@ -153,7 +151,7 @@ def saved_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("case", FULL_TABLE)
-def test_a_resumed_run_is_the_same(tmp_path: Path, saved_folder: Path, case: str) -> None:
+def test_a_resumed_reddit_run_equals_the_uninterrupted_one(tmp_path: Path, saved_folder: Path, case: str) -> None:
     overrides = list_overrides(saved_folder, *FULL_TABLE[case])
     full_run = run_training(tmp_path / "a", *overrides)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
@@ -163,7 +161,7 @@ def test_a_resumed_run_is_the_same(tmp_path: Path, saved_folder: Path, case: str
 
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
-def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved_folder: Path, case: str) -> None:
+def test_a_reddit_run_on_two_processes_equals_one_process(tmp_path: Path, saved_folder: Path, case: str) -> None:
     overrides = list_overrides(
         saved_folder, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal"
     )
@@ -180,7 +178,7 @@ def journal(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
 
 
-def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
+def test_training_learns_a_repeated_comment(tmp_path: Path) -> None:
     """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
     for part, n in (("train", 12), ("test", 2)):
         write_leaf_comments(tmp_path / "raw", part, {user: [COMMENT] * n for user in "abcd"})
@@ -225,7 +223,7 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
         (("model=mlp",), "model=mlp reads numbers, .* sequences of tokens: choose model=word_lstm"),
     ],
 )
-def test_what_goes_by_classes_is_refused_by_name(
+def test_options_that_need_one_class_per_sample_are_rejected(
     tmp_path: Path, saved_folder: Path, overrides: tuple[str, ...], refusal: str
 ) -> None:
     other_overrides = [
@@ -243,7 +241,7 @@ def test_what_goes_by_classes_is_refused_by_name(
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
 
 
-def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
+def test_a_per_position_model_rejects_data_with_one_class_per_sample(tmp_path: Path) -> None:
     from shakespeare_tables import write_roles as save_roles  # noqa: PLC0415
 
     save_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
@@ -253,7 +251,7 @@ def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
         run_training(tmp_path / "logs", *plays, "model=word_lstm")
 
 
-def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved_folder: Path) -> None:
+def test_reddit_samples_can_be_split_iid(tmp_path: Path, saved_folder: Path) -> None:
     trained_run = run_training(
         tmp_path / "logs", *list_overrides(saved_folder, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40")
     )

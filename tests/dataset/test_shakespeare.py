@@ -31,14 +31,14 @@ def decode(codes: np.ndarray) -> str:
     return "".join(ALPHABET[c] for c in codes)
 
 
-def test_there_are_eighty_characters() -> None:
+def test_the_alphabet_has_eighty_characters() -> None:
     assert len(ALPHABET) == len(set(ALPHABET)) == 80
     codes, n_unknown = encode_text("\nA}\t€")
     assert decode(codes) == "\nA}  "
     assert n_unknown == 2
 
 
-def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
+def test_every_sequence_is_part_of_its_roles_text(tmp_path: Path) -> None:
     """A text of n lines has 30 n - 1 characters, and 30 n - 81 sequences of 81 of them."""
     write_roles(tmp_path, TRAIN, TEST)
     data = load(tmp_path)
@@ -62,7 +62,7 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
     assert overlap not in load(tmp_path, step=81).inputs, "two sequences and their labels are apart"
 
 
-def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
+def test_training_and_test_sequences_of_a_role_do_not_overlap(tmp_path: Path) -> None:
     """Of 30 (6 + 4) - 81 = 219 sequences floor(.9 * 219) = 197 train; 80 more are left out, so none is for the test."""
     write_roles(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
     data = load(tmp_path, "sample")
@@ -83,7 +83,7 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 
-def test_held_out_roles(tmp_path: Path) -> None:
+def test_test_user_holds_out_a_tenth_of_the_roles(tmp_path: Path) -> None:
     write_roles(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
     data = load(tmp_path, "user")
     assert (len(np.unique(not_none(data.train_owner))), data.test_owner) == (9, None)
@@ -94,7 +94,7 @@ def test_held_out_roles(tmp_path: Path) -> None:
     assert "original" not in load(tmp_path, "user", step=2).inputs, "of another step there are other sequences"
 
 
-def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_lines_give_the_same_sequences_as_leafs_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_roles(tmp_path, TRAIN, TEST)
     expected = load(tmp_path)
     for part, x, y, owner in (
@@ -122,7 +122,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     assert dataset.revision == f"a/plays@{COMMIT}"
 
 
-def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
+def test_invalid_texts_are_rejected_with_file_and_row(tmp_path: Path) -> None:
     valid_columns = {"client": ["a"] * 3, "x": ["x" * 80] * 3, "y": ["y"] * 3}
     for changes, refusal in (
         ({"x": ["x" * 80, "x" * 79, "x" * 80]}, "column 'x', row 1 holds 79 characters; it must hold 80"),
@@ -143,7 +143,7 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
         load(tmp_path, step=0)
 
 
-def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_character_sequences_are_read_one_row_group_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file has row groups of seven rows; y holds texts that occur once each."""
     n, text = 20, "".join(ALPHABET[2:][i % 70] for i in range(101))
     y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
@@ -162,7 +162,7 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
         load(tmp_path)
 
 
-def test_the_real_plays() -> None:
+def test_the_real_plays_have_the_documented_sizes() -> None:
     """4.3 million characters; every fortieth sequence of a tenth of them."""
     if not (DATA_FOLDER / "shakespeare").is_dir():
         pytest.skip("no ../shared/data/shakespeare beside the repository: the real data are shared, not committed")
@@ -173,7 +173,7 @@ def test_the_real_plays() -> None:
     assert "153 other characters are spaces" in data.inputs
 
 
-def test_a_run_has_roles_for_clients(tmp_path: Path) -> None:
+def test_a_run_on_shakespeare_has_a_client_per_role(tmp_path: Path) -> None:
     write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     overrides = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "dataset.step=9")
     extra = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")

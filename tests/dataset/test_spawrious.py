@@ -47,7 +47,7 @@ def load(
     return Spawrious(str(folder), None, None, "uint8", breeds, places, 8, test_share).load(seed)
 
 
-def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
+def test_only_images_of_the_chosen_breeds_and_places_are_loaded(folder: Path) -> None:
     raw = load(folder)
     for x, y, a in ((raw.train_x, raw.train_y, raw.train_attribute), (raw.test_x, raw.test_y, raw.test_attribute)):
         np.testing.assert_array_equal(np.array([2, 3])[y], x[:, 0, 0, 0])
@@ -59,7 +59,7 @@ def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
     )
 
 
-def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
+def test_a_note_names_the_pair_whose_image_count_differs_most(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "IMAGES_PER_PAIR", 5)
@@ -71,13 +71,13 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
     assert load(tmp_path).inputs.endswith("; 7 images of labrador at the beach, 2 more than the original's 5")
 
 
-def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_revision_of_hub_data_is_recorded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     serve_folder(monkeypatch, folder)
     raw = Spawrious(None, "a/dogs", None, "uint8", ("dachshund", "labrador"), ("snow",), 8, 0.4).load(0)
     assert raw.revision == f"a/dogs@{COMMIT}"
 
 
-def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:
+def test_the_test_part_has_equally_many_images_of_each_pair(folder: Path) -> None:
     """A share of .4 of five images is two."""
     raw = load(folder, BREEDS, PLACES)
     assert np.bincount(6 * raw.test_y + not_none(raw.test_attribute)).tolist() == [2] * 24
@@ -87,7 +87,7 @@ def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:
     assert not np.array_equal(raw.test_x, load(folder, BREEDS, PLACES, seed=1).test_x)
 
 
-def test_what_cannot_be_is_refused(folder: Path) -> None:
+def test_invalid_spawrious_options_are_rejected(folder: Path) -> None:
     with pytest.raises(OptionError, match=r"breeds must be a list of 2 or more of bulldog, .*got \['corgi'\]"):
         load(folder, breeds=["corgi"])
     with pytest.raises(OptionError, match="places must be a list of 1 or more of beach, "):

@@ -11,7 +11,7 @@ from optional_values import not_none
 DATASET = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
 
 
-def test_shapes_owners_and_a_tenth_for_the_test() -> None:
+def test_synthetic_data_have_60_features_and_a_test_tenth_per_client() -> None:
     raw = DATASET.load(0)
     assert raw.train_x.shape[1:] == raw.test_x.shape[1:] == (60,)
     assert raw.train_x.dtype == np.float32
@@ -21,14 +21,14 @@ def test_shapes_owners_and_a_tenth_for_the_test() -> None:
     assert ((n_train + n_test >= 50) & (n_train + n_test <= 200)).all()
 
 
-def test_a_clients_data_do_not_depend_on_how_many_clients_there_are() -> None:
+def test_a_clients_data_do_not_depend_on_the_number_of_clients() -> None:
     few, many_clients = replace(DATASET, clients=3).load(4), DATASET.load(4)
     np.testing.assert_array_equal(few.train_x, many_clients.train_x[: len(few.train_x)])
     np.testing.assert_array_equal(few.train_y, many_clients.train_y[: len(few.train_y)])
     assert not np.array_equal(few.train_y, replace(DATASET, clients=3).load(5).train_y[: len(few.train_y)])
 
 
-def test_sizes_are_lognormal() -> None:
+def test_client_sizes_are_lognormal() -> None:
     """The logarithm of the size beyond the least is N(4, 2), up to rounding down."""
     data = replace(DATASET, max_samples=None)
     n = np.array([len(data.draw_samples(np.random.default_rng(seed))[1]) for seed in range(400)]) - 50
@@ -74,7 +74,7 @@ def test_clients_differ_in_their_labels() -> None:
     assert len(set(top)) >= 5
 
 
-def test_sizes_that_contradict_each_other_are_refused() -> None:
+def test_max_samples_below_min_samples_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"max_samples must be at least min_samples=50, or null, got 20$"):
         replace(DATASET, max_samples=20)
     assert replace(DATASET, max_samples=50).max_samples == 50

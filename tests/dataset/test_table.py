@@ -29,16 +29,16 @@ def encode_pixels(pixels: np.ndarray, kind: str = "PNG") -> dict[str, object]:
     return {"bytes": buffer.getvalue(), "path": None}
 
 
-def test_a_missing_column_is_named_with_those_there_are() -> None:
+def test_a_missing_column_is_rejected_with_the_existing_ones() -> None:
     with pytest.raises(DataError, match=r"^dataset.path: made.parquet has no column 'y'; it has a, b$"):
         frame(a=[1], b=[2]).column("y")
 
 
-def test_numbers_side_by_side() -> None:
+def test_numeric_columns_become_a_matrix_in_the_requested_order() -> None:
     np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).read_matrix(["b", "a"]), [[0.5, 1], [4, 2]])
 
 
-def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_matrix_is_read_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Five columns of seven rows, two columns and three rows at a time."""
     monkeypatch.setattr("fedcohort.dataset.table.COLUMNS_PER_BLOCK", 2)
     monkeypatch.setattr("fedcohort.dataset.table.ROWS_PER_BLOCK", 3)
@@ -56,7 +56,7 @@ def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) 
         (["x", "y"], "column 'b' must hold numbers, but holds string"),
     ],
 )
-def test_numbers_that_are_none(values: list[object], message: str) -> None:
+def test_invalid_numbers_of_a_column_are_rejected(values: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         frame(a=[1, 2], b=values).read_matrix(["a", "b"])
 
@@ -64,7 +64,7 @@ def test_numbers_that_are_none(values: list[object], message: str) -> None:
 @pytest.mark.parametrize(
     "kind", [pa.list_(pa.uint8()), pa.large_list(pa.float32()), pa.list_(pa.int16(), 4)], ids=["list", "large", "fixed"]
 )
-def test_lists(kind: pa.DataType) -> None:
+def test_list_columns_of_every_type_become_arrays(kind: pa.DataType) -> None:
     rows = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     column = pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])
     np.testing.assert_array_equal(frame(x=column).read_arrays("x"), rows)
@@ -72,7 +72,7 @@ def test_lists(kind: pa.DataType) -> None:
     np.testing.assert_array_equal(Frame("cut", pa.table({"x": column}).slice(1, 2)).read_arrays("x"), rows[1:])
 
 
-def test_lists_of_lists() -> None:
+def test_nested_list_columns_become_arrays() -> None:
     rows = np.arange(24).reshape(2, 3, 4).tolist()
     np.testing.assert_array_equal(frame(x=rows).read_arrays("x"), rows)
 
@@ -91,13 +91,13 @@ def test_lists_of_lists() -> None:
         ([1, 2], "must hold lists of numbers or images, but holds int64"),
     ],
 )
-def test_lists_that_are_none(rows: list[object], message: str) -> None:
+def test_invalid_list_columns_are_rejected(rows: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
         frame(x=rows).read_arrays("x")
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
-def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
+def test_missing_numbers_in_lists_are_rejected_or_become_nan(kind: pa.DataType) -> None:
     """Infinite ones are missing, too, whatever the width of the file's numbers."""
     column = pa.array([[np.float16(1), np.float16("inf")], [None, np.float16(2)]], pa.list_(kind))
     with pytest.raises(DataError, match="row 0 has a value that is missing, NaN or infinite"):
@@ -107,7 +107,7 @@ def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
     np.testing.assert_array_equal(result, [[1, np.nan], [np.nan, 2]])
 
 
-def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
+def test_a_list_column_is_read_over_many_row_groups(tmp_path: Path) -> None:
     """No two of them are in memory at a time, rows are counted on, and a type that changes on the way is carried."""
     rows = [[1, 2], [3, 4], [5, None], [7, 8], [9, 10]]
     pa.parquet.write_table(pa.table({"x": rows}), tmp_path / "train.parquet", row_group_size=2)
@@ -127,14 +127,14 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
         ([], "row 2 holds an empty list"),
     ],
 )
-def test_a_row_group_unlike_the_first_is_named(tmp_path: Path, last: list[int] | None, message: str) -> None:
+def test_a_row_group_with_other_list_lengths_is_rejected(tmp_path: Path, last: list[int] | None, message: str) -> None:
     pa.parquet.write_table(pa.table({"x": [[1, 2], [3, 4], last]}), tmp_path / "train.parquet", row_group_size=2)
     with pytest.raises(DataError, match=message):
         read_table(tmp_path / "train.parquet").read_arrays("x")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_colour_images_put_the_channel_first(kind: str) -> None:
+def test_decoded_colour_images_have_the_channel_axis_first(kind: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 3)).astype(np.uint8)
     images = frame(image=[encode_pixels(image, kind) for image in pixels]).read_arrays("image")
     np.testing.assert_array_equal(images, pixels.transpose(0, 3, 1, 2))
@@ -151,7 +151,7 @@ def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
     np.testing.assert_array_equal(image, 10 * np.arange(1, 4)[:, None, None] + 30 * pixels[0])
 
 
-def test_images_that_are_none() -> None:
+def test_cells_that_are_no_images_are_rejected() -> None:
     valid = encode_pixels(np.zeros((4, 4), np.uint8))
     truncated = {"bytes": valid["bytes"][:40], "path": None}  # type: ignore[index]
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
@@ -164,7 +164,7 @@ def test_images_that_are_none() -> None:
         frame(image=[valid, sixteen_bit]).read_arrays("image")
 
 
-def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:
+def test_an_image_of_another_size_is_rejected_with_its_file_and_a_remedy(tmp_path: Path) -> None:
     grey, colours = (encode_pixels(np.zeros((4, 4, *channels), np.uint8)) for channels in ((), (3,)))
     rows = [{**grey, "path": "cat/0.png"}, {**colours, "path": "cat/1.png"}]
     with pytest.raises(
@@ -178,7 +178,7 @@ def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path:
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_images_are_turned_as_they_were_held(kind: str) -> None:
+def test_images_are_rotated_by_their_exif_orientation(kind: str) -> None:
     """6: the right side of what was seen is the bottom of what is stored."""
     pixels, buffer, note = np.arange(12, dtype=np.uint8).reshape(2, 2, 3), io.BytesIO(), Image.Exif()
     note[0x0112] = 6
@@ -187,13 +187,13 @@ def test_images_are_turned_as_they_were_held(kind: str) -> None:
     np.testing.assert_array_equal(image.transpose(1, 2, 0), np.rot90(pixels, -1))
 
 
-def test_unreadable_metadata_of_a_camera_are_ignored() -> None:
+def test_unreadable_exif_metadata_is_ignored() -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(buffer, "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
     assert frame(image=[{"bytes": buffer.getvalue()}]).read_arrays("image").shape == (1, 1, 4, 4)
 
 
-def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> None:
+def test_a_large_csv_file_may_have_quoted_line_breaks(tmp_path: Path) -> None:
     """Arrow reads a CSV file in blocks of a megabyte, and a line break was one between rows."""
     (tmp_path / "train.csv").write_text("a,note\n" + '1,"one\ntwo"\n' * 100_000)
     assert read_table(tmp_path / "train.csv").column("note").value_counts().to_pylist() == [
@@ -201,7 +201,7 @@ def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> N
     ]
 
 
-def test_truncated_files_are_named(tmp_path: Path) -> None:
+def test_truncated_parquet_files_are_rejected_by_name(tmp_path: Path) -> None:
     file = tmp_path / "train.parquet"
     pa.parquet.write_table(pa.table({"a": list(range(9999))}), file)
     content = file.read_bytes()
@@ -221,7 +221,7 @@ def test_truncated_files_are_named(tmp_path: Path) -> None:
         read_table(file)
 
 
-def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
+def test_missing_folders_and_tables_are_rejected_by_name(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"dataset.path=.*nowhere: there is no such file or folder"):
         local(str(tmp_path / "nowhere"))
     with pytest.raises(DataError, match=r"needs train.parquet or train.csv; it holds nothing"):
@@ -233,7 +233,7 @@ def test_a_folder_that_lacks_something(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["a,stadt,label\n1,Köln,0\n", "a,größe,label\n1,2,0\n"])
 @pytest.mark.parametrize("encoding", ["latin-1"])
-def test_texts_in_another_encoding_are_refused(tmp_path: Path, text: str, encoding: str) -> None:
+def test_csv_files_in_another_encoding_are_rejected(tmp_path: Path, text: str, encoding: str) -> None:
     (tmp_path / "train.csv").write_bytes(text.encode(encoding))
     with pytest.raises(
         DataError, match=r"^dataset.path: .*train.csv is no UTF-8 text \(byte 0xf.* after line \d+\): save it as"
@@ -244,14 +244,14 @@ def test_texts_in_another_encoding_are_refused(tmp_path: Path, text: str, encodi
 
 
 @pytest.mark.parametrize("path", ["~nobody-here/x", "x" * 5000, "\0", "/proc/1/root"])
-def test_paths_that_are_none(path: str) -> None:
+def test_invalid_data_paths_are_rejected(path: str) -> None:
     with pytest.raises(
         DataError, match=r"^dataset.path=.*(can't be read|no such file or folder|no folder|needs train)"
     ):
         local(path)
 
 
-def test_two_files_of_one_part(tmp_path: Path) -> None:
+def test_two_tables_of_one_part_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a\n1\n")
     (tmp_path / "train.parquet").write_text("")
     with pytest.raises(DataError, match=r"holds both train.parquet and train.csv: move one of them away"):
@@ -259,12 +259,12 @@ def test_two_files_of_one_part(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("notes", [b"{", b"[]", b"null", b'{"index_columns": null}', b"\xff"])
-def test_unreadable_metadata_of_pandas_are_ignored(notes: bytes) -> None:
+def test_unreadable_pandas_metadata_is_ignored(notes: bytes) -> None:
     notes_frame = Frame("made", pa.table({"a": [1, 2]}).replace_schema_metadata({b"pandas": notes}))
     assert not is_row_index_column(notes_frame.table, "a")
 
 
-def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_or_missing_images_are_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     for side in (11, 30):  # a warning of Pillow's, and an error
         with pytest.raises(DataError, match=rf"row 0 can't be read as an image: Image size \({side**2} pixels\)"):

@@ -42,7 +42,7 @@ def write(folder: Path, part: str = "", **changes: Any) -> UciHar:
     return UciHar(str(folder), None, None)
 
 
-def test_channels_have_their_order_and_values_are_as_they_were(tmp_path: Path) -> None:
+def test_channels_keep_their_order_and_values(tmp_path: Path) -> None:
     raw = write(tmp_path).load(0)
     assert raw.train_x.shape == (24, 9, 128)
     assert raw.train_x.dtype == np.float32
@@ -55,7 +55,7 @@ def test_channels_have_their_order_and_values_are_as_they_were(tmp_path: Path) -
     assert "; 24 training windows, 7,328 fewer than the original's 7,352; 6 test windows, 2,941 fewer" in raw.inputs
 
 
-def test_labels_and_people(tmp_path: Path) -> None:
+def test_labels_are_activities_and_clients_are_people(tmp_path: Path) -> None:
     raw = write(tmp_path).load(0)
     assert raw.test_y.tolist() == [0, 1, 2, 3, 4, 5]
     assert (raw.n_classes, tuple(raw.class_names)) == (6, ACTIVITIES)
@@ -66,7 +66,7 @@ def test_labels_and_people(tmp_path: Path) -> None:
     assert raw.single_use, "the inputs are held once"
 
 
-def test_labels_may_be_names(tmp_path: Path) -> None:
+def test_activity_labels_may_be_names(tmp_path: Path) -> None:
     raw = write(tmp_path, "test", label=list(reversed(ACTIVITIES))).load(0)
     assert raw.test_y.tolist() == [5, 4, 3, 2, 1, 0]
 
@@ -112,14 +112,14 @@ def test_labels_may_be_names(tmp_path: Path) -> None:
         ("train", {"subject": [None, *range(40, 63)]}, r"train.parquet: column 'subject', row 0 is empty"),
     ],
 )
-def test_what_is_wrong_is_named_by_file_column_and_reason(
+def test_invalid_har_tables_are_rejected_with_file_and_column(
     tmp_path: Path, part: str, changes: dict[str, Any], refusal: str
 ) -> None:
     with pytest.raises(DataError, match=rf"^dataset.path: .*{refusal}"):
         write(tmp_path, part, **changes).load(0)
 
 
-def test_a_missing_source_names_where_the_data_are() -> None:
+def test_without_path_or_hub_the_error_names_the_source_of_the_data() -> None:
     with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*docs/data.md .* or dataset.hub, "):
         make_component("dataset", "uci_har").load(0)
     with pytest.raises(OptionError, match="hub must be a text that is not empty or null"):
@@ -128,7 +128,7 @@ def test_a_missing_source_names_where_the_data_are() -> None:
         UciHar("", None, None)
 
 
-def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hub_option_loads_uci_har_from_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[str] = []
     parts = datasets.DatasetDict({part: datasets.Dataset.from_dict(columns(part)) for part in SUBJECTS})
 
@@ -143,7 +143,7 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))
 
 
-def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_on_hub_data_is_tagged_with_their_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
     serve_folder(monkeypatch, tmp_path)
     overrides = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
@@ -153,7 +153,7 @@ def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monk
     assert "hub" not in run_training(tmp_path / "logs", *overrides, f"dataset.path={tmp_path}").info.tags
 
 
-def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path) -> None:
+def test_clients_are_training_people_and_the_test_set_holds_other_people(tmp_path: Path) -> None:
     write(tmp_path)
     overrides = (
         "dataset=uci_har",
@@ -171,7 +171,7 @@ def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path
     assert run.info.tags["inputs"].endswith("; only the server holds test rows: no metrics clients/acc_*")
 
 
-def test_the_pages_lines_make_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_conversion_writes_the_uci_har_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """UCI's archive has a text file for each signal, a line for each window."""
     for part in SUBJECTS:
         folder = tmp_path / "UCI HAR Dataset" / part
@@ -200,7 +200,7 @@ def real() -> Raw:
     return UciHar(str(SHARED), None, None).load(0)
 
 
-def test_the_real_data(real: Raw) -> None:
+def test_the_real_uci_har_files_have_the_documented_sizes(real: Raw) -> None:
     assert (real.train_x.shape, real.test_x.shape) == ((7352, 9, 128), (2947, 9, 128))
     assert np.bincount(real.train_y).tolist() == [1226, 1073, 986, 1286, 1374, 1407]
     assert np.bincount(real.test_y).tolist() == [496, 471, 420, 491, 532, 537]
@@ -208,7 +208,7 @@ def test_the_real_data(real: Raw) -> None:
     assert (len(sizes), sizes.min(), sizes.max()) == (21, 281, 409)
 
 
-def test_the_real_signals_are_in_their_channels(real: Raw) -> None:
+def test_the_real_signals_have_gravity_in_the_first_channel(real: Raw) -> None:
     """A phone at the waist measures gravity along x unless its owner lies; body acceleration has a mean of 0."""
     means = real.train_x.mean((0, 2), dtype=np.float64)
     assert means[0] == pytest.approx(0.81, abs=0.01)

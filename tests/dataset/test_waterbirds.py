@@ -14,7 +14,7 @@ from optional_values import not_none
 from run_harness import run_training
 
 
-def test_the_square_is_cut_out_of_an_image_a_seventh_larger(tmp_path: Path) -> None:
+def test_images_are_resized_a_seventh_larger_and_centre_cropped(tmp_path: Path) -> None:
     """size 14: 16 x 16, of which a frame one pixel wide goes. An image of 16 x 16 is not resized."""
     pixels = random_images(6, (3, 16, 16))
     for part in ("train", "test"):
@@ -33,7 +33,7 @@ def test_the_square_is_cut_out_of_an_image_a_seventh_larger(tmp_path: Path) -> N
     assert not_none(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
 
 
-def test_a_run_has_groups(tmp_path: Path) -> None:
+def test_a_run_on_waterbirds_reports_groups(tmp_path: Path) -> None:
     images = [encode_image(image) for image in random_images(80, (3, 20, 20))]
     rows = np.arange(80)
     for part in ("train", "test"):
@@ -51,7 +51,7 @@ def test_a_run_has_groups(tmp_path: Path) -> None:
     assert "global_sc" in run.info.skew
 
 
-def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
+def test_rows_of_the_validation_file_belong_to_the_server(tmp_path: Path) -> None:
     """All training images are the clients' then; without it the server cuts a twentieth of the 80 of them: 4."""
     pixels = random_images(100, (3, 16, 16))
     images = [encode_image(image) for image in pixels]
@@ -80,7 +80,7 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
         Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
 
 
-def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+def test_invalid_waterbirds_options_and_places_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"size must be an integer in \[8, 1024\], got 4"):
         Waterbirds(None, "hub", None, "auto", 4)
     write_image_table(

@@ -35,7 +35,7 @@ def test_more_clients_at_work_than_there_are_name_the_option_to_set(tmp_path: Pa
         run_training(tmp_path, "deadline=buffered", "cohort=7", "device=shifted_exponential")
 
 
-def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
+def test_a_buffer_that_can_never_fill_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="buffer must be at most concurrency=4"):
         make_typed(Buffered, "deadline", "buffered", buffer=5, concurrency=4)
     with pytest.raises(OptionError, match="wait_for_stale must be null with max_staleness=3"):
@@ -51,7 +51,7 @@ def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
         ("agg=rhfl", "needs all updates of a round to start from the same model"),
     ],
 )
-def test_methods_that_need_updates_of_one_model_are_refused(choice: str, reason: str, tmp_path: Path) -> None:
+def test_methods_that_need_updates_of_one_model_are_rejected(choice: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=reason):
         run_training(tmp_path, choice, "deadline=buffered", "proxy=noise")
 

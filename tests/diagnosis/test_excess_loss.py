@@ -13,7 +13,7 @@ Fit = Callable[[ClassLosses], ExcessLoss]
 each_fit = pytest.mark.parametrize("fit", [fit_by_class, fit_by_sums])
 
 
-def test_a_worked_example() -> None:
+def test_rates_and_deviations_of_a_worked_example() -> None:
     """Clients 3 and 5 have a loss of some 1.9 nats more in both classes; numbers of an independent implementation."""
     fit = fit_by_class(LOSSES)
     np.testing.assert_allclose(fit.class_effect, [1.1474, 1.6193], atol=5e-5)
@@ -28,7 +28,7 @@ def test_secure_sums_of_the_same_reports_give_the_same_rates_to_a_hundredth() ->
 
 
 @each_fit
-def test_a_harder_class_is_no_noise(fit: Fit) -> None:
+def test_a_class_with_higher_losses_is_not_estimated_as_noise(fit: Fit) -> None:
     """All losses of class 1, and those of other labels in proportion, grow by .7 nats: b and r stay."""
     class_shifts = np.array([0.0, 0.7])
     harder = ClassLosses(
@@ -42,7 +42,7 @@ def test_a_harder_class_is_no_noise(fit: Fit) -> None:
 
 
 @each_fit
-def test_rates_have_no_unit(fit: Fit) -> None:
+def test_scaled_losses_give_the_same_noise_rates(fit: Fit) -> None:
     doubled = ClassLosses(COUNTS, 2 * LOSSES.loss_sums, 4 * LOSSES.squared_loss_sums, 2 * LOSSES.other_label_loss_sums)
     np.testing.assert_allclose(fit(doubled).noise_rate, fit(LOSSES).noise_rate, atol=1e-3)
 

@@ -31,7 +31,9 @@ def watch(*gaps: float | None) -> NoiseWatch:
         ((0.3, 0.6, 0.45), False, False, True),
     ],
 )
-def test_gaps(gaps: tuple[float | None, ...], is_acting: bool, is_suspected: bool, is_done: bool) -> None:
+def test_decisions_follow_the_gaps_of_successive_probes(
+    gaps: tuple[float | None, ...], is_acting: bool, is_suspected: bool, is_done: bool
+) -> None:
     state = watch(*gaps)
     assert (state.is_acting, state.is_suspected, state.is_done) == (is_acting, is_suspected, is_done)
     assert state.is_released == (gaps == (0.3, 0.6, 0.45))

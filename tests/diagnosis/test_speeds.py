@@ -42,7 +42,7 @@ def test_seconds_are_divided_by_samples() -> None:
 
 
 @pytest.mark.parametrize("rows", [0, 1])
-def test_one_job_each_tells_nothing(rows: int) -> None:
+def test_one_job_per_client_gives_no_speed_estimate(rows: int) -> None:
     speeds = estimate_speeds(make_durations(np.zeros((rows, 4))), np.ones(4))
     assert np.isnan(speeds.rho)
     assert (speeds.low, speeds.high) == (0.0, 1.0)
@@ -63,13 +63,13 @@ def test_the_interval_holds_the_true_share() -> None:
     assert np.mean(covered) == pytest.approx(0.95, abs=4 * (0.95 * 0.05 / 200) ** 0.5)
 
 
-def test_the_slowest_of_a_cohort() -> None:
+def test_the_expected_slowest_job_of_a_cohort_by_simulation() -> None:
     """Without variance within clients, the slowest of two of {1, 3} is 1 with 1/4, and 3 otherwise."""
     assert predict_slowest_seconds(np.log(np.array([1.0, 3.0])), 0.0, 2) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize(("cover", "n_fast"), [(0.0, 3), (0.5, 4), (0.9, 6)])
-def test_slow_clients_stay_where_they_hold_a_class(cover: float, n_fast: int) -> None:
+def test_slow_clients_that_hold_a_rare_class_are_kept(cover: float, n_fast: int) -> None:
     """Clients 3 to 5 take ten times as long, and hold all of class 1.
 
     With cover = .5 client 3 is enough: four of six clients need .5 * 4/6 * 30 = 10 of its 30 samples. With .9 five need
@@ -82,7 +82,7 @@ def test_slow_clients_stay_where_they_hold_a_class(cover: float, n_fast: int) ->
     assert (gain > 1.25) == (cover < 0.9)
 
 
-def test_a_small_gain_is_not_worth_a_client() -> None:
+def test_no_client_is_dropped_for_a_small_speed_gain() -> None:
     speeds = SpeedEstimate(0.9, 0.8, 1.0, np.repeat([0.0, 0.1], 3), 0.0)
     is_fast, gain = choose_fast_clients(speeds, np.ones((6, 2)), np.ones(6, dtype=bool), 2, 0.5, 1.25)
     assert is_fast.all()

@@ -25,7 +25,7 @@ def compose_on(accelerator: str = "gpu", devices: Any = 1) -> Composition:
     return Composition({"trainer": {"accelerator": accelerator, "devices": devices}}, {}, ())
 
 
-def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_visible_gpus_are_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the user has left visible, else all that the driver knows; none without one."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert gpus.list_gpus() == []
@@ -38,7 +38,7 @@ def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert gpus.list_gpus() == []
 
 
-def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
+def test_a_free_gpu_is_taken_first_and_then_in_turn(tmp_path: Path) -> None:
     """A lock is of an open file: a second process is a second look at it."""
     assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "3"
     first = gpus._LOCK_BY_SWEEP.pop(tmp_path)
@@ -55,7 +55,7 @@ def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("n_requested", "gpu_names", "jobs"), [(-1, ["0", "1"], 2), (-1, [], -1), (5, ["0", "1"], 5)])
-def test_as_many_jobs_as_cards(
+def test_parallel_jobs_are_limited_to_the_number_of_gpus(
     monkeypatch: pytest.MonkeyPatch, n_requested: int, gpu_names: list[str], jobs: int
 ) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: gpu_names)
@@ -67,7 +67,7 @@ def test_as_many_jobs_as_cards(
     assert vars(other_launcher) == {}, "another launcher's own business"
 
 
-def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_keeps_its_gpu_for_all_of_its_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     for number in (0, 3):
         gpus.assign_gpu(SweepJob(tmp_path, number, ()), compose_on())
@@ -75,7 +75,9 @@ def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("composition", [compose_on("cpu"), compose_on("gpu", 2), compose_on("gpu", "auto")])
-def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composition) -> None:
+def test_runs_without_a_gpu_keep_the_visible_gpus(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composition
+) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     gpus.assign_gpu(SweepJob(tmp_path, 0, ()), composition)
     assert gpus.VISIBLE_GPUS_VARIABLE not in os.environ

@@ -73,7 +73,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched_
     assert launched_jobs == []
 
 
-def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
+def test_no_job_starts_if_one_would_be_rejected(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     with pytest.raises(IncompatibleConfig) as caught:
         make_sweeper(tmp_path, "selector=random,flash", "cohort=4,40").sweep([])
     assert str(caught.value).splitlines() == [
@@ -85,7 +85,7 @@ def test_nothing_starts_where_a_job_would_be_refused(tmp_path: Path, launched_jo
     assert list(tmp_path.iterdir()) == [], "there is no sweep"
 
 
-def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
+def test_skip_refused_runs_the_valid_jobs(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     overrides = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
     make_sweeper(tmp_path, *overrides).sweep([])
     assert [job[:2] for job in launched_jobs] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
@@ -111,13 +111,15 @@ def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched_jobs: list[
     assert launched_jobs == []
 
 
-def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
+def test_a_sweep_without_jobs_is_rejected(tmp_path: Path, launched_jobs: list[list[str]]) -> None:
     with pytest.raises(OptionError, match=r"the sweep has no jobs, as a range such as range"):
         make_sweeper(tmp_path, "seed=range(0)").sweep([])
     assert launched_jobs == []
 
 
-def test_a_bug_is_no_refusal(tmp_path: Path, launched_jobs: list[list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unexpected_error_of_a_check_is_raised(
+    tmp_path: Path, launched_jobs: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(grid, "check_before_data", lambda composition: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         make_sweeper(tmp_path, "seed=0,1").sweep([])

@@ -41,13 +41,13 @@ def test_only_a_cluster_runs_jobs_without_the_command(launcher: str) -> None:
         LaunchOptions(launcher, wait=False)
 
 
-def test_jobs_that_would_outlive_the_command_are_refused() -> None:
+def test_launchers_whose_jobs_outlive_the_command_are_rejected() -> None:
     with pytest.raises(OptionError, match="hydra/launcher=submitit_local: its jobs outlive a killed sweep"):
         LaunchOptions("submitit_local")
 
 
 @pytest.mark.parametrize("n_jobs", [0, -1, 1.5])
-def test_a_sweep_without_a_job_at_a_time_is_rejected(n_jobs: Any) -> None:
+def test_a_number_of_parallel_jobs_below_one_is_rejected(n_jobs: Any) -> None:
     """It would wait for ever."""
     with pytest.raises(OptionError, match=rf"n_jobs must be an integer in \[1, inf\), got {n_jobs}"):
         LaunchOptions(n_jobs=n_jobs)

@@ -69,7 +69,7 @@ def pid_of(folder: Path, number: int) -> int:
     return int(path.read_text())
 
 
-def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
+def test_a_killed_worker_fails_only_its_own_job(tmp_path: Path) -> None:
     jobs = {3: ("note",), 4: ("die",), 5: ("note",), 6: ("note",)}
     assert list(run_in_workers(make_toy_jobs(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
     assert pid_of(tmp_path, 3) == pid_of(tmp_path, 4) != pid_of(tmp_path, 5) == pid_of(tmp_path, 6)
@@ -78,13 +78,13 @@ def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
     ]
 
 
-def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:
+def test_a_job_is_recorded_as_failed_if_its_process_dies(tmp_path: Path) -> None:
     assert sorted(run_local(make_toy_jobs(tmp_path), {0: ("die",), 1: ("note",)}, 2)) == [0, 1]
     record = sweep_folder.read_job_records(tmp_path)[0]
     assert (record.words, record.how, record.reason) == (("die",), "failed", KILLED)
 
 
-def test_closing_ends_the_jobs_that_run(tmp_path: Path) -> None:
+def test_closing_the_generator_ends_running_jobs(tmp_path: Path) -> None:
     with closing(run_in_workers(make_toy_jobs(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as results:
         pid = pid_of(tmp_path, 1) if next(results) else 0
     with pytest.raises(ProcessLookupError):
@@ -108,7 +108,7 @@ def test_exit_codes_are_described() -> None:
     assert describe_exit_code(9) == "its process was ended with exit code 9"
 
 
-def test_workers_are_forked_from_a_process_that_has_imported_for_them(tmp_path: Path) -> None:
+def test_workers_are_forked_from_a_server_with_preloaded_modules(tmp_path: Path) -> None:
     """With the threads that were asked for, which this process itself doesn't get."""
     (tmp_path / "sweep.py").write_text(IMPORTING)
     environment = {name: value for name, value in os.environ.items() if not name.endswith("_NUM_THREADS")}

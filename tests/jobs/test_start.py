@@ -75,7 +75,7 @@ def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.Monke
     assert [line in text for text in lines] == [True, True]
 
 
-def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
+def test_the_objective_of_a_search_is_the_last_validation_value(logs: Path) -> None:
     """Also of a run that was finished before; without objective_metric it hears nothing."""
     value = start(logs, *JOURNAL, sweeper=SEARCHES)
     (folder,) = (logs / "runs").iterdir()
@@ -87,7 +87,7 @@ def test_a_sweeper_hears_the_last_validation(logs: Path) -> None:
     assert start(logs, "resume=true", "callback.summary=null") is None
 
 
-def test_what_is_not_measured_is_refused() -> None:
+def test_an_objective_metric_that_is_not_measured_is_rejected() -> None:
     for metric in MONITORED_METRICS:
         options.check_objective_metric("objective_metric", metric)
     options.check_objective_metric("objective_metric", None)
@@ -104,14 +104,14 @@ def test_what_is_not_measured_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])
-def test_a_number_that_is_none_is_a_failure(tmp_path: Path, metrics: dict[str, str], line: str) -> None:
+def test_a_missing_or_nan_objective_fails_the_job(tmp_path: Path, metrics: dict[str, str], line: str) -> None:
     facts = {"step": 1, "time_ms": 0, "metrics": metrics, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     (tmp_path / history.JOURNAL_FILE).write_text(json.dumps(facts).replace('"NaN"', "NaN") + "\n")
     with pytest.raises(FedcohortError, match=line):
         read_objective(tmp_path, "server_val/acc")
 
 
-def test_the_untrained_models_value_is_none_of_the_runs(tmp_path: Path) -> None:
+def test_the_untrained_models_value_is_no_objective(tmp_path: Path) -> None:
     """With eval.every > rounds it is the only one there is, the same for all trials."""
     facts = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
     lines = [{"step": 0, "metrics": {"server_val/acc": 0.1}, **facts}, {"step": 1, "metrics": {}, **facts}]
@@ -127,7 +127,7 @@ def test_a_failure_is_recorded_and_the_sweep_continues(logs: Path, captured_log:
     assert captured_log.messages == ["cohort=40 exceeds clients=12: lower cohort"]
 
 
-def test_a_sweeper_that_searches_hears_of_a_failure(logs: Path) -> None:
+def test_a_failed_job_raises_its_error_in_a_search(logs: Path) -> None:
     with pytest.raises(FedcohortError, match="cohort=40 exceeds"):
         start(logs, "cohort=40", sweeper=SEARCHES, number=0)
     with pytest.raises(FedcohortError, match="cohort=40 exceeds"):

@@ -25,7 +25,7 @@ def trained_run(folder: Path, rounds_done: int, *validation: float) -> Path:
     return folder
 
 
-def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: Path) -> None:
+def test_time_left_follows_from_median_duration_remaining_work_and_parallel_jobs(tmp_path: Path) -> None:
     """Jobs took 10 and 30 s, 20 in the median; a fifth of one job is done, none of another that has run for 5 s.
 
     Of them .8 * 20 + (20 - 5) s are left, of the three that haven't begun 60: 91 s of work, for two at a time.
@@ -50,14 +50,14 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
     assert SweepStatus(plan, {0: old}, is_live=True).seconds_left(100.0) is None, "of an older fedcohort"
 
 
-def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
+def test_the_opening_line_of_a_job_has_its_number_and_the_time_left(tmp_path: Path) -> None:
     plan = SweepPlan([(f"seed={n}",) for n in range(18)])
     assert describe_next_job(tmp_path, plan, 0) == "job 1 of 18"
     SweepJob(tmp_path, 0, ("seed=0",), began=time.time() - 2400.0 / 17).write_record("done")
     assert describe_next_job(tmp_path, plan, 1) == "job 2 of 18, about 40 min left"
 
 
-def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -> None:
+def test_the_best_job_has_the_best_last_validation_of_all_finished_jobs(tmp_path: Path) -> None:
     nan = float("nan")
     source = {"low": (0.9, 0.4), "high": (0.5, 0.6), "broken": (0.5, nan), "unmeasured": (0.95,), "going": (0.1, 0.99)}
     states = {"going": "running", "high": "skipped"}
@@ -89,7 +89,7 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("is_terminal", [True, False])
-def test_the_line_has_counts_and_the_best_job(
+def test_the_live_line_has_job_counts_and_the_best_job(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_terminal: bool
 ) -> None:
     """It is rewritten on a terminal; a log has one line for each change."""

@@ -32,7 +32,7 @@ def count_finished_runs(logs: Path) -> int:
     return statuses.count("finished")
 
 
-def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_failed_job_is_reported_and_the_other_jobs_continue(tmp_path: Path) -> None:
     before = {path.name for path in ROOT.iterdir()}
     process = train(tmp_path, "-m", "cohort=4", "split.limit=3,null")
     assert process.returncode == 1
@@ -52,7 +52,7 @@ def test_a_failed_job_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     assert {path.name for path in ROOT.iterdir()} == before, "nothing is left in the working directory"
 
 
-def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
+def test_the_error_of_a_crashed_job_names_file_line_and_log(tmp_path: Path) -> None:
     """`fedcohort sweep status` says the same, hours later, of whichever launcher's jobs."""
     process = train(
         tmp_path, "-m", "cohort=4", "+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=1"

@@ -84,11 +84,11 @@ COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
 
 
 @pytest.mark.parametrize(("jobs", "how"), COMPARED)
-def test_what_was_swept_is_what_is_compared(jobs: Sequence[tuple[str, ...]], how: str) -> None:
+def test_the_compare_command_has_the_swept_options(jobs: Sequence[tuple[str, ...]], how: str) -> None:
     assert describe_sweep(*jobs) == f"sweep s: {len(jobs)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
-def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
+def test_the_compare_command_fixes_the_third_swept_option(logs: Logs) -> None:
     """The filter is in MLflow's language, and a shell hands it over as it is."""
     client = logs.client()
     experiment = client.create_experiment("fedcohort")
@@ -110,24 +110,26 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
     assert "| fedavg | random | 1 | 50.0 |" in text
 
 
-def test_another_place_is_named() -> None:
+def test_the_compare_command_names_another_tracking_location() -> None:
     place = server.locate_server(None, "mine", Path("/a b/logs"))
     options = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
     assert describe_sweep(("seed=0",), ("seed=1",), place=place).endswith(f"fedcohort compare sweep=s {options}")
 
 
-def test_a_servers_address_is_named() -> None:
+def test_the_compare_command_names_the_server_address() -> None:
     place = server.locate_server("http://127.0.0.1:9", "fedcohort", Path("logs"))
     assert describe_sweep(("seed=0",), place=place).endswith(
         "fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9"
     )
 
 
-def test_without_tracking_no_comparison_is_promised() -> None:
+def test_without_tracking_no_compare_command_is_printed() -> None:
     assert describe_sweep(("selector=flash",), tracked=False) == "sweep s: 1 done."
 
 
-def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_finished_and_skipped_jobs_are_compared_as_one_sweep(
+    logs: Logs, captured_log: pytest.LogCaptureFixture
+) -> None:
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
     place, client = server.locate_server(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
@@ -162,7 +164,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
         assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
 
 
-def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
+def test_a_sweep_filter_does_not_match_longer_sweep_names(logs: Logs) -> None:
     client = logs.client()
     experiment = client.create_experiment("fedcohort")
     for number, tag in enumerate(["a", "ab", "b, a", "b"]):
@@ -186,7 +188,7 @@ def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     assert sweeps.make_sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
 
 
-def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
+def test_skipped_jobs_without_tracking_are_only_counted(tmp_path: Path) -> None:
     sweep = Sweep(tmp_path / "sweeps" / "new")
     job(sweep, 0, "skipped", "seed=0", folder=trained_run(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
@@ -194,7 +196,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     assert sweep.describe_results(sweep.read_records()) == "sweep new: 2 skipped (finished before)."
 
 
-def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_loses_only_the_sweep_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.locate_server(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = trained_run(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.TRACKED_FILE
@@ -210,7 +212,9 @@ def test_only_a_sweep_has_an_overview(tmp_path: Path, captured_log: pytest.LogCa
     assert captured_log.messages == []
 
 
-def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_a_stopped_sweep_names_the_jobs_that_have_failed(
+    tmp_path: Path, captured_log: pytest.LogCaptureFixture
+) -> None:
     sweep = Sweep(tmp_path / "s", SweepPlan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")

@@ -63,7 +63,7 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}
 
 
-def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_server_loses_only_the_sweep_report(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     sweep.write_sweep_report(logs.path / "sweeps" / "s", make_sweep_runs(logs, uri="http://127.0.0.1:9"))
     (line,) = captured_log.messages
     assert line.startswith("the sweep has no report in MLflow (MLflow at http://127.0.0.1:9 can't be read (")
@@ -71,7 +71,7 @@ def test_an_unreachable_server_costs_only_the_report(logs: Logs, captured_log: p
     assert line.endswith(f"`{repeat}` creates it")
 
 
-def test_no_other_error_ends_the_sweep(
+def test_an_error_in_the_report_does_not_end_the_sweep(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*args: Any, **options: Any) -> None:
@@ -82,7 +82,7 @@ def test_no_other_error_ends_the_sweep(
     assert "(ZeroDivisionError: in a figure)" in captured_log.messages[0]
 
 
-def test_of_one_run_or_of_none_that_mlflow_knows_there_is_nothing_to_say(
+def test_no_report_is_written_for_a_single_or_untracked_run(
     logs: Logs, captured_log: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
     runs = make_sweep_runs(logs, tracked=False)

@@ -28,13 +28,13 @@ def make_forecast(wall_times: dict[tuple[str, str], list[float]], folder: Path) 
         ("noisy", "flash", 4.0),  # median of 2 3 4 5 30: the method is unknown
     ],
 )
-def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, row: str, seconds: float) -> None:
+def test_the_expected_time_of_a_run_is_that_of_equal_runs(tmp_path: Path, cell: str, row: str, seconds: float) -> None:
     forecast = make_forecast(WALL_TIMES, tmp_path)
     assert forecast.estimate_seconds([(cell, row)]) == seconds
     assert forecast.estimate_seconds([(cell, row)] * 3) == 3 * seconds
 
 
-def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
+def test_the_time_left_of_a_new_study_follows_from_its_finished_runs(tmp_path: Path) -> None:
     forecast = make_forecast({}, tmp_path)
     random, flash = ("equal", "random"), ("equal", "flash")
     assert forecast.estimate_seconds([random, flash]) == 0.0

@@ -68,7 +68,7 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     assert len(list((tmp_path / "runs").iterdir())) == 1
 
 
-def test_a_kill_in_the_middle_of_training(
+def test_a_run_killed_during_training_resumes_with_the_same_bits(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, kill_self)
@@ -78,7 +78,7 @@ def test_a_kill_in_the_middle_of_training(
 
 
 @pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
-def test_a_kill_around_the_commit_of_a_checkpoint(
+def test_a_run_killed_while_a_checkpoint_is_renamed_resumes_with_the_same_bits(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     owner = checkpoint if moment == "rename_checkpoint" else os
@@ -89,7 +89,7 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_finishes_the_round_and_saves(
+def test_a_signal_ends_the_run_after_the_round_with_a_checkpoint(
     uninterrupted_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     act_at_call(monkeypatch, LocalTrainer, "begin_client_hooks", 19, lambda: os.kill(os.getpid(), number))
@@ -120,11 +120,11 @@ def test_a_finished_run_stays_unchanged(copied_folder: Path, tmp_path: Path) -> 
     assert repeat.reports == []
 
 
-def test_a_repeat_never_overwrites(copied_folder: Path, tmp_path: Path) -> None:
+def test_a_repeated_run_gets_a_new_folder(copied_folder: Path, tmp_path: Path) -> None:
     assert run_training(tmp_path, "rounds=2").folder == copied_folder.with_name(copied_folder.name + "-2")
 
 
-def test_another_config_is_another_run(copied_folder: Path, tmp_path: Path) -> None:
+def test_resume_starts_a_new_run_for_another_config(copied_folder: Path, tmp_path: Path) -> None:
     other_run = run_training(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
     assert other_run.folder != copied_folder
     assert other_run.reports[0].step == 0
@@ -139,7 +139,7 @@ def test_the_checkpoint_is_plain_data(uninterrupted_run: FinishedRun) -> None:
     assert all(torch.equal(network[name], final[name]) for name in final)
 
 
-def test_a_checkpoint_of_another_config_is_refused(copied_folder: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_config_is_rejected(copied_folder: Path, tmp_path: Path) -> None:
     path = copied_folder / "last.ckpt"
     content = torch.load(path, weights_only=True)
     next(s for s in content["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
@@ -148,7 +148,7 @@ def test_a_checkpoint_of_another_config_is_refused(copied_folder: Path, tmp_path
         run_training(tmp_path, "rounds=4", "resume=true")
 
 
-def test_a_full_disk_keeps_the_checkpoint_before_it(copied_folder: Path, tmp_path: Path) -> None:
+def test_a_full_disk_keeps_the_previous_checkpoint(copied_folder: Path, tmp_path: Path) -> None:
     path = copied_folder / "last.ckpt"
     before = path.read_bytes()
 
@@ -176,13 +176,13 @@ def test_two_processes_never_share_a_run(copied_folder: Path, tmp_path: Path) ->
     lock.close()
 
 
-def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
+def test_a_logs_path_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"paths.logs must be a folder that can be written, got '.*file'"):
         run_training(tmp_path / "file")
 
 
-def test_a_start_that_was_broken_off_never_hides_progress(copied_folder: Path, tmp_path: Path) -> None:
+def test_resume_ignores_a_newer_folder_without_a_checkpoint(copied_folder: Path, tmp_path: Path) -> None:
     unfinished_folder = copied_folder.with_name(copied_folder.name + "-2")
     unfinished_folder.mkdir()
     (unfinished_folder / "config.yaml").write_text("")

@@ -43,19 +43,19 @@ def strategy() -> CohortStrategy:
     return CohortStrategy(cluster_environment=LightningEnvironment(), process_group_backend="gloo", start_method="fork")
 
 
-def test_a_step_is_counted(trainer: pl.Trainer) -> None:
+def test_the_global_step_of_lightning_advances(trainer: pl.Trainer) -> None:
     trainer.fit_loop.epoch_loop.manual_optimization.on_run_start()
     before = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed
     compat.advance_global_step(trainer)
     assert trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed == before + 1
 
 
-def test_a_checkpoint_can_be_dumped(trainer: pl.Trainer) -> None:
+def test_the_checkpoint_function_of_lightning_exists(trainer: pl.Trainer) -> None:
     """The content of the checkpoint is tested in `test_checkpoint_resume.py`."""
     assert callable(compat._read_private(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
 
 
-def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
+def test_the_strategy_uses_the_cohort_launcher(strategy: CohortStrategy) -> None:
     strategy._configure_launcher()
     assert type(strategy._launcher) is CohortLauncher, (
         f"lightning {version('lightning')}: `_launcher` is not what is used"
@@ -64,7 +64,7 @@ def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
     assert compat.read_process_timeout(strategy).total_seconds() > 0
 
 
-def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
+def test_lightning_still_calls_the_launcher_hook(strategy: CohortStrategy) -> None:
     has_hook = hasattr(pl.strategies.DDPStrategy, "_configure_launcher")
     assert has_hook, (
         f"lightning {version('lightning')} has no DDPStrategy._configure_launcher, which makes our launcher"
@@ -83,18 +83,20 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
         (lambda nothing: compat.make_fork_launcher(nothing, CohortLauncher), r"SimpleNamespace\._start_method"),
     ],
 )
-def test_a_part_that_is_gone_is_named_with_the_version(call: Callable[[object], object], part: str) -> None:
+def test_a_missing_private_attribute_is_named_with_the_library_version(
+    call: Callable[[object], object], part: str
+) -> None:
     with pytest.raises(LibraryMismatch, match=sentence(part)):
         call(SimpleNamespace())
 
 
-def test_lightnings_callbacks_are_known_by_their_package() -> None:
+def test_lightning_callbacks_are_recognised_by_their_package() -> None:
     assert compat.is_callback_module(EarlyStopping.__module__), f"lightning {version('lightning')} keeps them elsewhere"
     assert not compat.is_callback_module("torch.nn")
 
 
 @pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
-def test_a_ranks_error_is_found_in_torchs_text(error: Exception) -> None:
+def test_the_message_of_a_rank_is_extracted_from_torchs_error(error: Exception) -> None:
     text = "".join(traceback.format_exception(error))
     message = compat.find_rank_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
     assert message == str(error), f"torch {version('torch')} says it otherwise: {text}"

@@ -37,7 +37,7 @@ assert scipy.signal.windows.hamming(3)[1] == 1
 """
 
 
-def test_a_run_does_without_them_and_torch_compile_still_works(tmp_path: Path) -> None:
+def test_deferred_modules_are_not_imported_and_torch_compile_works(tmp_path: Path) -> None:
     """The check runs in a separate process, because pytest's has imported the modules."""
     process = subprocess.run(
         [sys.executable, "-c", WHOLE_RUN, str(tmp_path)],
@@ -59,14 +59,14 @@ def _stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deferred_imports, "STAND_IN_NAMES", {NAME: {"BaseHandler": "stand-in"}})
 
 
-def test_a_stand_in_has_the_names_that_are_read_and_ends_with_the_block() -> None:
+def test_a_stand_in_has_the_declared_names_until_the_block_ends() -> None:
     with defer_slow_imports():
         assert import_module(NAME).BaseHandler == "stand-in"
     assert NAME not in sys.modules
     assert isinstance(import_module(NAME).BaseHandler, type)
 
 
-def test_any_other_name_imports_the_module() -> None:
+def test_an_undeclared_name_imports_the_real_module() -> None:
     with defer_slow_imports():
         module = import_module(NAME)
         assert not hasattr(module, "__file__"), "inspect reads it of every module"
@@ -77,7 +77,7 @@ def test_any_other_name_imports_the_module() -> None:
     assert NAME in sys.modules
 
 
-def test_a_module_that_is_there_stays() -> None:
+def test_an_imported_module_gets_no_stand_in() -> None:
     module = import_module(NAME)
     with defer_slow_imports():
         assert sys.modules[NAME] is module

@@ -26,7 +26,7 @@ def test_the_same_command_gives_the_same_bits(reference: FinishedRun, tmp_path: 
     assert same_bits(reference, run_training(tmp_path))
 
 
-def test_another_seed_gives_others(reference: FinishedRun, tmp_path: Path) -> None:
+def test_another_seed_gives_other_results(reference: FinishedRun, tmp_path: Path) -> None:
     assert not same_bits(reference, run_training(tmp_path, "seed=1"))
 
 
@@ -90,13 +90,13 @@ def test_the_report_scores_the_new_model(reference: FinishedRun) -> None:
     assert accuracies[-1] != accuracies[-2]
 
 
-def test_step_zero_is_w_0(tmp_path: Path) -> None:
+def test_the_report_of_step_0_measures_the_initial_model(tmp_path: Path) -> None:
     large_lr, small_lr = run_training(tmp_path / "a", "client.lr=0.1"), run_training(tmp_path / "b", "client.lr=0.0001")
     assert large_lr.reports[0].metrics == small_lr.reports[0].metrics
     assert large_lr.reports[0].step == 0
 
 
-def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> None:
+def test_client_metrics_equal_evaluations_of_single_clients(reference: FinishedRun) -> None:
     federation = _federation()
     network = _network(federation, reference)
     client_accuracies = []
@@ -112,7 +112,7 @@ def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> N
     assert accuracy.tolist() == pytest.approx([client_accuracies[7], client_accuracies[2]], abs=1e-6)
 
 
-def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
+def test_runs_of_different_selectors_share_data_and_initial_model(tmp_path: Path) -> None:
     # partition, noise, w_0 and, for the same (round, client), latency are common: the difference is the selector
     runs = [
         run_training(tmp_path / choice, f"selector={choice}", "cohort=8", "split.limit=240", "rounds=2")
@@ -134,7 +134,7 @@ def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
         assert np.array_equal(*losses)
 
 
-def test_data_seed_holds_the_data_apart(tmp_path: Path) -> None:
+def test_data_seed_fixes_the_data_for_all_seeds(tmp_path: Path) -> None:
     a, b = run_training(tmp_path / "a", "data_seed=5"), run_training(tmp_path / "b", "data_seed=5", "seed=1")
     assert np.array_equal(a.info.class_counts, b.info.class_counts)
     assert a.cohorts != b.cohorts
@@ -157,7 +157,7 @@ def test_a_round_lasts_until_its_slowest_client(reference: FinishedRun) -> None:
     assert np.diff(clock).tolist() == pytest.approx(slowest)
 
 
-def test_evaluation_can_be_rare(tmp_path: Path) -> None:
+def test_eval_every_and_clients_every_set_the_evaluated_rounds(tmp_path: Path) -> None:
     run = run_training(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
     assert [r.step for r in run.reports if "test/acc" in r.metrics] == [0, 2, 4]
     assert [r.step for r in run.reports if "clients/acc_mean" in r.metrics] == [0, 3]
@@ -169,7 +169,7 @@ def clients_columns(run: FinishedRun) -> list[tuple[dict[str, float], np.ndarray
     return [(m, r.clients["loss"], r.clients["test_acc"]) for m, r in zip(client_metrics, run.reports, strict=True)]
 
 
-def test_a_sample_of_all_clients_has_all_clients(reference: FinishedRun, tmp_path: Path) -> None:
+def test_evaluating_a_sample_of_all_clients_equals_evaluating_all(reference: FinishedRun, tmp_path: Path) -> None:
     for count in (12, 500):
         run = run_training(tmp_path / str(count), f"eval.clients_sample={count}")
         np.testing.assert_equal(clients_columns(run), clients_columns(reference))
@@ -201,7 +201,7 @@ def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
     assert same_bits(full_report, resumed)
 
 
-def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_non_finite_updates_of_diverging_clients_are_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("fedcohort").propagate = True
     with caplog.at_level(logging.WARNING, "fedcohort"):
         run = run_training(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
@@ -210,7 +210,7 @@ def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.
     assert "are not finite, or longer than update_limit allows, and were excluded" in caplog.text
 
 
-def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:
+def test_updates_longer_than_update_limit_are_dropped(tmp_path: Path) -> None:
     """At lr 1e7 updates are finite, and about 1e7 gradients long: over 1e3 times any model."""
     run = run_training(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
     start = run_training(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
@@ -218,7 +218,7 @@ def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> N
     assert torch.equal(run.weights(), start.weights())
 
 
-def test_the_model_counts_the_batches_of_the_client_with_the_most(
+def test_an_integer_buffer_becomes_the_maximum_over_the_clients(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""

@@ -43,7 +43,7 @@ def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptu
     assert run_training(tmp_path, *overrides, "resume=true").reports == [], "it is finished"
 
 
-def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
+def test_a_run_that_a_callback_ended_is_not_resumed_with_another_callback(tmp_path: Path) -> None:
     slow = ("client.lr=1e-9", "rounds=9", "+callback.halt.mode=max")
     early_run = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
     other_run = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
@@ -56,7 +56,9 @@ def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     assert (repeat.folder, repeat.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
 
 
-def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_killed_after_early_stopping_trains_no_further_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The last checkpoint is there, and the status isn't; nor where a budget ended the run in the same round."""
     overrides = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
     uninterrupted = run_training(tmp_path / "whole", *overrides, "rounds=9")
@@ -90,7 +92,7 @@ TWO_CHECKPOINT_CALLBACKS = tuple(
 @pytest.mark.parametrize(
     ("overrides", "message"), [(RATE, "has no logger"), (TWO_CHECKPOINT_CALLBACKS, "more than one stateful callback")]
 )
-def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
+def test_an_error_of_lightning_gives_one_line_and_no_run_folder(
     tmp_path: Path, overrides: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(IncompatibleConfig, match=message) as caught:
@@ -110,7 +112,7 @@ def test_a_metric_that_is_never_logged_gives_one_line(tmp_path: Path, monkeypatc
         run_training(tmp_path, *user_callback)
 
 
-def test_nothing_may_monitor_the_test_set(tmp_path: Path) -> None:
+def test_a_callback_that_monitors_the_test_set_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"callback.halt.monitor must be one of server_val/acc, server_val/loss, got"):
         run_training(tmp_path, *STOP[:1], "+callback.halt.monitor=test/acc")
     assert not list(tmp_path.iterdir()), "it is refused before anything is written"

@@ -96,7 +96,7 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("owner", "name", "number"), MOMENTS, ids=[name for _, name, _ in MOMENTS])
-def test_before_the_first_round_nothing_is_left(
+def test_a_signal_before_the_first_round_leaves_no_run_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, number: int
 ) -> None:
     signals(monkeypatch, owner, name, number)
@@ -106,7 +106,7 @@ def test_before_the_first_round_nothing_is_left(
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
-def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_signals_in_the_first_round_leave_no_run_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, LocalTrainer, "begin_client_hooks", TERM, INT, call=3)
     code, output = child(tmp_path, *OVERRIDES, "callback=default", "callback.figures=null")
     assert code in (128 + INT, 128 + TERM)  # both came at once
@@ -114,7 +114,7 @@ def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytes
     assert not list((tmp_path / "logs" / "runs").iterdir())
 
 
-def test_a_folder_that_was_there_before_stays(
+def test_a_signal_during_a_resume_keeps_the_existing_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL)
@@ -130,7 +130,7 @@ def test_a_folder_that_was_there_before_stays(
     read_single_run(tmp_path / "logs")
 
 
-def test_in_a_round_it_says_how_to_go_on(
+def test_an_interrupted_run_prints_the_resume_command(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun
 ) -> None:
     signals(monkeypatch, CollectReports, "observe", TERM, call=3)
@@ -144,14 +144,16 @@ def test_in_a_round_it_says_how_to_go_on(
     assert same_bits(uninterrupted_run, run_training(tmp_path / "logs", *OVERRIDES, "resume=true"))
 
 
-def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_status_file_has_the_number_of_finished_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "observe", signal.SIGKILL, call=4)
     child(tmp_path, *OVERRIDES)
     assert read_single_run(tmp_path / "logs")[1]["rounds_done"] == 2
     assert read_single_run(tmp_path / "logs")[1]["status"] == "running"
 
 
-def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_signal_while_files_are_written_ends_the_run_as_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     signals(monkeypatch, CollectReports, "finish", INT)
     code, output = child(tmp_path, *OVERRIDES)
     assert (code, read_single_run(tmp_path / "logs")[1]["status"]) == (130, "finished")
@@ -162,7 +164,7 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("number", [TERM, signal.SIGKILL])
-def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
+def test_resuming_a_run_interrupted_at_its_end_writes_the_missing_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted_run: FinishedRun, number: int
 ) -> None:
     signals(monkeypatch, CollectReports, "finish", INT, number)
@@ -182,7 +184,7 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
 
 
 @pytest.mark.parametrize("numbers", [(TERM,), (INT, TERM)])
-def test_two_processes_hear_of_what_came_to_their_parent(
+def test_a_signal_to_the_parent_ends_both_training_processes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, numbers: tuple[int, ...]
 ) -> None:
     signals(
@@ -205,7 +207,7 @@ def test_two_processes_hear_of_what_came_to_their_parent(
     assert f"stopped after round {status['rounds_done']}; resume with" in output
 
 
-def test_messages_of_a_resumed_run(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
+def test_a_resumed_run_logs_from_where_it_resumes(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     first = run_training(tmp_path, "rounds=2", "resume=true").folder
     assert captured_log.messages == ["nothing to resume for this config and seed; starting a new run"]
     run_training(tmp_path, "rounds=3", "resume=true")
@@ -216,7 +218,7 @@ def test_messages_of_a_resumed_run(tmp_path: Path, captured_log: pytest.LogCaptu
     assert len(captured_log.messages) == 3
 
 
-def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requesting_fewer_rounds_starts_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     signals(monkeypatch, CollectReports, "observe", TERM, call=4)
     assert child(tmp_path, *OVERRIDES)[0] == 143
     monkeypatch.undo()
@@ -231,7 +233,7 @@ def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: p
         run_training(tmp_path / "logs", *two_rounds)
 
 
-def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
+def test_resume_rejects_a_journal_with_missing_rounds(tmp_path: Path) -> None:
     overrides = ("callback=default", "callback.figures=null", "callback.summary=null")
     path = run_training(tmp_path, *overrides).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
@@ -243,7 +245,7 @@ def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
     assert run_training(tmp_path, *overrides, "rounds=5", "resume=true").reports[0].step == 4
 
 
-def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_user_error_in_a_training_process_gives_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: CollectReports, info: Any) -> None:
         raise TrackingError("the experiment is gone")
 
@@ -254,7 +256,7 @@ def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize(("name", "is_kept"), [("start", False), ("observe", True)])
-def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
+def test_a_crash_keeps_the_run_folder_only_if_it_has_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_kept: bool
 ) -> None:
     def crash(self: CollectReports, arguments: Any) -> None:

@@ -27,20 +27,20 @@ from run_harness import run_training
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
-def test_each_client_trains_once(ranks: int) -> None:
+def test_each_client_is_assigned_to_exactly_one_rank(ranks: int) -> None:
     clients, cost = np.array([3, 5, 8, 11, 20]), np.array([10.0, 50.0, 50.0, 1.0, 7.0])
     shares = [positions_of_rank(rank, ranks, clients, cost) for rank in range(ranks)]
     assert sorted(i for share in shares for i in share) == list(range(5))
 
 
-def test_largest_first_to_the_least_loaded() -> None:
+def test_clients_are_assigned_largest_first_to_the_least_loaded_rank() -> None:
     clients, cost = np.arange(4), np.array([3.0, 9.0, 5.0, 4.0])
     assert order_for_training(clients, cost) == [1, 2, 3, 0]
     assert positions_of_rank(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
     assert positions_of_rank(1, 2, clients, cost) == [2, 3]
 
 
-def test_an_empty_cohort_is_shared_as_an_empty_cohort() -> None:
+def test_no_rank_trains_clients_of_an_empty_cohort() -> None:
     no_clients = np.empty(0, dtype=np.int64)
     assert positions_of_rank(0, 2, no_clients, np.empty(0)) == []
 
@@ -53,7 +53,9 @@ def list_listening_addresses() -> set[str]:
     return {row[1].split(":")[0] for row in rows if row[3] == "0A" and row[9] in sockets}
 
 
-def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ranks_communicate_over_the_loopback_interface_and_leave_no_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
     begin = LocalTrainer.begin_client_hooks
 
@@ -132,7 +134,7 @@ def test_a_rank_names_the_component_whose_code_fails(tmp_path: Path, monkeypatch
         run_training(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "objective=gce", "engine.kind=sequential")
 
 
-def test_auto_is_a_process_per_core() -> None:
+def test_devices_auto_is_one_process_per_available_core() -> None:
     options = {"accelerator": "cpu", "devices": "auto", "num_nodes": 1}
     n_processes = read_process_options({"trainer": options})["devices"]
     assert n_processes == cores.count_available_cores() <= len(os.sched_getaffinity(0))

@@ -95,7 +95,9 @@ def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
 
 
 @pytest.mark.parametrize(("name", "count"), [("SLURM_NTASKS", "SLURM_PROCID"), ("WORLD_SIZE", "RANK")])
-def test_as_many_tasks_as_processes(monkeypatch: pytest.MonkeyPatch, name: str, count: str) -> None:
+def test_the_number_of_cluster_tasks_must_equal_the_number_of_processes(
+    monkeypatch: pytest.MonkeyPatch, name: str, count: str
+) -> None:
     for variable in ("SLURM_NTASKS", "SLURM_PROCID", "WORLD_SIZE", "RANK"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("SLURM_JOB_ID", "77")

@@ -14,14 +14,14 @@ def divergence(p: np.ndarray) -> np.ndarray:
     return divergences
 
 
-def test_a_ball_that_does_not_bind() -> None:
+def test_a_radius_that_does_not_bind_gives_unlimited_weights() -> None:
     # softmax of (.5, 1, 1.5, 2), whose divergence from equal weights is 0.1501 < 1
     p, multiplier = tilt_within_kl_ball(0.5 * np.array([1.0, 2, 3, 4]), 1.0)
     np.testing.assert_allclose(p, [0.1015363, 0.1674051, 0.2760043, 0.4550542], atol=1e-7)
     assert multiplier == 0
 
 
-def test_one_loss_above_the_others() -> None:
+def test_one_larger_loss_gets_the_weight_that_the_radius_allows() -> None:
     # p = (a, a, a, 1 - 3a), log((1 - 3a) / a) = 10 / (1 + lambda), and log 4 - H(p) = .5
     p, multiplier = tilt_within_kl_ball(np.array([0.0, 0, 0, 10]), 0.5)
     np.testing.assert_allclose(p, [0.0910245886] * 3 + [0.7269262342], atol=1e-10)
@@ -29,7 +29,7 @@ def test_one_loss_above_the_others() -> None:
     assert divergence(p) == pytest.approx(0.5, abs=1e-12)
 
 
-def test_two_clients() -> None:
+def test_the_weights_of_two_clients_by_hand() -> None:
     # q = (.1, .9): log 2 - H = .3680642, so that a radius of .1 binds; .5 doesn't
     q = np.log([0.1, 0.9])
     p, multiplier = tilt_within_kl_ball(q, 0.1)
@@ -55,7 +55,7 @@ def test_losses_of_any_scale_are_handled(scale: float) -> None:
         assert divergence(p) == pytest.approx(0.45, abs=1e-9)
 
 
-def test_extreme_radii_and_equal_losses() -> None:
+def test_extreme_radii_and_equal_losses_give_valid_weights() -> None:
     np.testing.assert_array_equal(tilt_within_kl_ball(np.array([3.0]), 1.0)[0], [1.0])
     p, multiplier = tilt_within_kl_ball(np.full(4, 7.0), 1.0)
     np.testing.assert_array_equal(p, np.full(4, 0.25))

@@ -38,7 +38,7 @@ def test_three_players_by_hand() -> None:
         ([C, B, A], 1e-4, [0.15, 0.35, 0.0]),
     ],
 )
-def test_a_walk_ends_where_the_value_of_all_is_reached(
+def test_a_permutation_is_truncated_when_it_reaches_the_value_of_all(
     order: list[int], tolerance: float, marginals: list[float]
 ) -> None:
     np.testing.assert_allclose(player_marginals(by_name, order, tolerance), marginals, atol=1e-12)
@@ -90,7 +90,7 @@ def test_an_additive_game_converges_after_one_block() -> None:
     assert n_walks == 7
 
 
-def test_a_value_that_is_not_finite_counts_for_no_one() -> None:
+def test_non_finite_coalition_values_add_to_no_player() -> None:
     """Coalitions with player 2 have no finite value: it gets 0, and players 0 and 1 get half of 1 and 2."""
 
     def value(members: Ids) -> float:

@@ -45,7 +45,7 @@ def test_the_projection_has_the_right_sum(seed: int) -> None:
     np.testing.assert_allclose(project_onto_box_simplex(v, low, high), np.clip(v + mu, low, high), atol=1e-10)
 
 
-def test_a_box_that_is_a_point() -> None:
+def test_a_box_of_a_single_point_gives_that_point() -> None:
     start = np.array([0.25, 0.25, 0.5])
     np.testing.assert_array_equal(project_onto_box_simplex(np.array([3.0, -1, 0]), start, start), start)
     np.testing.assert_array_equal(min_norm_weights(np.eye(3), start, 0.0), start)

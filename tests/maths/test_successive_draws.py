@@ -27,7 +27,7 @@ def draw_with_log(weights: np.ndarray, n_drawn: int, seed: int = 0) -> tuple[Dra
     return rng.finish(), clients
 
 
-def test_orders_of_two_of_four_clients() -> None:
+def test_the_probability_of_two_of_four_clients_is_the_sum_over_orders() -> None:
     """P(3 before 0) = 4/10 x 1/6, P(0 before 3) = 1/10 x 4/9; the 12 ordered pairs add up to one."""
     assert order_log_probability(WEIGHTS[[3, 0]], 10.0) == pytest.approx(math.log(4 / 60))
     assert order_log_probability(WEIGHTS[[0, 3]], 10.0) == pytest.approx(math.log(4 / 90))
@@ -113,12 +113,12 @@ def test_a_pool_that_depends_on_a_draw_has_no_known_probability() -> None:
     assert law.unknown_reason == "its later draws depend on its earlier ones"
 
 
-def test_candidates_of_which_some_train_have_no_known_probability() -> None:
+def test_a_cohort_chosen_from_drawn_candidates_has_no_known_probability() -> None:
     log, candidates = draw_with_log(WEIGHTS, 3)
     assert "candidates" in CohortLaw.from_draws(log, candidates[:2]).unknown_reason
 
 
-def test_samples_have_the_probabilities_of_the_law() -> None:
+def test_drawn_cohorts_have_the_stated_probabilities() -> None:
     log, clients = draw_with_log(WEIGHTS, 2)
     law = CohortLaw.from_draws(log, clients)
     cohorts = law.draw_cohorts(4_000, np.random.default_rng(0)).tolist()

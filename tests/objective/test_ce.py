@@ -8,7 +8,7 @@ import torch
 from config_options import make_component
 
 
-def test_minus_log_probability() -> None:
+def test_cross_entropy_is_minus_the_log_probability() -> None:
     logits = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64).log()
     objective, cross_entropy = make_component("objective", "ce").per_sample(logits, torch.tensor([0]), None)
     assert float(objective) == pytest.approx(0.6931471806, abs=1e-10)

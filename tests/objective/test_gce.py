@@ -10,14 +10,14 @@ Y = torch.tensor([0])
 
 
 @pytest.mark.parametrize(("q", "expected"), [(0.7, 0.5491825619), (1.0, 0.5), (1e-9, 0.69314720)])
-def test_from_cross_entropy_to_absolute_error(q: float, expected: float) -> None:
+def test_gce_ranges_from_cross_entropy_to_absolute_error(q: float, expected: float) -> None:
     # (1 - .5^.7) / .7; at q = 1 it is 1 - p_y; q -> 0 is -ln .5 = .6931472
     loss, cross_entropy = make_component("objective", "gce", q=q).per_sample(P.log(), Y, None)
     assert float(loss) == pytest.approx(expected, abs=2e-8 if q < 1e-6 else 1e-10)
     assert float(cross_entropy) == pytest.approx(0.6931471806, abs=1e-10)
 
 
-def test_logit_gradient() -> None:
+def test_the_logit_gradient_of_gce_by_hand() -> None:
     # p_y^q (p - e_y) = .5^.7 (-.5, .3, .2)
     logits = P.log().requires_grad_()
     loss, _ = make_component("objective", "gce", q=0.7).per_sample(logits, Y, None)

@@ -31,7 +31,7 @@ def test_the_reverse_term_is_symmetric() -> None:
     assert float(losses.sum()) == pytest.approx(8.0, abs=1e-12)
 
 
-def test_logit_gradient() -> None:
+def test_the_logit_gradient_of_sce_by_hand() -> None:
     # a (p - e_y) - b A p_y (p - e_y) at y = 0: (.1 + 4 * .5) (-.5, .3, .2)
     logits = P.log().requires_grad_()
     loss, _ = make_component("objective", "sce", a=0.1, b=1, A=-4.0).per_sample(logits, torch.tensor([0]), None)

@@ -41,7 +41,7 @@ def diagnosis(tmp_path: Path) -> RunDiagnosis:
     )
 
 
-def test_persistent_noise(diagnosis: RunDiagnosis) -> None:
+def test_the_page_describes_persistent_label_noise(diagnosis: RunDiagnosis) -> None:
     text = describe_diagnosis(diagnosis)
     assert "it leaves out clients with more wrong labels." in text
     assert "At 2 of 6 clients the share of wrong labels is about 0.68" in text
@@ -65,7 +65,9 @@ def test_persistent_noise(diagnosis: RunDiagnosis) -> None:
         ((1.3,), "Too early", "Not known yet"),
     ],
 )
-def test_other_cases(diagnosis: RunDiagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
+def test_the_page_describes_each_noise_case_with_its_advice(
+    diagnosis: RunDiagnosis, gaps: tuple[float, ...], sentence: str, advice: str
+) -> None:
     probe_results = [make_probe_result(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
     text = describe_diagnosis(replace(diagnosis, probe_results=probe_results))
     assert sentence in text
@@ -73,7 +75,7 @@ def test_other_cases(diagnosis: RunDiagnosis, gaps: tuple[float, ...], sentence:
     assert "\n\n\n\n" not in text
 
 
-def test_uneven_cohorts_and_persistent_speeds(diagnosis: RunDiagnosis) -> None:
+def test_the_page_describes_uneven_cohorts_and_persistent_speeds(diagnosis: RunDiagnosis) -> None:
     quiet = replace(diagnosis, probe_results=[make_probe_result(13, 0.05)])
     uneven = replace(quiet, skew=replace(quiet.skew, n_cohort_classes=1.2))  # type: ignore[type-var]
     assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe_diagnosis(uneven)
@@ -83,7 +85,7 @@ def test_uneven_cohorts_and_persistent_speeds(diagnosis: RunDiagnosis) -> None:
     assert "80.0 % [60.0 %, 90.0 %] of the variance of speeds persists" in text
 
 
-def test_the_files_of_a_run(diagnosis: RunDiagnosis, tmp_path: Path) -> None:
+def test_a_diagnosis_writes_page_picture_and_json(diagnosis: RunDiagnosis, tmp_path: Path) -> None:
     page = write_diagnosis_page(tmp_path, diagnosis)
     html = page.read_text()
     assert "<table" in html
@@ -114,7 +116,9 @@ def make_near_settings(diagnosis: RunDiagnosis, *gaps: float) -> list[StudySetti
     ]
 
 
-def test_near_settings_and_what_happened_there(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_lists_near_settings_with_their_gains(
+    diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nearest distances of 0.1, 0 and 5 are 0.1, 0.1 and 4.9 of the deviation, with the quantile 0.1 + 0.5 x 4.8."""
     monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 0.1, 0.0, 5.0))
     first, second = (line for line in describe_diagnosis(diagnosis).splitlines() if "`studies/" in line)
@@ -130,7 +134,7 @@ def test_near_settings_and_what_happened_there(diagnosis: RunDiagnosis, monkeypa
     assert near_settings["descriptors"]["noise_gap"] == 0.62
 
 
-def test_no_setting_is_near(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_says_that_no_setting_is_near(diagnosis: RunDiagnosis, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gaps of 8, 8.1 and 8.3 have a deviation of 0.125, so that the first is at 64.1."""
     monkeypatch.setattr(diagnosis_page, "load_settings", lambda: make_near_settings(diagnosis, 8.0, 8.1, 8.3))
     text = describe_diagnosis(diagnosis)

@@ -27,7 +27,9 @@ def distances(rows: list[list[float]]) -> np.ndarray:
         ([[0.0, 0.0]] * 3, 2, [0, 1], [3, 0]),
     ],
 )
-def test_greedy_choices(rows: list[list[float]], count: int, order: list[int], sizes: list[int]) -> None:
+def test_facilities_are_chosen_greedily_by_hand(
+    rows: list[list[float]], count: int, order: list[int], sizes: list[int]
+) -> None:
     """Client 1 has a total of 1 + 0 + 2^.5 + 9 + 10, the least; with client 3 it is 1 + 2^.5 + 1.
 
     Of three clients at 0, one at 3 and one at 9, the first is at 0 with a total of 12, and the one at 9 leaves 3.

@@ -108,7 +108,7 @@ def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_end
     assert [t for t in range(20) if quick(warmup=4, interval=4).is_shadow_round(t)] == [9, 13, 17]
 
 
-def test_loss_changes() -> None:
+def test_loss_changes_are_differences_of_consecutive_queries() -> None:
     """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
     world = World()
     steps = play_rounds(quick(warmup=2, interval=3, memory=100), world, 12)
@@ -140,7 +140,7 @@ def test_the_mean_is_weighted_by_age() -> None:
     assert not play_rounds(quick(warmup=2, update_mean=False), World(), 4)[3].after.mu.any()
 
 
-def test_discounts() -> None:
+def test_each_selection_after_the_warm_up_discounts_the_client() -> None:
     """beta for each time that a client is selected after the warm-up, arrived or not; a shadow round forgives all."""
     state = State(np.zeros((1, 3)), 1.0, P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
     selector = cor(warmup=3, beta=0.5)

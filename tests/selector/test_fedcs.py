@@ -57,7 +57,7 @@ def test_without_transfers_all_fast_clients_fit() -> None:
         ({"limit": 1.1}, 4, [0, 3]),  # jobs take 25, 60, 40, 28 s: T_round is 1.1 times 38.25 s
     ],
 )
-def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -> None:
+def test_a_selected_cohort_fits_the_time_limit(options: dict[str, Any], cohort: int, clients: list[int]) -> None:
     ctx = make_context(cohort=cohort, n_clients=4, signals=SIGNALS)
     chosen = fedcs(**options).select(Stateless(), ctx, {})[0].clients.tolist()
     assert chosen == clients

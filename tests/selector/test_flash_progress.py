@@ -34,7 +34,7 @@ def progress(**changes: object) -> Flash:
 
 
 @pytest.mark.parametrize(("context_kind", "ratios"), [("lagged", [1.0, 1.0]), ("fresh", [0.5, 0.6])])
-def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
+def test_rewards_shared_by_samples_by_hand(context_kind: str, ratios: list[float]) -> None:
     """Both train in round 0, in 2 s: (2 - 1.5) / 2 / 2 = .125 each, on (1, 1, 0, 0) twice.
 
     Client 1 alone in round 1, in 1 s: 1.5 - 1.7 = -.2, on what chose it: its ratios (of w_0 where contexts lag), its

@@ -84,7 +84,7 @@ def test_weights_by_hand() -> None:
     np.testing.assert_allclose(stratum_weights(stratum, ids(0, 9)), [0.6, 0.1])
 
 
-def test_the_stratified_estimate() -> None:
+def test_the_stratified_estimate_of_a_mean_by_hand() -> None:
     """Values 1, 2, 3 and 10, 11, 12, of each stratum the middle one: 2 / 2 + 11 / 2 = 6.5, the mean of all."""
     values = np.array([1.0, 2, 3, 10, 11, 12])
     stratum = np.repeat([0, 1], 3)

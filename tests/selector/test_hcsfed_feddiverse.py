@@ -21,7 +21,7 @@ def test_feddiverses_version_updates_the_sketch_with_the_next_update() -> None:
     assert not steps[2].after.is_queried.all()
 
 
-def test_feddiverses_version() -> None:
+def test_feddiverses_version_draws_equally_from_each_stratum() -> None:
     """Sketches of (0, x) are (0, x); strata of 6, 3 and 1 clients get m / 3 uniform draws each, for any norms."""
     selector = hcs(variant="feddiverse_paper")
     rows = np.sort(X, axis=1)

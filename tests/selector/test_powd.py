@@ -52,7 +52,9 @@ def test_equal_losses_at_the_cut_are_equally_likely() -> None:
     "candidates, cohort, available, n_queried",
     [(None, 2, 12, 4), (None, 8, 12, 12), (5, 2, 12, 5), (3, 3, 12, 3), (12, 3, 12, 12), (5, 3, 4, 4), (5, 3, 2, 2)],
 )
-def test_number_of_candidates(candidates: int | None, cohort: int, available: int, n_queried: int) -> None:
+def test_the_number_of_candidates_follows_the_options(
+    candidates: int | None, cohort: int, available: int, n_queried: int
+) -> None:
     """d = min(candidates or 2 m, those available)."""
     world = World(12, cohort, available=lambda t: range(available))
     (probe,) = play_rounds(PowD(candidates, "size"), world, 1)[0].probes

@@ -32,7 +32,7 @@ def test_proportional_inclusion_without_replacement() -> None:
     assert set(sizes) == {2}
 
 
-def test_uniform_inclusion() -> None:
+def test_uniform_selection_includes_each_client_equally_often() -> None:
     share, sizes = inclusion("uniform", 10_000)
     assert (np.abs(share - 2 / 3) < 4 * np.sqrt(2 / 9 / 10_000)).all()
     assert set(sizes) == {2}
@@ -56,7 +56,7 @@ def test_clients_without_data_come_last() -> None:
         assert {1, 3} < set(chosen)
 
 
-def test_rounds_differ() -> None:
+def test_cohorts_of_different_rounds_differ() -> None:
     steps = play_rounds(Random("uniform"), World(), 6)
     assert len({tuple(step.selection.clients) for step in steps}) > 1
 

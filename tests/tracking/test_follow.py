@@ -26,12 +26,12 @@ from tracking.tracked_run import CLOSED_ADDRESS, check_tracked_run, make_observe
 
 
 @pytest.mark.parametrize(("status", "expected"), [("interrupted", "KILLED"), ("failed", "FAILED")])
-def test_how_a_run_ended(logs: Logs, status: str, expected: str) -> None:
+def test_the_mlflow_status_is_that_of_the_run(logs: Logs, status: str, expected: str) -> None:
     replay_run(make_observers(logs), run_info(logs), last=2, status=status)
     assert check_tracked_run(logs, 2, expected).data.tags["status"] == status
 
 
-def test_a_run_has_the_status_running(logs: Logs) -> None:
+def test_a_resumed_run_has_the_mlflow_status_running(logs: Logs) -> None:
     replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
     repeat = make_observers(logs)
     for watcher in repeat:
@@ -76,7 +76,7 @@ def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Lo
     assert RunSender(run_info(logs), logs.place(), 0, wait_s=60)._choose_pause_s(0.5) == 0
 
 
-def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_rounds_are_sent_without_a_pause(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     """However long importing MLflow and connecting took."""
     clock = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
@@ -104,7 +104,9 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
         replay_run(make_observers(logs), run_info(logs))
 
 
-def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sending_is_aborted_after_wait_s(
+    logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Journal().start(run_info(logs))
     monkeypatch.setattr(RunSender, "_send_rounds", lambda self: threading.Event().wait())
     RunSender(run_info(logs), logs.place(), 0, wait_s=0.01).start()

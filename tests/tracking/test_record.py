@@ -14,7 +14,7 @@ from tracking.databases import Logs
 from tracking.tracked_run import check_tracked_run, make_observers, run_info
 
 
-def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
+def test_runs_that_differ_only_in_the_seed_share_the_condition_tag(tmp_path: Path) -> None:
     def condition(name: str, **options: Any) -> str:
         return record.list_tags(make_run_info(tmp_path / name, **options), "finished")[record.CONDITION_TAG]
 
@@ -26,7 +26,7 @@ def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
     assert timed == "flash-fedavg-digits a1b2c3d4 rounds=6 until.virtual_s=90.0"
 
 
-def test_a_run_with_all_its_facts(logs: Logs) -> None:
+def test_an_uploaded_run_has_params_tags_and_files(logs: Logs) -> None:
     facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
     (facts.folder).mkdir(parents=True)
     (facts.folder / "config.yaml").write_text("seed: 0\n")
@@ -66,7 +66,7 @@ def test_heterogeneity_without_a_preset_is_described_by_its_components(logs: Log
     assert record.list_tags(facts, "running")["experiment"] == record.list_params(facts)["experiment"] == "flash"
 
 
-def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
+def test_long_and_unusual_values_are_shortened_for_mlflow(logs: Logs) -> None:
     unusual_values = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
     facts = dataclasses.replace(run_info(logs), config=unusual_values | {"cohort": 4}, tags={"long": "y" * 9000})
     params = record.list_params(facts)

@@ -87,7 +87,7 @@ def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path
     assert len(reports(logs)) == 3, "a condition is no sweep"
 
 
-def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> None:
+def test_user_text_in_the_experiment_note_is_kept(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     client, experiment = logs.client(), find_or_create_experiment(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
@@ -99,7 +99,7 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
     assert note(logs) == ["x" * 4900], "no room"
 
 
-def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
+def test_long_verdicts_are_cut_to_the_length_of_a_note(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for subject in ("a", *"bcdefg"):
         publish_report(logs.place(), **{**make_report_facts(None, files, "y" * 2000), "subject": subject})
@@ -123,7 +123,7 @@ def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
     ]
 
 
-def test_the_name_of_a_sweep_is_no_pattern() -> None:
+def test_special_characters_in_a_sweep_name_match_no_other_sweep() -> None:
     assert report._list_runs_of_sweep(None, "1", "100 %") == []  # type: ignore[arg-type]
 
 

@@ -41,7 +41,7 @@ def address(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     thread.join()
 
 
-def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
+def test_a_sweep_with_a_tracking_uri_stores_runs_and_report_on_that_server(
     logs: Logs, address: str, captured_log: pytest.LogCaptureFixture
 ) -> None:
     runs: list[SweptRun] = []

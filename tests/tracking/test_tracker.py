@@ -63,7 +63,7 @@ def number() -> int:
     return MlflowTracker._follower.process.pid
 
 
-def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
+def test_consecutive_runs_share_one_follower_process(logs: Logs) -> None:
     first = tracker(logs)
     process_count = number()
     with hold_lock(logs):
@@ -73,7 +73,7 @@ def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
     assert number() == process_count
 
 
-def test_its_messages_are_the_runs(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_messages_of_the_follower_appear_in_the_runs_log(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     tracked = tracker(logs, CLOSED_ADDRESS)
     with hold_lock(logs):
         replay_run([Journal(), tracked], run_info(logs))
@@ -87,7 +87,7 @@ def observe_rounds(tracked: MlflowTracker) -> None:
 
 
 @pytest.mark.parametrize("is_long", [True, False])
-def test_a_deleted_experiment_ends_a_run_by_name_and_costs_a_short_one_nothing(
+def test_a_deleted_experiment_ends_a_long_run_and_only_warns_a_short_one(
     logs: Logs, captured_log: pytest.LogCaptureFixture, is_long: bool
 ) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
@@ -135,7 +135,7 @@ def test_a_follower_that_dies_is_replaced(
     check_tracked_run(logs, 6)
 
 
-def test_after_followers_died_a_resume_sends_the_rest(
+def test_a_resume_sends_the_rounds_that_killed_followers_left_out(
     logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with hold_lock(logs), monkeypatch.context() as patched:
@@ -156,7 +156,7 @@ def test_after_followers_died_a_resume_sends_the_rest(
     tracked.catch_up(logs.path)  # the folder of a run without a journal
 
 
-def test_a_follower_that_cant_be_started_costs_the_run_nothing(
+def test_a_follower_that_cannot_be_started_does_not_end_the_run(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
     def refuse(*args: object, **kwargs: object) -> None:
@@ -198,7 +198,9 @@ class Dying(Journal):
             kill_self()
 
 
-def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_a_run_waits_for_its_follower_at_most_wait_s(
+    logs: Logs, captured_log: pytest.LogCaptureFixture
+) -> None:
     """A follower that is stopped says nothing, as one that waits for a server; `sync` sends the rest."""
     journal, tracked = Journal(), tracker(logs, wait_s=0.01)
     stopped = MlflowTracker._follower
@@ -221,13 +223,13 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: 
 
 
 @pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])
-def test_a_folder_of_files_is_refused_by_name(tmp_path: Path, uri: str) -> None:
+def test_a_file_store_as_tracking_uri_is_rejected(tmp_path: Path, uri: str) -> None:
     with pytest.raises(OptionError, match=r"tracking_uri must be null, sqlite:///<file>, .* got '.*mlruns'"):
         MlflowTracker(tracking_uri=uri, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
 
 
 @pytest.mark.parametrize(("every_s", "experiment"), [(-1, "x"), (None, "x"), (True, "x"), (1, ""), (1, None)])
-def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> None:
+def test_tracker_options_out_of_range_are_rejected(tmp_path: Path, every_s: Any, experiment: Any) -> None:
     with pytest.raises(OptionError, match=r"(every_s|experiment) must be .*got"):
         MlflowTracker(tracking_uri=None, experiment=experiment, every_s=every_s, wait_s=9, logs=str(tmp_path))
 
@@ -241,7 +243,7 @@ def test_options_out_of_range(tmp_path: Path, every_s: Any, experiment: Any) -> 
         ("https://mlflow.example", "x", "https://mlflow.example"),
     ],
 )
-def test_the_line_that_opens_the_page(
+def test_the_opening_line_has_the_command_that_shows_the_runs(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
 ) -> None:
     monkeypatch.setattr(module, "spell_fedcohort_command", lambda command: f"fedcohort {command}")
@@ -249,7 +251,7 @@ def test_the_line_that_opens_the_page(
     assert new_tracker.opening_line() == line
 
 
-def test_nothing_slow_is_imported_before_a_run_starts() -> None:
+def test_importing_observers_imports_no_slow_library() -> None:
     modules = "fedcohort.tracking.follow, fedcohort.tracking.tracker, fedcohort.record.journal, "
     modules += "fedcohort.report.run_figures, fedcohort.console.progress, fedcohort.console.summary"
     slow = "{'mlflow', 'matplotlib', 'pandas', 'rich', 'pyarrow', 'torch', 'sqlalchemy'}"

@@ -54,14 +54,14 @@ def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
     assert round_tags() == ("8", "8")
 
 
-def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
+def test_the_name_option_becomes_a_tag(logs: Logs) -> None:
     """So that `compare rows=name` has rows of names that one gave."""
     named_run = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
     replay_run(make_observers(logs), named_run)
     assert logs.only_run().data.tags["name"] == "first_try"
 
 
-def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
+def test_a_tag_names_the_budget_that_ended_the_run(logs: Logs) -> None:
     """A round takes 310 s, four of them 1240; the parameter keeps its first value, and the tag has the latest one."""
 
     def budget_tags() -> tuple[str | None, ...]:
@@ -92,7 +92,7 @@ KILLS: list[tuple[Any, str, int, str]] = [
 
 
 @pytest.mark.parametrize(("owner", "name", "call", "moment"), KILLS, ids=lambda v: getattr(v, "__name__", str(v)))
-def test_a_kill_anywhere_sends_everything_once(
+def test_a_follower_killed_at_any_call_sends_every_round_exactly_once(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, moment: str
 ) -> None:
     kill_at_call(monkeypatch, owner, name, call, moment, lambda: replay_run(make_observers(logs), run_info(logs)))
@@ -113,7 +113,7 @@ def run_and_track(logs: Logs, facts: RunInfo) -> None:
     replay_run(make_observers(logs), facts)
 
 
-def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
+def test_two_processes_can_create_the_same_database(tmp_path: Path) -> None:
     empty_logs = Logs(tmp_path / "logs")
     children = []
     for number in range(2):
@@ -130,7 +130,9 @@ def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path)
     assert sorted(steps) == sorted([0, 1, 2] * 2)
 
 
-def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kill_during_table_creation_leaves_no_partial_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     empty_logs = Logs(tmp_path / "logs")
     kill_at_call(
         monkeypatch, os, "replace", 4, "before", lambda: replay_run(make_observers(empty_logs), run_info(empty_logs))
@@ -195,7 +197,7 @@ def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monk
     check_tracked_run(logs, 6)
 
 
-def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_are_sent_in_batches(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
     log_metrics = upload.log_metrics
 
@@ -224,7 +226,7 @@ def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
         identity.load_tracked_run(tmp_path)
 
 
-def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
+def test_another_tracking_uri_creates_another_mlflow_run(logs: Logs, tmp_path: Path) -> None:
     replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
     other_uri = f"sqlite:///{tmp_path / 'other.db'}"
     (tmp_path / "other.db").write_bytes(database_template())
@@ -235,7 +237,7 @@ def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
     check_tracked_run(logs, 8)
 
 
-def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
+def test_the_main_metric_has_a_name_that_sorts_first(logs: Logs) -> None:
     """MLflow's page that compares runs opens on the first metric by the alphabet that all of them have."""
     replay_run(make_observers(logs), run_info(logs))
     run = check_tracked_run(logs, 6)

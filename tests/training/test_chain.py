@@ -41,7 +41,7 @@ def train_network(network: nn.Module, x: torch.Tensor, manual: bool) -> tuple[to
 
 
 @pytest.mark.parametrize("make_network", [perceptron, convolutions])
-def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
+def test_a_hand_written_pass_equals_autograd(make_network: Callable[[], nn.Module]) -> None:
     with seeded_torch(3, "weights"):
         network, x = make_network().double(), torch.randn(13, 1, 4, 4, dtype=torch.float64)
     (a, losses), (b, other_losses) = (train_network(network, x, manual) for manual in (True, False))
@@ -50,7 +50,7 @@ def test_a_pass_is_autograds(make_network: Callable[[], nn.Module]) -> None:
     np.testing.assert_allclose(losses, other_losses, atol=1e-13)
 
 
-def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
+def test_front_layers_convert_uint8_pixels_to_the_same_bits() -> None:
     with seeded_torch(3, "weights"):
         network = convolutions()
     pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
@@ -59,7 +59,7 @@ def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
     assert losses.tolist() == other_losses.tolist()
 
 
-def test_a_perceptron_reads_no_bytes() -> None:
+def test_a_network_without_front_layers_on_uint8_inputs_is_no_dense_chain() -> None:
     assert find_dense_chain(FlatModel(perceptron()), SCALE) is None
     assert find_dense_chain(FlatModel(convolutions()), SCALE) is not None
 
@@ -73,7 +73,7 @@ class Doubled(nn.Sequential):
         return x
 
 
-def test_a_network_with_a_custom_forward_is_no_chain() -> None:
+def test_a_network_with_a_custom_forward_is_no_dense_chain() -> None:
     """It would be trained without it, and evaluated with it."""
     assert find_dense_chain(FlatModel(Doubled(nn.Flatten(), nn.Linear(4, 2)))) is None
     for place in ("", "1"):
@@ -93,7 +93,7 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
 
 
 @pytest.mark.parametrize("n_classes", [3, 1025])
-def test_rows_of_many_classes_are_those_of_the_identity(n_classes: int) -> None:
+def test_one_hot_rows_are_those_of_the_identity_matrix(n_classes: int) -> None:
     """Without the identity itself, which is 40 GB for 100,000 classes."""
     labels = torch.tensor([[0, n_classes - 1], [2, 1]])
     rows = chain.make_one_hot(labels, n_classes, torch.float32)

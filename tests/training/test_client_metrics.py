@@ -9,7 +9,7 @@ from fedcohort.data.federation import ServerSamples
 from fedcohort.training.client_metrics import compute_jain_index, mean_worst_and_best, worst_group_accuracy
 
 
-def test_jains_index() -> None:
+def test_jains_index_by_hand() -> None:
     # (1 + 2 + 3)^2 / (3 * 14) = 36 / 42 (UCB-CS Eq. 3)
     assert compute_jain_index(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
     assert compute_jain_index(np.array([2.0, 2.0])) == 1.0
@@ -17,11 +17,11 @@ def test_jains_index() -> None:
 
 
 @pytest.mark.parametrize("non_finite", [np.nan, np.inf])
-def test_a_diverged_model_is_not_fair(non_finite: float) -> None:
+def test_jains_index_of_a_diverged_model_is_nan(non_finite: float) -> None:
     assert np.isnan(compute_jain_index(np.array([1.0, non_finite])))
 
 
-def test_tails_are_five_percent_rounded_up() -> None:
+def test_worst_and_best_clients_are_five_percent_rounded_up() -> None:
     values = np.arange(50) / 50.0
     assert mean_worst_and_best(values) == pytest.approx((np.mean([0, 1, 2]) / 50, np.mean([47, 48, 49]) / 50))
     assert mean_worst_and_best(np.arange(40.0)) == (0.5, 38.5)  # ceil(2.0) = 2, not 3
@@ -29,7 +29,7 @@ def test_tails_are_five_percent_rounded_up() -> None:
     assert mean_worst_and_best(np.array([0.7])) == (0.7, 0.7)
 
 
-def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
+def test_the_worst_group_ignores_groups_without_samples() -> None:
     """Everything is called class 1. Groups (0, 2): 0 of 1, (1, 0): 2 of 2, (1, 2): 1 of 1; without class 0 it is 1."""
     network = nn.Linear(1, 2)
     nn.init.zeros_(network.weight)
@@ -40,7 +40,7 @@ def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
     assert worst_group_accuracy(network, ServerSamples(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
 
 
-def test_the_worst_group_can_be_in_between() -> None:
+def test_the_worst_group_accuracy_of_three_groups_by_hand() -> None:
     """x > 0 is class 1. (1, 0): 1 of 2 right, (1, 1): 2 of 3, (0, 0): 1 of 1."""
     network = nn.Linear(1, 2, bias=False)
     with torch.no_grad():

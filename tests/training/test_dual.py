@@ -51,7 +51,7 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
 @pytest.mark.parametrize("objective", ["ce", "flash_robust"])
-def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
+def test_the_gram_matrix_engine_equals_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = GramMatrixEngine(dual, 3)
     assert any(engine._find_group_shape(task) is not None for task in tasks(client)), (
@@ -66,7 +66,7 @@ def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
         assert a.loss_after == pytest.approx(b.loss_after, abs=1e-10)
 
 
-def test_no_client_depends_on_its_group() -> None:
+def test_an_update_does_not_depend_on_the_clients_of_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, client_ids: list[int]) -> dict[int, ClientUpdate]:
@@ -104,7 +104,7 @@ def collect_updates(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
-def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
+def test_the_sum_of_a_group_is_the_sum_of_its_updates(client: dict[str, Any]) -> None:
     """Updates are summed in the dual form, or formed one by one if the matrix is read, with the same norms."""
     local_trainer = trainer(torch.float64, **client)
     updates = list(GramMatrixEngine(local_trainer, 3).train_clients(tasks(client), {}))
@@ -119,7 +119,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     assert together.clients.tolist() == separate.clients.tolist()
 
 
-def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_single_updates_are_not_computed_unless_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
     monkeypatch.setattr(GramMatrixEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
     assert (
@@ -145,7 +145,7 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     torch.testing.assert_close(results.mean, collect_updates(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
 
 
-def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
+def test_masked_or_encoded_updates_are_not_summed_as_a_group() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     is_kept = np.array([True, False])
     masked_tasks = [replace(make_task(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
@@ -157,14 +157,14 @@ def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     )
 
 
-def test_a_group_comes_whole() -> None:
+def test_a_group_that_arrives_in_part_is_an_error() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     updates = list(GramMatrixEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
         collect_updates(local_trainer, updates[:2])
 
 
-def test_one_step_in_closed_form() -> None:
+def test_one_step_equals_its_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     local_trainer = trainer(torch.float64, batch=None)
     (update,) = GramMatrixEngine(local_trainer, 4).train_clients(
@@ -177,7 +177,7 @@ def test_one_step_in_closed_form() -> None:
     torch.testing.assert_close(update.delta, torch.cat([(-0.5 * p[:, None] * x).flatten(), -0.5 * p]))
 
 
-def test_it_is_taken_where_it_fits() -> None:
+def test_auto_chooses_the_gram_matrix_engine_for_plain_sgd_on_linear_models() -> None:
     assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], GramMatrixEngine)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"choice": "adam"}):
         assert not GramMatrixEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
@@ -190,7 +190,7 @@ def test_it_is_taken_where_it_fits() -> None:
     )
 
 
-def test_many_samples_go_the_plain_way() -> None:
+def test_clients_with_many_samples_use_plain_sgd() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
     local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
@@ -217,7 +217,7 @@ def test_many_samples_go_the_plain_way() -> None:
         ({"batch": 10}, 1, (1, 100), 1020),
     ],
 )
-def test_up_to_how_many_samples_it_pays(
+def test_the_largest_client_size_for_the_gram_matrix_engine(
     client: dict[str, Any], units: int, size: tuple[int, int], max_samples: int
 ) -> None:
     layer = SimpleNamespace(weight=torch.empty(size[::-1]))

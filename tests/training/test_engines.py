@@ -90,7 +90,9 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("sequential", {"device": "cuda"}, SEQUENTIAL_TRAINER, f"{SEQUENTIAL}, as requested"),
     ],
 )
-def test_the_engine_and_its_reason(kind: str, options: dict[str, Any], engine: type, reason: str) -> None:
+def test_each_trainer_gets_its_engine_with_a_reason(
+    kind: str, options: dict[str, Any], engine: type, reason: str
+) -> None:
     chosen, given_reason = choose_engine(kind, trainer(**options), 7)
     assert type(chosen) is engine
     assert given_reason == reason

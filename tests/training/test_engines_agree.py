@@ -59,12 +59,12 @@ def train_clients(kind: str, client: str, hooks: str, objective: str) -> list[Cl
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_vectorised_is_sequential(case: tuple[str, str, str]) -> None:
+def test_the_vectorised_engine_equals_the_sequential_one(case: tuple[str, str, str]) -> None:
     assert_same_updates("vectorised", *case)
 
 
 @pytest.mark.parametrize("case", [CASES[0], *(case for case in CASES if case[1] == "both")], ids="-".join)
-def test_debug_is_sequential(case: tuple[str, str, str]) -> None:
+def test_the_debug_engine_equals_the_sequential_one(case: tuple[str, str, str]) -> None:
     assert_same_updates("debug", *case)
 
 
@@ -90,7 +90,7 @@ def assert_same_updates(kind: str, *case: str) -> None:
         (("selector=flash", "agg=scaffold", "model=mlp"), ("vectorised",)),  # auto is sequential
     ],
 )
-def test_whole_runs_agree(tmp_path: Path, overrides: tuple[str, ...], kinds: tuple[str, ...]) -> None:
+def test_whole_runs_of_all_engines_agree(tmp_path: Path, overrides: tuple[str, ...], kinds: tuple[str, ...]) -> None:
     small = (*overrides, "rounds=2", "split.limit=200")
     sequential_run = run_training(tmp_path / "a", *small)
     for kind in kinds:
@@ -99,7 +99,7 @@ def test_whole_runs_agree(tmp_path: Path, overrides: tuple[str, ...], kinds: tup
         assert other_run.cohorts == sequential_run.cohorts
 
 
-def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
+def test_batch_norm_falls_back_to_the_sequential_engine_with_a_reason(tmp_path: Path) -> None:
     network = make_network(torch.float32, nn.BatchNorm1d(8))
     trainer = make_trainer(make_federation(), network)
     engine, reason = choose_engine("vectorised", trainer, 4)
@@ -108,7 +108,7 @@ def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
     assert "sequential: hand-written gradients" in run_training(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
 
 
-def test_auto_explains_itself() -> None:
+def test_engine_auto_states_its_choice() -> None:
     chain = make_trainer(make_federation(), make_network())
     assert choose_engine("auto", chain, 4) == (chain, "sequential: hand-written gradients, one client at a time")
     assert isinstance(choose_engine("vectorised", chain, 4)[0], VectorisedEngine)
@@ -116,7 +116,7 @@ def test_auto_explains_itself() -> None:
     assert chain.chain is None, "debug looks at autograd's gradients"
 
 
-def test_a_broken_sample_names_its_client() -> None:
+def test_the_debug_engine_names_the_client_with_a_non_finite_input() -> None:
     federation = make_federation()
     federation.train.x[int(federation.train.offsets[1]) + 2] = float("nan")
     engine, _ = choose_engine("debug", make_trainer(federation, make_network(), batch=None), 4)
@@ -124,7 +124,7 @@ def test_a_broken_sample_names_its_client() -> None:
         list(engine.train_clients([make_task(0), make_task(1)], {}))
 
 
-def test_divergence_names_its_step() -> None:
+def test_the_debug_engine_names_the_step_that_diverges() -> None:
     trainer = make_trainer(make_federation(), make_network(), batch=None)
     with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
         list(choose_engine("debug", trainer, 4)[0].train_clients([make_task(2, units=50, lr=1e20)], {}))

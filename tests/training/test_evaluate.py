@@ -32,7 +32,7 @@ def test_each_client_has_its_own_mean() -> None:
     assert means.tolist() == [3.5]
 
 
-def test_answers_are_in_the_order_of_who_was_asked() -> None:
+def test_client_means_are_in_the_order_of_the_queried_clients() -> None:
     """Rows 0 to 5 have the label of their number: the means are 0.5, NaN and 3.5, also where all are asked."""
     samples = replace(shard(), y=torch.arange(6))
     (values,) = mean_over_samples(nn.Identity(), samples, np.array([2, 0, 1]), [lambda logp, y: y])
@@ -53,7 +53,7 @@ def test_answers_do_not_depend_on_the_other_queried_clients() -> None:
     assert all_answers[2] == pytest.approx(loss.item(), rel=1e-6)
 
 
-def test_one_clients_nan_stays_its_own() -> None:
+def test_a_nan_input_affects_only_its_clients_mean() -> None:
     samples = shard()
     samples.x[0] = float("nan")
     (values,) = mean_over_samples(nn.Identity(), samples, np.arange(3), [lambda logp, y: logp[:, 0]])
@@ -61,5 +61,5 @@ def test_one_clients_nan_stays_its_own() -> None:
     assert values[2] == pytest.approx(np.log(0.5), abs=1e-6)
 
 
-def test_no_clients_give_no_rows() -> None:
+def test_no_queried_clients_have_no_sample_rows() -> None:
     assert list_sample_rows(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []

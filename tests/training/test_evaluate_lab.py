@@ -32,7 +32,7 @@ def test_the_gradient_is_that_of_the_mean_loss(measurer: Any) -> None:
     torch.testing.assert_close(trainer.server.w, torch.cat([p.detach().flatten() for p in network.parameters()]))
 
 
-def test_a_copy_is_ones_own(measurer: Any) -> None:
+def test_a_copied_network_does_not_share_parameters(measurer: Any) -> None:
     lab, trainer, _ = measurer
     before, worker = trainer.server.w.clone(), trainer.worker.w.clone()
     with torch.no_grad():
@@ -42,7 +42,7 @@ def test_a_copy_is_ones_own(measurer: Any) -> None:
     assert not torch.equal(trainer.worker.w, worker + 1)
 
 
-def test_a_trial_is_the_update_that_the_client_would_send(measurer: Any) -> None:
+def test_a_simulated_training_equals_the_update_that_the_client_would_send(measurer: Any) -> None:
     """All of its work in this round, with this round's batches; the server's model stays."""
     lab, trainer, _ = measurer
     before = trainer.server.w.clone()
@@ -53,7 +53,7 @@ def test_a_trial_is_the_update_that_the_client_would_send(measurer: Any) -> None
     assert torch.equal(trainer.server.w, before)
 
 
-def test_losses_after_an_update(measurer: Any) -> None:
+def test_losses_after_an_update_are_those_of_the_moved_model(measurer: Any) -> None:
     lab, trainer, federation = measurer
     update = torch.linspace(-1, 1, len(trainer.server.w), dtype=torch.float64)
     network = lab.copy()

@@ -65,7 +65,7 @@ def count(network: nn.Module, x: Tensor) -> float:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
+def test_the_flops_of_dense_layers_by_hand(training: bool) -> None:
     """5 inputs to 4, to 3: 2 (5 * 4 + 4 * 3) FLOPs of one sample. The network is left as it was."""
     norm = nn.BatchNorm1d(4)
     network = nn.Sequential(nn.Linear(5, 4), norm, nn.Linear(4, 3)).train(training)
@@ -92,7 +92,9 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
         (Pairs(), (3,), 2 * 3 * 3 * 4),
     ],
 )
-def test_closed_forms(network: nn.Module, shape: tuple[int, ...], flops: int) -> None:
+def test_the_flops_of_each_layer_type_equal_their_closed_form(
+    network: nn.Module, shape: tuple[int, ...], flops: int
+) -> None:
     assert count(network, torch.zeros(4, *shape)) == flops
 
 
@@ -104,7 +106,7 @@ def test_the_setting_of_torchs_fused_attention_is_restored(was_enabled: bool, mo
     assert backend.get_fastpath_enabled() == was_enabled
 
 
-def test_an_embedding_looks_up() -> None:
+def test_an_embedding_takes_no_flops() -> None:
     """10 symbols of 3 numbers each: only the layer after them multiplies, 30 x 4 weights."""
     network = nn.Sequential(nn.Embedding(20, 3), nn.Flatten(), nn.Linear(30, 4))
     assert count(network, torch.zeros(4, 10, dtype=torch.int64)) == 2 * 30 * 4

@@ -44,7 +44,7 @@ def train_manually(federation: Any, network: nn.Module, task: ClientTask, batch:
         ("adam", {}, lambda p: torch.optim.Adam(p, lr=0.1)),
     ],
 )
-def test_it_trains_like_a_plain_loop(choice: str, options: dict[str, Any], reference: Any) -> None:
+def test_local_training_equals_a_plain_training_loop(choice: str, options: dict[str, Any], reference: Any) -> None:
     federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
     trainer = make_trainer(federation, network, choice=choice, batch=7, **options)
     task = make_task(1)
@@ -88,7 +88,7 @@ CASES = [  # every network with each objective, once plainly and once with one o
 
 
 @pytest.mark.parametrize(("name", "objective", "hooks", "client"), CASES, ids=str)
-def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
+def test_hand_written_gradients_equal_autograd(name: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
     federation = make_federation(dtype=torch.float64)
     with seeded_torch(SEED, "weights"):
         network = nn.Sequential(*NETWORKS[name]()).double()
@@ -120,11 +120,11 @@ def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: 
     ],
     ids=["tanh", "dropout", "no bias", "ends in ReLU", "three dimensions", "a frozen part"],
 )
-def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
+def test_networks_that_are_no_dense_chain_use_autograd(network: nn.Module) -> None:
     assert find_dense_chain(FlatModel(network)) is None
 
 
-def test_clients_leave_no_trace_on_each_other() -> None:
+def test_an_update_does_not_depend_on_earlier_clients() -> None:
     federation, network = make_federation(), make_network()
     trainer = make_trainer(federation, network, choice="adam")
     single_delta = trainer.train(make_task(2), {}).delta
@@ -143,7 +143,7 @@ def test_prox_zero_is_fedavg_bit_for_bit() -> None:
     assert torch.equal(plain, with_prox)
 
 
-def test_a_strong_prox_stays_near() -> None:
+def test_a_larger_mu_keeps_updates_shorter() -> None:
     federation, network = make_federation(), make_network()
     sizes = []
     for mu in (0.01, 1.0, 5.0):
@@ -170,7 +170,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 4, 9])
-def test_a_number_of_steps_is_that_number(steps: int) -> None:
+def test_an_update_has_the_requested_number_of_steps(steps: int) -> None:
     update = make_trainer(make_federation(), make_network(), steps=steps, batch=10).train(make_task(0, units=steps), {})
     assert update.steps == steps
 
@@ -250,7 +250,7 @@ def test_clipping_bounds_the_step() -> None:
         (True, False, "fedbio", False),
     ],
 )
-def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
+def test_closed_form_gradients_are_used_only_where_they_are_valid(
     closed_form: bool, bf16: bool, hooks: Any, chain: bool
 ) -> None:
     """A network of Linear and ReLU: not in bfloat16, whose products round otherwise; not where samples are weighed."""
@@ -264,7 +264,7 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     ) == chain
 
 
-def test_what_a_client_sends_is_its_own() -> None:
+def test_sent_buffers_are_not_changed_by_the_next_client() -> None:
     """The next client, with another number of steps, does not change the sent batch norm statistics."""
     network = nn.Sequential(nn.Flatten(), nn.Linear(5, 3), nn.BatchNorm1d(3))
     trainer = make_trainer(make_federation(dtype=torch.float32), network, batch=4)

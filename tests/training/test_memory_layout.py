@@ -20,7 +20,7 @@ def conv() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 2))
 
 
-def test_gathering_keeps_the_layout() -> None:
+def test_gathering_rows_keeps_the_memory_layout() -> None:
     x = torch.randn(7, 3, 5, 4)
     last = x.contiguous(memory_format=torch.channels_last)
     rows = torch.tensor([6, 0, 3])
@@ -45,7 +45,7 @@ def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
     torch.testing.assert_close(block.make_view(last.g), plain.parameters[0].grad)
 
 
-def test_images_are_laid_out_in_place_and_rows_are_not() -> None:
+def test_only_images_are_converted_to_channels_last() -> None:
     """Pixel (c, h, w) of a sample is at h W C + w C + c afterwards; the numbers are the same."""
     images = torch.arange(2 * 3 * 2 * 2.0).reshape(2, 3, 2, 2)
     data = server_only(images.clone(), ServerSamples(images.clone(), torch.zeros(2, dtype=torch.int64)))
@@ -64,7 +64,7 @@ CNN = ("model=cnn", "model.dense=16", "split.limit=120", "cohort=2")
 
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
-def test_runs_agree(tmp_path: Path, kind: str) -> None:
+def test_runs_in_both_memory_layouts_agree(tmp_path: Path, kind: str) -> None:
     overrides = (*CNN, "rounds=2", "agg=scaffold", f"engine={kind}")
     channels_last, contiguous = (
         run_training(tmp_path / value, *overrides, f"engine.channels_last={value}") for value in ("yes", "no")
@@ -73,7 +73,7 @@ def test_runs_agree(tmp_path: Path, kind: str) -> None:
     torch.testing.assert_close(channels_last.weights(), contiguous.weights(), atol=1e-5, rtol=0)
 
 
-def test_auto_is_for_convolutions() -> None:
+def test_channels_last_auto_applies_to_convolutional_networks() -> None:
     assert uses_channels_last("auto", conv())
     assert not uses_channels_last("auto", nn.Linear(2, 2))
     assert uses_channels_last("yes", nn.Linear(2, 2))
@@ -109,7 +109,7 @@ def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
     check_channels_last("auto", make_strided_convolution(4), "cpu")
 
 
-def test_channels_last_is_refused_for_it_with_the_reason(tmp_path: Path) -> None:
+def test_channels_last_yes_is_rejected_for_an_unsafe_convolution(tmp_path: Path) -> None:
     overrides = ("model=resnet8_gn", "model.width=4", "model.groups=4", "rounds=1", "engine.channels_last=yes")
     with pytest.raises(OptionError, match=r"auto or no for this network, as torch .* in 4.shortcut.0, a 1x1"):
         run_training(tmp_path, *overrides, "partition=iid", "label_noise=none")
@@ -119,7 +119,7 @@ FORCE = "engine.force=true"  # on machines that emulate bf16
 
 
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
-def test_bf16_is_near_float32_and_no_more_than_near(tmp_path: Path, kind: str) -> None:
+def test_bf16_results_are_near_but_not_equal_to_float32(tmp_path: Path, kind: str) -> None:
     overrides = (*CNN, "rounds=2", f"engine={kind}", "client.lr=0.02")
     float32_run, bf16_run = (
         run_training(tmp_path / precision, *overrides, f"engine.precision={precision}", FORCE)

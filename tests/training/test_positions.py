@@ -25,11 +25,11 @@ def objective(request: pytest.FixtureRequest) -> Any:
     return make_component("objective", request.param)
 
 
-def test_one_class_keeps_its_objective(objective: Any) -> None:
+def test_with_one_class_per_sample_the_objective_is_unchanged(objective: Any) -> None:
     assert adapt_objective(ONE_CLASS, objective) is objective
 
 
-def test_a_sample_is_the_mean_of_its_places_by_themselves(objective: Any) -> None:
+def test_a_samples_loss_is_the_mean_over_its_positions(objective: Any) -> None:
     draws = torch.Generator().manual_seed(0)
     logits, reference = torch.randn(3, 4, 5, generator=draws), torch.randn(3, 4, 5, generator=draws).softmax(2)
     y = torch.tensor(
@@ -68,7 +68,7 @@ class Bigrams(nn.Module):
         return logits
 
 
-def test_dense_layers_of_each_place_are_trained() -> None:
+def test_dense_layers_are_trained_on_each_position() -> None:
     """They look like a perceptron's, whose gradients are written by hand for one class a sample."""
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
@@ -84,7 +84,7 @@ def test_dense_layers_of_each_place_are_trained() -> None:
 @pytest.mark.parametrize(
     "objective_and_hooks", [("ce", ()), ("flash_robust", ()), ("gce", make_component("agg", "scaffold").hooks)]
 )
-def test_parallel_clients_have_the_results_of_single_ones(objective_and_hooks: tuple[str, Any]) -> None:
+def test_per_position_training_is_equal_in_parallel_and_one_by_one(objective_and_hooks: tuple[str, Any]) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)

@@ -29,7 +29,7 @@ class Net(nn.Module):
         return self.logits(self.norm(self.layer(self.inputs(self, x))))
 
 
-def test_the_probe_moves_neither_statistics_nor_generators() -> None:
+def test_the_network_check_changes_neither_statistics_nor_generators() -> None:
     """An unused head is allowed."""
 
     def draw(net: nn.Module, x: Tensor) -> Tensor:
@@ -64,7 +64,7 @@ def test_the_probe_moves_neither_statistics_nor_generators() -> None:
         (Net().half(), "float32"),
     ],
 )
-def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:
+def test_an_invalid_network_is_rejected_with_the_reason(network: nn.Module, message: str) -> None:
     with pytest.raises(ComponentError, match=message):
         check_network_outputs(network, FEDERATION)
 
@@ -81,12 +81,12 @@ def test_a_wrong_network_is_described(network: nn.Module, message: str) -> None:
         ),
     ],
 )
-def test_a_wrong_objective_is_described(per_sample: Any, message: str) -> None:
+def test_an_invalid_objective_is_rejected_with_the_reason(per_sample: Any, message: str) -> None:
     objective: Any = type("Mine", (CrossEntropy,), {"per_sample": per_sample})()
     with pytest.raises(ComponentError, match=message):
         check_objective_results(objective, check_network_outputs(Net(), FEDERATION), FEDERATION)
 
 
-def test_a_probe_takes_two_different_rows() -> None:
+def test_the_network_check_uses_two_different_samples() -> None:
     rows = torch.tensor([[1.0], [2.0], [3.0]])
     assert [_copy_two_samples(rows[:n]).flatten().tolist() for n in (1, 2, 3)] == [[1, 1], [1, 2], [1, 2]]

@@ -29,7 +29,7 @@ def test_flops_of_a_recurrent_layer() -> None:
     torch.testing.assert_close(output, network(x).detach())
 
 
-def test_flags_are_as_they_were() -> None:
+def test_the_torch_flags_are_restored_after_the_block() -> None:
     before = torch.backends.mkldnn.enabled
     with disable_fused_kernels(Last()):
         assert not torch.backends.mkldnn.enabled
@@ -38,7 +38,7 @@ def test_flags_are_as_they_were() -> None:
         assert torch.backends.mkldnn.enabled == before
 
 
-def test_who_is_recurrent() -> None:
+def test_recurrent_networks_are_recognised() -> None:
     assert has_recurrence(Last())
     assert not has_recurrence(nn.Sequential(nn.Linear(1, 1), nn.ReLU()))
 

@@ -18,35 +18,35 @@ def response(mu: float = 0.0, choice: str = "sgd", **client: Any) -> GradientCoe
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
-def test_plain_steps_count_one_each(steps: int) -> None:
+def test_the_coefficient_norm_of_plain_sgd_is_the_number_of_steps(steps: int) -> None:
     assert response()(steps, 0.1) == steps
 
 
 # [K - rho (1 - rho^K) / (1 - rho)] / (1 - rho), rho = .9: the buffers are 1, 1.9, 2.71, 3.439, 4.0951; their sums
 @pytest.mark.parametrize(("steps", "norm"), [(0, 0.0), (1, 1.0), (2, 2.9), (3, 5.61), (4, 9.049), (5, 13.1441)])
-def test_momentum(steps: int, norm: float) -> None:
+def test_the_coefficient_norm_under_momentum_by_hand(steps: int, norm: float) -> None:
     assert response(momentum=0.9)(steps, 0.1) == pytest.approx(norm, abs=1e-12)
 
 
 # (1 - (1 - lr mu)^K) / (lr mu), lr = .1, mu = 1: 1, then 1 + .9, then 1.9 + .81
 @pytest.mark.parametrize(("steps", "norm"), [(0, 0.0), (1, 1.0), (2, 1.9), (3, 2.71)])
-def test_a_proximal_term(steps: int, norm: float) -> None:
+def test_the_coefficient_norm_with_a_proximal_term_by_hand(steps: int, norm: float) -> None:
     assert response(mu=1.0)(steps, 0.1) == pytest.approx(norm, abs=1e-12)
 
 
-def test_the_proximal_term_is_in_the_loss_so_that_momentum_remembers_it() -> None:
+def test_momentum_includes_the_gradient_of_the_proximal_term() -> None:
     # rho = .9, mu = 1, lr = .1: g = 1, .9, .72 (x = 0, -.1, -.28), buffers 1, 1.8, 2.34: 5.14. Added after the buffer
     # it would be 5.23; FedNova's own code counts both twice: 7.417.
     assert response(mu=1.0, momentum=0.9)(3, 0.1) == pytest.approx(5.14, abs=1e-12)
 
 
-def test_another_learning_rate_is_another_pull() -> None:
+def test_the_coefficient_norm_depends_on_the_learning_rate_of_the_round() -> None:
     # lr mu = .2: 1 + .8 + .64; back at .1 it is what it was
     response_function = response(mu=1.0)
     assert [response_function(3, lr) for lr in (0.1, 0.2, 0.1)] == pytest.approx([2.71, 2.44, 2.71], abs=1e-12)
 
 
-def test_more_steps_after_fewer_and_fewer_after_more() -> None:
+def test_coefficient_norms_are_right_for_any_order_of_step_counts() -> None:
     response_function = response(momentum=0.9)
     assert [response_function(k, 0.1) for k in (2, 5, 3, 5, 0)] == pytest.approx(
         [2.9, 13.1441, 5.61, 13.1441, 0], abs=1e-12
@@ -60,7 +60,7 @@ def test_weight_decay_and_clipping_are_part_of_the_gradient(more_options: dict[s
 
 
 @pytest.mark.parametrize("mu", [0.0, 1.0])
-def test_adam_has_none_so_that_steps_stand_in(mu: float) -> None:
+def test_the_coefficient_norm_of_adam_is_the_number_of_steps(mu: float) -> None:
     assert response(mu=mu, choice="adam")(7, 0.001) == 7.0
 
 
@@ -83,7 +83,7 @@ class Constant:
 
 
 @pytest.mark.parametrize("options", [{}, {"momentum": 0.9}, {"mu": 0.3}, {"momentum": 0.9, "mu": 0.3}])
-def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str, Any]) -> None:
+def test_the_coefficient_norm_predicts_the_update_of_a_constant_gradient(options: dict[str, Any]) -> None:
     # The engine itself, 9 mini-batches: y - w_t = -lr a g
     mu = options.pop("mu", 0.0)
     regularisers = make_component("regulariser", "prox", mu=mu).hooks
@@ -105,7 +105,7 @@ class Drawing(Constant):
         return Drawing(torch.full_like(w, 1.0 + job.rng("dither").random()))
 
 
-def test_a_regulariser_that_draws_has_one_response() -> None:
+def test_a_random_regulariser_gives_a_repeatable_coefficient_norm() -> None:
     client = make_component("client", "sgd")
     first, second = (GradientCoefficientNorms(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
     assert 3 < first < 6

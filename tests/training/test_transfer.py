@@ -105,13 +105,15 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_waits_of_a_round_do_not_grow_with_the_cohort(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_device_synchronisations_does_not_grow_with_the_cohort(
+    case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     few, many_clients = (wait_counts(case, cohort, monkeypatch) for cohort in (2, 12))
     assert few == many_clients, (few, many_clients)
     assert 0 < sum(many_clients.values()) <= AT_MOST, many_clients
 
 
-def test_a_wait_for_each_client_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_counter_detects_each_device_synchronisation(monkeypatch: pytest.MonkeyPatch) -> None:
     w = torch.ones(3)
     with counted_waits(monkeypatch) as counts:
         assert bool(w.sum() > 0)
@@ -128,7 +130,7 @@ def test_arrays_are_copied_in_their_shapes() -> None:
     assert list(copy_to_device([], torch.device("cpu"))) == []
 
 
-def test_losses_by_mini_batch_and_by_sample() -> None:
+def test_losses_are_summarised_by_mini_batch_and_by_sample() -> None:
     """Two passes over three of four samples; the loss of a sample is that of its first step with a number."""
     passes = [(np.array([2, 0, 1]), [(0, 2), (2, 3)]), (np.array([1, 2, 0]), [(0, 2)])]
     means, sizes, first = summarise_losses(4, passes, np.array([1.0, 2.0, np.nan, 4.0, 5.0]))

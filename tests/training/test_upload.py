@@ -20,7 +20,7 @@ LAYOUT = Layout((TensorBlock("a", (2,), 0), TensorBlock("b", (1,), 2), TensorBlo
 NONE = make_component("codec", "none")
 
 
-def test_each_tensor_stays_with_its_share() -> None:
+def test_each_tensor_is_sent_with_its_probability() -> None:
     """.25 of 3 tensors over 4000 rounds, within 4 sigma; a client's draw doesn't depend on the others."""
     upload = np.array([0.25, 1.0])
     masks_per_round = [draw_tensor_masks(upload, np.array([0, 1]), LAYOUT, Draws(0, 2, t)) for t in range(4000)]
@@ -35,7 +35,7 @@ def test_each_tensor_stays_with_its_share() -> None:
     assert draw_tensor_masks(None, np.array([0, 1]), LAYOUT, Draws(0, 2, 7)) == [None, None]
 
 
-def test_a_codec_sees_a_model_of_what_is_sent() -> None:
+def test_a_codec_gets_the_layout_of_the_sent_tensors() -> None:
     sent_layout = make_sent_layout(LAYOUT, np.array([True, False, True]))
     assert [(b.name, b.offset) for b in sent_layout.parameters] == [("a", 0), ("c", 2)]
     assert NONE.bytes_up(sent_layout) == 4 * 6
@@ -43,7 +43,7 @@ def test_a_codec_sees_a_model_of_what_is_sent() -> None:
 
 
 @pytest.mark.parametrize("kind", ["ce", "flash_robust"])
-def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
+def test_unsent_tensors_arrive_as_zero(kind: str) -> None:
     federation, network = make_federation(), make_network()
     trainer = make_trainer(federation, network, kind, epochs=1, batch=10)
     delta = trainer.train(make_task(1), {}).delta.clone()
@@ -58,7 +58,7 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
         )
 
 
-def test_bytes_and_units_asked() -> None:
+def test_jobs_have_the_requested_units_and_upload_bytes() -> None:
     """4 bytes for each of 7, 5 or 0 numbers, and 9 further bytes; clients have different units of work."""
     selection = Selection(np.array([0, 2]), units=np.array([4, 1, 9]))
     jobs = make_untimed_jobs(selection, 5, LAYOUT, NONE, 9, Draws(0, 3, 0))
@@ -81,12 +81,12 @@ def test_bytes_and_units_asked() -> None:
         ({"upload": np.array([1.0])}, "shares of an update"),
     ],
 )
-def test_what_can_not_be_asked(fields: dict[str, Any], match: str) -> None:
+def test_invalid_upload_requests_are_rejected(fields: dict[str, Any], match: str) -> None:
     with pytest.raises(FedcohortError, match=match):
         verify_selection(Selection(np.array([0, 1]), **fields), np.arange(3), 2, 3, NONE)
 
 
-def test_a_codec_that_trains_for_its_upload_is_refused() -> None:
+def test_partial_uploads_reject_a_codec_that_changes_training() -> None:
     codec: Any = SimpleNamespace(hooks=(object(),))
     verify_selection(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)
     chosen = Selection(np.array([0, 1]), upload=np.array([1.0, 0.5, 1.0]))

@@ -117,7 +117,7 @@ CASES = [(kind, objective) for kind in ("images", "batch norm") for objective in
 
 
 @pytest.mark.parametrize(("kind", "objective"), CASES)
-def test_slopes_are_the_samples_gradients_times_u(kind: str, objective: str) -> None:
+def test_derivatives_along_u_are_the_sample_gradients_times_u(kind: str, objective: str) -> None:
     model, view = case(kind, objective)
     u = torch.linspace(-1, 1, len(model.w), dtype=torch.float64)
     slopes = view.derivative_along(u)
@@ -129,7 +129,7 @@ def test_slopes_are_the_samples_gradients_times_u(kind: str, objective: str) -> 
 
 
 @pytest.mark.parametrize(("kind", "objective"), CASES)
-def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: str) -> None:
+def test_the_hessian_product_is_the_change_of_the_gradient_along_u(kind: str, objective: str) -> None:
     model, view = case(kind, objective)
     u, weights = (
         torch.linspace(-1, 1, len(model.w), dtype=torch.float64),
@@ -145,7 +145,7 @@ def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: s
     torch.testing.assert_close(results, (gradients[0] - gradients[1]) / 2e-6, atol=1e-6, rtol=1e-6)
 
 
-def test_validation_is_plain_cross_entropy_whatever_is_minimised() -> None:
+def test_the_validation_gradient_is_that_of_cross_entropy_for_every_objective() -> None:
     model, view = case("images", "flash_robust")
     results = view.validation_gradient()
     model.network.eval()
@@ -153,7 +153,7 @@ def test_validation_is_plain_cross_entropy_whatever_is_minimised() -> None:
     torch.testing.assert_close(results, gradient(model, value), **DOUBLE)
 
 
-def test_asking_moves_nothing() -> None:
+def test_reading_derivatives_changes_neither_network_nor_generators() -> None:
     model, view = case("batch norm", "ce")
     model.network.train()
     before = (copy.deepcopy(model.network.state_dict()), torch.get_rng_state())
@@ -166,7 +166,7 @@ def test_asking_moves_nothing() -> None:
     assert model.network.training
 
 
-def test_positions_are_those_in_the_clients_data() -> None:
+def test_a_weigher_gets_the_positions_in_the_clients_data() -> None:
     trainer, correction = make_watched_trainer(batch=2)
     rows = np.array([1, 4, 6, 9, 11])
     trainer.train(make_task(1, units=2, rows=rows), {})
@@ -182,7 +182,7 @@ def test_positions_are_those_in_the_clients_data() -> None:
         assert torch.equal(labels, y[position])
 
 
-def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
+def test_validation_mini_batches_cycle_in_an_order_keyed_by_round_and_client() -> None:
     def gradients(round: int, client: int) -> list[torch.Tensor]:
         trainer, correction = make_watched_trainer(lambda step: step.validation()[1], batch=3)
         trainer.train(make_task(client, units=2, round=round), {})
@@ -200,7 +200,7 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
 
 
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"choice": "adam"}, {"clip": 0.1}], ids=str)
-def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
+def test_sample_weights_of_one_equal_unweighted_training(client: dict[str, Any]) -> None:
     trainer, _ = make_watched_trainer(batch=4, **client)
     plain = make_trainer(trainer.federation, make_network(torch.float64), batch=4, **client)
     plain.chain = None
@@ -209,7 +209,7 @@ def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
     assert a.batch_loss.tolist() == b.batch_loss.tolist()
 
 
-def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> None:
+def test_sample_weights_of_two_equal_a_doubled_learning_rate() -> None:
     double_weight, _ = make_watched_trainer(weight=2.0, batch=None)
     plain = make_trainer(double_weight.federation, make_network(torch.float64), batch=None)
     a, b = double_weight.train(make_task(2, lr=0.1), {}), plain.train(make_task(2, lr=0.2), {})
@@ -217,7 +217,7 @@ def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> No
     assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
 
 
-def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
+def test_sample_weights_do_not_change_batch_norm_and_dropout() -> None:
     network = make_network(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
     trainer, _ = make_watched_trainer(
         lambda step: step.derivative_along(step.validation_gradient()), network=network, batch=4
@@ -228,7 +228,7 @@ def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
     assert torch.equal(a.buffers, b.buffers)
 
 
-def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
+def test_every_engine_weighs_samples_sequentially_with_a_reason(tmp_path: Path) -> None:
     for kind in ("auto", "sequential", "vectorised"):
         trainer, _ = make_watched_trainer()
         engine, reason = choose_engine(kind, trainer, 4)
@@ -239,7 +239,7 @@ def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
 @pytest.mark.parametrize("client", [{"batch": 8, "choice": "adam"}, {"batch": None}], ids=str)
-def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> None:
+def test_the_debug_engine_gives_the_same_weighted_updates(variant: str, client: dict[str, Any]) -> None:
     results = []
     for kind in ("sequential", "debug"):
         hooks = make_component("agg", "fedbio", variant=variant).hooks
@@ -255,7 +255,7 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
     assert results[0][1].stored["x"].ne(0).sum() == 3
 
 
-def test_a_client_without_time_keeps_its_weights() -> None:
+def test_a_client_with_zero_units_keeps_its_sample_weights() -> None:
     trainer = make_trainer(make_federation(), make_network(), "ce", make_component("agg", "fedbio").hooks)
     n = trainer.count_samples(make_task(1))
     x = torch.linspace(-1, 1, n)
@@ -264,7 +264,7 @@ def test_a_client_without_time_keeps_its_weights() -> None:
     assert float(update.delta.norm()) == 0.0
 
 
-def test_hooks_without_weights_train_as_fast_as_before() -> None:
+def test_hooks_without_sample_weights_keep_hand_written_gradients() -> None:
     trainer = make_trainer(make_federation(), make_network(), "ce", make_component("agg", "scaffold").hooks)
     assert find_weigher(trainer.hooks) is None
     assert trainer.chain is not None

@@ -19,7 +19,9 @@ SECOND = (*OVERRIDES, "agg.variant=second_order")
 
 
 @pytest.mark.parametrize("inputs", [(*OVERRIDES, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
-def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
+def test_a_killed_run_with_sample_weights_resumes_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]
+) -> None:
     uninterrupted = run_training(tmp_path / "whole", *inputs)
     act_at_call(monkeypatch, closing, "hash_selection_history", 2, kill_self)
     assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *inputs) and None))
@@ -27,31 +29,31 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *inputs, "resume=true"))
 
 
-def test_files_change_no_bit(tmp_path: Path) -> None:
+def test_sample_weights_in_files_give_the_same_bits_as_in_memory(tmp_path: Path) -> None:
     assert same_bits(
         run_training(tmp_path / "a", *OVERRIDES), run_training(tmp_path / "b", *OVERRIDES, "client_store.limit_gb=0")
     )
 
 
-def test_slices_change_no_bit(tmp_path: Path) -> None:
+def test_the_number_of_slices_does_not_change_weighted_training(tmp_path: Path) -> None:
     assert same_bits(run_training(tmp_path / "a", *SECOND), run_training(tmp_path / "b", *SECOND, "engine.slices=3"))
 
 
 @pytest.mark.parametrize("overrides", [(*OVERRIDES, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
-def test_two_ranks_equal_one_process(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+def test_weighted_training_on_two_ranks_equals_one_process(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
     first_run = run_training(tmp_path / "one", *overrides).weights()
     two_ranks = run_training(tmp_path / "two", *overrides, "trainer.devices=2").weights()
     torch.testing.assert_close(two_ranks, first_run, atol=1e-5, rtol=0)
 
 
-def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
+def test_ranks_gather_no_vectors_in_a_round_without_the_aggregators_hooks(tmp_path: Path) -> None:
     """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
     overrides = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
     assert bool(run_training(tmp_path, *OVERRIDES, *overrides).weights().isfinite().all())
 
 
-def test_what_is_remembered_counts(tmp_path: Path) -> None:
+def test_stored_sample_weights_affect_later_rounds(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
     overrides = (*OVERRIDES, "cohort=12")
     first_run = run_training(tmp_path / "a", *overrides)
@@ -64,7 +66,7 @@ def test_what_is_remembered_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("overrides", "factor"), [(OVERRIDES, 3.0), (SECOND, 5.0)], ids=["first", "second"])
-def test_weighing_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor: float) -> None:
+def test_the_cost_of_sample_weights_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor: float) -> None:
     # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
     fedavg = costs(
         run_training(tmp_path / "a", *[override for override in overrides if not override.startswith("agg")])
@@ -87,6 +89,6 @@ def test_weighing_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor:
     ],
     ids=" ".join,
 )
-def test_it_works_with_the_rest(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+def test_sample_weights_work_with_other_options(tmp_path: Path, overrides: tuple[str, ...]) -> None:
     last = run_training(tmp_path, *OVERRIDES, *overrides).last
     assert np.isfinite(last.metrics["test/loss"])

@@ -14,7 +14,7 @@ from raw_dataset_files import prepare_tables
 from raw_dataset_files import write_celeba as raw_celeba
 
 
-def test_from_lists_to_clients(tmp_path: Path) -> None:
+def test_raw_celeba_becomes_tables_with_a_client_per_celebrity(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path / "raw")
     assert prepare_tables(celeba.plan_table_pieces(source, None), tmp_path / "made") == {
         "train": 6,
@@ -40,7 +40,9 @@ def test_from_lists_to_clients(tmp_path: Path) -> None:
         ("list_eval_partition.txt", "000001.jpg 4", r"line 17: 000001.jpg occurs in line 1"),
     ],
 )
-def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, refusal: str) -> None:
+def test_an_invalid_line_of_a_raw_list_is_rejected_with_its_number(
+    tmp_path: Path, file: str, line: str, refusal: str
+) -> None:
     source = raw_celeba(tmp_path)
     with (source / file).open("a") as stream:
         stream.write(f"{line}\n")
@@ -63,7 +65,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, file: str, line: str, re
         ("list_attr_celeba.txt", "000002.jpg", "000001.jpg", "line 4: 000001.jpg occurs in line 3"),
     ],
 )
-def test_a_list_that_contradicts_itself_is_rejected(
+def test_raw_lists_that_contradict_each_other_are_rejected(
     tmp_path: Path, file: str, old: str, new: str, refusal: str
 ) -> None:
     source = raw_celeba(tmp_path)
@@ -72,7 +74,7 @@ def test_a_list_that_contradicts_itself_is_rejected(
         celeba.plan_table_pieces(source, None)
 
 
-def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
+def test_an_image_name_outside_of_the_folder_is_rejected(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path / "raw")
     for file, values in (("list_attr_celeba", " 1 1"), ("identity_CelebA", " 3"), ("list_eval_partition", " 0")):
         with (source / f"{file}.txt").open("a") as stream:
@@ -81,7 +83,7 @@ def test_a_name_that_leads_out_is_refused(tmp_path: Path) -> None:
         celeba.plan_table_pieces(source, None)
 
 
-def test_lists_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+def test_an_unreadable_raw_list_is_named_in_the_error(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path)
     (source / "identity_CelebA.txt").write_bytes(b"000001.jpg \xff\n")
     with pytest.raises(DataError, match=r"^/.*identity_CelebA.txt is no UTF-8 text \(byte 0xff after line 0\)"):

@@ -12,7 +12,7 @@ from folder_tables import make_folder_dataset
 from raw_dataset_files import prepare_tables, save_image
 
 
-def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
+def test_folders_become_classes_and_train_test_and_validation_parts(tmp_path: Path) -> None:
     pixels = {}
     for part, n in (("train", 5), ("val", 2), ("test", 3)):
         for i in range(n):
@@ -32,7 +32,7 @@ def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
     np.testing.assert_array_equal(raw.test_x[-1], pixels["test/dog/1.png"])
 
 
-def test_without_parts_all_is_for_training(tmp_path: Path) -> None:
+def test_without_part_folders_all_images_are_training_images(tmp_path: Path) -> None:
     for i in range(40):
         save_image(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
     assert prepare_tables(imagefolder.plan_table_pieces(tmp_path / "raw", 6), tmp_path / "made") == {"train": 40}
@@ -40,7 +40,7 @@ def test_without_parts_all_is_for_training(tmp_path: Path) -> None:
     assert raw.train_x.shape == (32, 3, 6, 6), "made smaller"
 
 
-def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_usable_images_is_rejected_with_the_reason(tmp_path: Path) -> None:
     (tmp_path / "raw" / "train").mkdir(parents=True)
     with pytest.raises(DataError, match="raw/train has no folders of images"):
         imagefolder.plan_table_pieces(tmp_path / "raw", None)

@@ -16,7 +16,7 @@ from raw_dataset_files import prepare_tables
 from raw_dataset_files import write_leaf as raw_leaf
 
 
-def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
+def test_leafs_femnist_files_become_tables_with_writers_as_clients(tmp_path: Path) -> None:
     pixels = random_images(12, (784,))
     lists = (pixels / 255).tolist()
     raw_leaf(tmp_path / "raw", "train/a.json", f1=(lists[:4], [0, 1, 2, 3]), f0=(lists[4:8], [4, 5, 6, 61]))
@@ -30,7 +30,7 @@ def test_femnist_as_leaf_writes_it(tmp_path: Path) -> None:
     assert not_none(raw.test_owner).tolist() == [1, 1, 0, 0]
 
 
-def test_texts_and_one_part(tmp_path: Path) -> None:
+def test_leaf_texts_without_a_test_part_become_one_table(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", "b.json", mac=(["abc", "bcd"], ["d", "e"]))
     raw_leaf(tmp_path / "raw", "a.json", lear=(["xyz"], ["!"]), no_clients=([], []))
     assert prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made") == {"train": 3}
@@ -38,7 +38,7 @@ def test_texts_and_one_part(tmp_path: Path) -> None:
     assert table.to_pydict() == {"client": ["lear", "mac", "mac"], "x": ["xyz", "abc", "bcd"], "y": ["!", "d", "e"]}
 
 
-def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) -> None:
+def test_a_changed_source_file_is_converted_again(tmp_path: Path) -> None:
     """Of the same size: it was."""
     for label in ("d", "e"):
         raw_leaf(tmp_path / "raw", mac=(["abc"], [label]))
@@ -49,7 +49,7 @@ def test_a_file_that_has_changed_is_not_taken_for_the_old_one(tmp_path: Path) ->
         prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
 
 
-def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
+def test_a_leaf_user_in_two_files_of_a_part_is_rejected(tmp_path: Path) -> None:
     """Two files of one part, as by a copy: the samples would be there twice."""
     for name in ("a.json", "b.json"):
         raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
@@ -57,7 +57,7 @@ def test_a_user_of_two_files_is_rejected(tmp_path: Path) -> None:
         prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made", leaf.UNIQUE_CLIENT_COLUMN)
 
 
-def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+def test_invalid_leaf_files_are_rejected_with_the_reason(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="has no JSON files: "):
         leaf.plan_table_pieces(tmp_path, None)
     raw_leaf(tmp_path, "a.json", mac=(["abc"], ["d"]))

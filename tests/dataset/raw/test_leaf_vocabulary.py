@@ -17,7 +17,7 @@ from reddit_tables import cut_comment, write_leaf_comments
 SHORT, LONG = ["so", "it", "is"], ["it"] * 7 + ["is", "what", "it", "is"]
 
 
-def test_comments_are_cut_as_leaf_cuts_them() -> None:
+def test_comments_are_cut_into_the_same_sequences_as_by_leaf() -> None:
     """13 inputs of 11 words: <BOS> and nine of them, then two, <EOS> and padding; targets one word on."""
     (first, second), (targets, last) = cut_comment(LONG)
     assert first == ["<BOS>", *LONG[:9]]
@@ -26,7 +26,7 @@ def test_comments_are_cut_as_leaf_cuts_them() -> None:
     assert last == ["is", "<EOS>", *["<PAD>"] * 8]
 
 
-def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_preparing_reddit_writes_rows_and_a_vocabulary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_leaf_comments(tmp_path / "raw", "train", {"1": [SHORT, LONG], "2": [SHORT]})
     write_leaf_comments(tmp_path / "raw", "val", {"1": [["no"]]})
     write_leaf_comments(tmp_path / "raw", "test", {"1": [LONG]})
@@ -45,7 +45,7 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
     assert (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns >= modified_ns, "made again"
 
 
-def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
+def test_the_token_for_unknown_words_is_not_in_the_vocabulary(tmp_path: Path) -> None:
     """dataset=reddit has a symbol for <UNK> already, and refuses a vocabulary that has it, too."""
     write_leaf_comments(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
     prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
@@ -53,14 +53,14 @@ def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
     assert "<UNK>" not in pq.read_table(tmp_path / "made" / "vocabulary.parquet")["word"].to_pylist()
 
 
-def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
+def test_leaf_data_other_than_reddit_have_no_vocabulary_file(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", mac=(["abc"], ["d"]))
     prepare_tables(leaf.plan_table_pieces(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["prepared.json", "train.parquet"]
 
 
-def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
+def test_an_invalid_comment_is_rejected_with_its_user_and_number(tmp_path: Path) -> None:
     def write_comments(x: Any, y: Any) -> None:
         raw_leaf(tmp_path, "a.json", **{"7": (x, y)})
 

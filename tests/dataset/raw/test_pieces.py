@@ -40,7 +40,7 @@ class Source:
         return TablePiece(part, f"{key}{i}", make)
 
 
-def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
+def test_written_tables_hold_all_pieces_in_order(tmp_path: Path) -> None:
     messages: list[tuple[str, int, int]] = []
     assert write_tables(Source().pieces(), tmp_path, lambda *args: messages.append(args)) == {"train": 4, "test": 2}
     assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
@@ -85,14 +85,14 @@ def test_a_conversion_interrupted_while_joining_resumes(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
 
 
-def test_a_table_that_has_gone_is_made_again(tmp_path: Path) -> None:
+def test_a_deleted_table_is_written_again(tmp_path: Path) -> None:
     write_tables(Source().pieces(), tmp_path, quiet)
     (tmp_path / "train.parquet").unlink()
     assert write_tables(Source().pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
     assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
 
 
-def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
+def test_a_rewritten_file_of_equal_size_has_another_version(tmp_path: Path) -> None:
     """Of the same size, but later."""
     file = tmp_path / "file"
     file.write_text("1")
@@ -103,7 +103,7 @@ def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["unfinished", "notes"])
-def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
+def test_an_unrelated_folder_with_the_temporary_name_is_kept(tmp_path: Path, name: str) -> None:
     """Also where a link leads to it, and its name is the one that the command once used for its pieces."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious" / "thesis.txt").write_text("mine")
@@ -119,7 +119,7 @@ def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["train.parquet", "train.new", "vocabulary.parquet", "prepared.json"])
-def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
+def test_an_output_name_that_is_a_link_is_rejected(tmp_path: Path, name: str) -> None:
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / name).symlink_to(tmp_path / "precious")
@@ -138,7 +138,7 @@ def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
         write_tables(Source().pieces(), tmp_path, quiet)
 
 
-def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
+def test_unfinished_pieces_of_another_source_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_tables(Source().pieces(failing=1), tmp_path / "a", quiet)
     with pytest.raises(DataError, match=r"unfinished-.* is from another source or has other options: remove it"):
@@ -156,7 +156,7 @@ def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
         write_tables(Source().pieces(), tmp_path / "b", quiet)
 
 
-def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
+def test_pieces_with_different_columns_are_rejected(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[1], ["a"]]
     parts = [TablePiece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
     with pytest.raises(DataError, match=r"train.parquet: all parts must have the columns"):

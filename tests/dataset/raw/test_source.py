@@ -19,13 +19,13 @@ def source(tmp_path: Path) -> Path:
     return source_folder
 
 
-def test_images_by_name(source: Path) -> None:
+def test_images_and_subfolders_are_listed_in_the_order_of_their_names(source: Path) -> None:
     assert [path.name for path in find_images(source, source / "cats")] == ["a.jpg", "b.PNG"]
     assert [path.name for path in list_subfolders(source, source)] == ["cats"]
     assert find_path(source, "dogs", "cats").name == "cats"
 
 
-def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path) -> None:
+def test_paths_and_links_outside_of_the_source_folder_are_rejected(source: Path, tmp_path: Path) -> None:
     for name in ("../secret.png", str(tmp_path / "secret.png"), "cats/../../secret.png"):
         with pytest.raises(DataError, match="leads out of the folder"):
             require_path(source, name)
@@ -37,12 +37,12 @@ def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path)
         list_subfolders(source, source)
 
 
-def test_links_inside_are_fine(source: Path) -> None:
+def test_links_inside_the_source_folder_are_followed(source: Path) -> None:
     (source / "cats" / "c.png").symlink_to(source / "cats" / "a.jpg")
     assert len(find_images(source, source / "cats")) == 3
 
 
-def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
+def test_a_missing_source_path_is_named_with_the_existing_ones(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"SRC=.*nowhere: there is no such file or folder"):
         check_data_folder(str(tmp_path / "nowhere"), "SRC")
     with pytest.raises(DataError, match=r"SRC=.*secret.png: this is no folder \(archives must be unpacked\)"):

@@ -12,7 +12,7 @@ from optional_values import not_none
 from raw_dataset_files import prepare_tables, save_image
 
 
-def test_from_folders_to_pairs(tmp_path: Path) -> None:
+def test_raw_spawrious_folders_become_rows_with_breed_and_place(tmp_path: Path) -> None:
     root, pixels = tmp_path / "raw" / "spawrious224", list[np.ndarray]()
     for subfolder in ("0", "1", "domain_adaptation_ds"):
         for place in ("beach", "snow"):
@@ -30,7 +30,7 @@ def test_from_folders_to_pairs(tmp_path: Path) -> None:
     assert {image.tobytes() for image in np.concatenate([dataset.train_x, dataset.test_x])} == known_pixels
 
 
-def test_what_is_wrong_is_named(tmp_path: Path) -> None:
+def test_missing_images_and_unknown_folders_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no images: expected files such as 0/beach/bulldog/\*.png"):
         spawrious.plan_table_pieces(tmp_path, None)
     save_image(tmp_path / "0" / "moon" / "corgi" / "0.png")

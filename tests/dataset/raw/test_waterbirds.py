@@ -12,7 +12,7 @@ from raw_dataset_files import prepare_tables
 from raw_dataset_files import write_waterbirds as raw_waterbirds
 
 
-def test_from_the_list_to_groups(tmp_path: Path) -> None:
+def test_raw_waterbirds_become_tables_with_label_and_place(tmp_path: Path) -> None:
     source = raw_waterbirds(tmp_path / "raw")
     assert prepare_tables(waterbirds.plan_table_pieces(source, 16), tmp_path / "made") == {
         "train": 4,
@@ -37,7 +37,9 @@ def test_from_the_list_to_groups(tmp_path: Path) -> None:
         ("000.Bird/bird_0.jpg", "000.Bird/none.jpg", r"has no 000.Bird/none.jpg"),
     ],
 )
-def test_what_is_wrong_is_named_by_line(tmp_path: Path, before: str, after: str, refusal: str) -> None:
+def test_an_invalid_line_of_the_metadata_is_rejected_with_its_number(
+    tmp_path: Path, before: str, after: str, refusal: str
+) -> None:
     source = raw_waterbirds(tmp_path / "raw")
     file = source / "metadata.csv"
     file.write_text(file.read_text().replace(before, after, 1))
@@ -45,7 +47,7 @@ def test_what_is_wrong_is_named_by_line(tmp_path: Path, before: str, after: str,
         waterbirds.plan_table_pieces(source, None)
 
 
-def test_a_list_in_another_encoding_is_named(tmp_path: Path) -> None:
+def test_a_metadata_file_in_another_encoding_is_rejected(tmp_path: Path) -> None:
     source = raw_waterbirds(tmp_path)
     file = source / "metadata.csv"
     file.write_bytes(file.read_bytes().replace(b"bird_0", b"b\xe4rd_0"))

@@ -71,7 +71,7 @@ def test_dates_are_days_since_1970(tmp_path: Path) -> None:
         make_folder_dataset(tmp_path, dates=["x"]).load(0)
 
 
-def test_what_cannot_be_encoded_is_named(tmp_path: Path) -> None:
+def test_columns_that_cannot_be_encoded_are_rejected_by_name(tmp_path: Path) -> None:
     write_both_parts(tmp_path, one=["a"] * 40, lists=[[1.0]] * 40)
     with pytest.raises(
         DataError, match=r"^dataset.categories: .*column 'one' has 1 different values, but only 2 to 1,000"

@@ -73,7 +73,7 @@ def test_rows_are_the_best_and_all_selected_clients() -> None:
     assert len(choose_shown_clients(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 
 
-def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
+def test_a_scored_round_is_loaded_as_it_was_written(tmp_path: Path) -> None:
     score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
     score[3] = NAN
     facts = write_run(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
@@ -100,7 +100,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     assert "Round 2: " in read_figure_text(drawn_figures["round.png"])
 
 
-def test_a_selector_without_scores_has_no_such_figure(
+def test_a_selector_without_scores_has_no_score_figure(
     tmp_path: Path,
     drawn_figures: dict[str, Figure],  # noqa: F811
     capsys: pytest.CaptureFixture[str],
@@ -142,7 +142,7 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn_figur
     )
 
 
-def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+def test_the_title_counts_score_components_that_are_not_drawn(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
     facts = write_run(tmp_path / "run", parts)
     drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
@@ -158,7 +158,7 @@ def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn_figures: dict
         (3550, 355, "some"),
     ],
 )
-def test_it_is_legible_at_every_size(
+def test_the_score_figure_is_legible_for_any_number_of_clients(
     tmp_path: Path,
     clients: int,
     cohort: int,

@@ -16,7 +16,7 @@ from record.example_run import make_report, make_run_info
 from report.test_run_figures import drawn_figures, read_figure_text, run  # noqa: F401
 
 
-def test_a_coarse_map_keeps_the_rare() -> None:
+def test_a_coarse_selection_map_keeps_rare_outcomes() -> None:
     """Groups of two clients and two rounds: an arrival wins over lateness, that over absence of at least half."""
     idle, away, too_late, arrived = IDLE, AWAY, TOO_LATE, ARRIVED
     outcome = np.array(

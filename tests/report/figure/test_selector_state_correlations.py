@@ -27,7 +27,7 @@ def test_a_panel_for_each_score_and_a_line_for_each_property(tmp_path: Path) -> 
     check_layout(figure)
 
 
-def test_a_run_without_correlations_has_no_such_figure(tmp_path: Path) -> None:
+def test_a_run_without_correlations_has_no_correlation_figure(tmp_path: Path) -> None:
     facts, writer = make_run_info(tmp_path / "run"), Journal()
     writer.start(facts)
     writer.observe(make_report(0))

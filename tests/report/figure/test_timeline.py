@@ -64,7 +64,7 @@ def write_run(
     return facts
 
 
-def test_a_round_is_read(tmp_path: Path) -> None:
+def test_a_timed_round_is_loaded_from_the_run_folder(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
     history = read_history(write_run(tmp_path / "run", probe_s=5.0).folder)
     assert list_timed_rounds(history) == [1, 2, 3]
@@ -79,7 +79,7 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
 
-def test_what_they_say(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+def test_the_timeline_states_deadline_phases_and_late_clients(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     facts = write_run(tmp_path / "run", probe_s=5.0)
     history = read_history(facts.folder)
     drawn_figures["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
@@ -128,7 +128,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     assert axes.get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
 
-def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+def test_the_timeline_marks_a_client_that_never_finishes(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     facts = write_run(tmp_path / "run", rounds=1, slowest_unit_s=np.inf)
     assert {path.name for path in draw_run(facts)} >= {"pace.png", "timeline.png"}
     assert "never done" in read_figure_text(drawn_figures["timeline.png"])
@@ -136,7 +136,7 @@ def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn_figures
 
 
 @pytest.mark.parametrize("clients", [1, 100])
-def test_at_every_size(tmp_path: Path, clients: int) -> None:
+def test_the_timeline_is_drawn_for_any_number_of_clients(tmp_path: Path, clients: int) -> None:
     facts = write_run(tmp_path / "run", clients=clients, rounds=1, is_announced=False)
     history = read_history(facts.folder)
     figure = timeline.draw_timeline(facts, history)
@@ -149,7 +149,7 @@ def test_at_every_size(tmp_path: Path, clients: int) -> None:
     assert "announced deadline" not in texts
 
 
-def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
+def test_the_round_length_curve_of_a_long_run_has_no_markers(tmp_path: Path) -> None:
     facts = write_run(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
@@ -161,7 +161,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
     assert len(np.asarray(closed.get_xdata())) == MAX_MARKED_POINTS + 1
 
 
-def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
+def test_a_run_without_a_clock_has_no_timeline(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
     facts, journal = make_run_info(tmp_path / "run", rounds=1), Journal()
     journal.start(facts)
     for step in range(2):
