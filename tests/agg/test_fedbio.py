@@ -67,7 +67,7 @@ def toy(steps: int, lr: float, tau: float, eta_x: float) -> list[tuple[float, fl
     return history
 
 
-def test_second_order_by_hand() -> None:
+def test_the_second_order_update_of_the_weights_by_hand() -> None:
     # All from the old (x, y, u), rates 1/2: y += (x - y) / 2, u += (y - 1 - u) / 2, x -= u / 2.
     # (0, 0, 0) -> u = -.5 -> x = .25, u = -.75 -> x = .25 + .375, y = .125, u = -.875 -> x = .625 + .4375,
     # y = .125 + .25, u = -.875 + (.125 - 1 + .875) / 2.
@@ -76,7 +76,7 @@ def test_second_order_by_hand() -> None:
         assert result == pytest.approx(expected_row, abs=1e-12)
 
 
-def test_second_order_converges() -> None:
+def test_the_second_order_variant_converges() -> None:
     # f is least at y = 1, which x = 1 gives; there is nothing left to look for: u = 0.
     assert toy(250, 0.5, 0.5, 0.1)[-1] == pytest.approx((1, 1, 0), abs=1e-9)
 
@@ -162,13 +162,13 @@ SEQUENTIAL_ENGINE = ("engine=sequential", "engine.closed_form=false")
 
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
-def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> None:
+def test_with_eta_x_0_fedbio_equals_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> None:
     fedavg = run_training(tmp_path / "a", "agg=fedavg", *SHORT, *SEQUENTIAL_ENGINE)
     fedbio = run_training(tmp_path / "b", "agg=fedbio", *SHORT, f"agg.variant={variant}", "agg.eta_x=0")
     assert same_bits(fedavg, fedbio)
 
 
-def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
+def test_with_eta_x_0_a_run_with_other_methods_is_unchanged(tmp_path: Path) -> None:
     overrides = (
         *SHORT,
         "client=adam",

@@ -27,7 +27,7 @@ def test_the_sum_is_divided_by_the_number_of_updates(
     np.testing.assert_allclose(direction.displacement.numpy(), expected, rtol=1e-7)
 
 
-def test_without_late_updates_it_is_fedavg() -> None:
+def test_without_late_updates_fedbuff_equals_fedavg() -> None:
     results = [
         aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("fedbuff", "fedavg")
     ]

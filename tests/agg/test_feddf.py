@@ -53,7 +53,7 @@ def test_the_divergence_is_from_teachers_to_student() -> None:
     assert gradient[0].tolist() == pytest.approx([-0.25, 0.25], abs=1e-12)
 
 
-def test_without_steps_it_equals_fedavg() -> None:
+def test_without_distillation_steps_feddf_equals_fedavg() -> None:
     agg, deltas = make_component("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
     direction, _ = agg.direction(None, arrivals(agg, deltas, n=[1, 3]))
     assert direction.displacement.tolist() == [1.0, 3.0]
@@ -75,7 +75,7 @@ def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     assert direction.weights.tolist() == [0.25, 0.75]
 
 
-def test_the_first_step_is_adams_step() -> None:
+def test_the_first_distillation_step_is_that_of_adam() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
     agg = make_component("agg", "feddf", steps=1, lr=0.01, eval_every=None)
     direction, _ = agg.direction(None, arrivals(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
@@ -101,7 +101,7 @@ def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
     )
 
 
-def test_without_teachers_it_equals_fedavg() -> None:
+def test_without_teachers_feddf_equals_fedavg() -> None:
     agg = make_component("agg", "feddf", drop_worst=True)
     direction, _ = agg.direction(None, arrivals(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
     assert direction.displacement.tolist() == [-2.0, -2.0]

@@ -66,7 +66,7 @@ def test_the_client_between_two_others_gets_no_weight() -> None:
     assert displacement == pytest.approx([0.5466667, 0.5466667], abs=1e-7)
 
 
-def test_opposite_updates_cancel() -> None:
+def test_opposite_updates_cancel_each_other() -> None:
     assert mgda([[1, 0], [-1, 0]], epsilon=1.0) == ([0.0, 0.0], [0.0, 0.0])
     assert mgda([[3, 0], [-1e-3, 0]], epsilon=1.0, rescale="mean_norm") == ([0.0, 0.0], [0.0, 0.0])
     # of unlike shares, within epsilon: |.8 - .2| is left

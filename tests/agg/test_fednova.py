@@ -121,7 +121,7 @@ def test_clients_report_their_normaliser_and_steps() -> None:
     assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
-def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
+def test_a_run_charges_and_reports_the_normaliser(tmp_path: Path) -> None:
     # Momentum .9, two local steps each: a = 2.9. Four clients a round, three rounds, 8 bytes.
     overrides = ("client.momentum=0.9", "client.steps=2")
     plain, run = run_training(tmp_path, "agg=fedavg", *overrides), run_training(tmp_path, "agg=fednova", *overrides)

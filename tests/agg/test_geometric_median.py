@@ -24,7 +24,7 @@ def test_the_weiszfeld_iterations_converge_to_the_geometric_median() -> None:
     assert rfa(ROWS_WITH_ONE_FAR, iterations=100) == pytest.approx([2.00023606, 0.00029511], **CLOSE)
 
 
-def test_one_iteration_by_hand() -> None:
+def test_one_weiszfeld_iteration_by_hand() -> None:
     """From the mean 3 of 0, 0 and 9: distances 3, 3 and 6, so that z = (9 / 6) / (1/3 + 1/3 + 1/6) = 9 / 5."""
     line = [[0.0], [0.0], [9.0]]
     assert rfa(line, iterations=1) == pytest.approx([9 / 5])
@@ -32,14 +32,14 @@ def test_one_iteration_by_hand() -> None:
     assert rfa(line, iterations=50)[0] < 1e-4
 
 
-def test_half_of_the_samples_decide() -> None:
+def test_the_geometric_median_follows_half_of_the_samples() -> None:
     """The last update has half of the weight by samples, and the iterates stay between it and the others."""
     assert rfa(ROWS_WITH_ONE_FAR, (1, 1, 1, 1, 4)) == pytest.approx([51.01209784, 25.00472746], **CLOSE)
     uniform = rfa(ROWS_WITH_ONE_FAR, (1, 1, 1, 1, 4), weighting="uniform")
     assert uniform == pytest.approx(rfa(ROWS_WITH_ONE_FAR))
 
 
-def test_without_iterations_it_is_fedavg() -> None:
+def test_without_iterations_the_geometric_median_equals_fedavg() -> None:
     updates = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FAR)]
     assert rfa(ROWS_WITH_ONE_FAR, (1, 2, 3, 4, 5), iterations=0) == pytest.approx(
         aggregate_once(make_component("agg", "fedavg"), updates).tolist()

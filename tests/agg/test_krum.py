@@ -15,7 +15,7 @@ def krum(rows: Sequence[Sequence[float]], choice: str = "krum", **options: int |
     return displacement
 
 
-def test_scores_of_two_neighbours() -> None:
+def test_krum_scores_with_two_neighbours_by_hand() -> None:
     """With f = 1 of five updates, a score has two neighbours: 3, 3, 7, 2 and 24015, so that update 3 is chosen.
 
     Squared distances of update 0: 2, 5, 1 and 12301; of update 2: 5, 5, 2 and 12010.
@@ -42,7 +42,7 @@ def test_one_update_is_kept_where_f_or_fewer_arrive() -> None:
     assert krum(ROWS_WITH_ONE_FAR[:3], "multi_krum", attackers=3) == [1, 0]
 
 
-def test_all_kept_is_the_mean() -> None:
+def test_keeping_all_updates_gives_their_mean() -> None:
     assert krum(ROWS_WITH_ONE_FAR, keep=5) == pytest.approx([21.6, 10])
     assert krum(ROWS_WITH_ONE_FAR[3:]) == pytest.approx([51, 25])  # two updates cannot be compared
     # Of three there is one neighbour: updates 0 and 1 have a score of 2.

@@ -125,7 +125,7 @@ class TestAll:
         for name, value in vars(after).items() if after is not None else ():
             np.testing.assert_array_equal(value, getattr(state_without, name))
 
-    def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, choice: str) -> None:
+    def test_without_finite_losses_the_direction_is_the_mean_and_the_state_is_kept(self, choice: str) -> None:
         agg = make_component("agg", choice, **STEEP[choice])
         _, state = aggregate_losses(agg, [1.0, 3.0, 2.0])
         direction, after = aggregate_losses(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)

@@ -12,12 +12,12 @@ def test_each_coordinate_has_its_own_median() -> None:
     assert aggregate_once(make_component("agg", "median"), updates).tolist() == [2, 0]
 
 
-def test_an_even_number_has_the_mean_of_the_middle_values() -> None:
+def test_the_median_of_an_even_number_is_the_mean_of_the_middle_values() -> None:
     updates = [make_update(k, [value]) for k, value in enumerate((1.0, 10, 3, 2))]
     assert aggregate_once(make_component("agg", "median"), updates).tolist() == [2.5]
 
 
-def test_half_of_the_updates_move_it_without_bound() -> None:
+def test_half_of_the_updates_move_the_median_without_bound() -> None:
     """Two false updates of five move the median to the largest honest value; three of five or two of four decide it."""
     for values, median in (([1, 2, 3, 1e9, 1e9], 3), ([1, 2, 1e9, 1e9, 1e9], 1e9), ([1, 2, 1e9, 1e9], 5e8 + 1)):
         updates = [make_update(k, [float(value)]) for k, value in enumerate(values)]

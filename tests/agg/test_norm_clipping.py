@@ -32,13 +32,13 @@ def test_the_median_length_is_that_of_the_clients_that_count() -> None:
     assert weights.tolist() == pytest.approx([1 / 3, 0, 0, 1 / 3, 2 / np.hypot(100, 50) / 3])
 
 
-def test_a_large_norm_is_fedavg() -> None:
+def test_a_limit_above_all_norms_equals_fedavg() -> None:
     assert aggregate_once(make_component("agg", "norm_clipping", norm=1e9), UPDATES).tolist() == pytest.approx(
         aggregate_once(make_component("agg", "fedavg"), UPDATES).tolist()
     )
 
 
-def test_false_updates_move_it_by_at_most_their_share_of_the_norm() -> None:
+def test_false_updates_move_the_mean_by_at_most_their_share_of_the_limit() -> None:
     honest = [make_update(k, [0.0, 0.0]) for k in range(8)]
     false_updates = [make_update(8 + k, [1e6, -1e6]) for k in range(2)]
     displacement = aggregate_once(make_component("agg", "norm_clipping", norm=3.0), [*honest, *false_updates])

@@ -24,7 +24,7 @@ D = [[-0.1, 0.0], [0.0, -0.2]]
     ],
 )
 @pytest.mark.parametrize("lipschitz", [None, 1 / LR])
-def test_the_direction_by_hand(q: float, expected: list[float], lipschitz: float | None) -> None:
+def test_the_direction_of_q_ffl_by_hand(q: float, expected: list[float], lipschitz: float | None) -> None:
     direction, _ = aggregate_losses(make_component("agg", "qffl", q=q, lipschitz=lipschitz), [1.0, 2.0], D)
     np.testing.assert_allclose(direction.displacement, expected, rtol=1e-8)
 

@@ -9,7 +9,7 @@ VECTORS = ([1, 0], [3, 2], [2, 1], [2, -1], [-2, -1])
 UPDATES = [make_update(k, vector) for k, vector in enumerate(VECTORS)]
 
 
-def test_the_example_of_the_specification() -> None:
+def test_the_weights_of_late_updates_in_the_specifications_example() -> None:
     """m = (2, 1), |m|^2 = 5, n = 2: L = |U - m|^2 / 45 = 0, 4/45, 20/45.
 
     Weights 1, 1 and .65 / (tau + 1) + .35 (1 - exp(-L / L_max)) = .325, .2801109, .3512422.
@@ -28,7 +28,7 @@ def test_without_a_fresh_update_only_the_staleness_counts() -> None:
     np.testing.assert_allclose(direction.weights, [2 / 3, 1 / 3], rtol=1e-12)
 
 
-def test_without_late_updates_it_is_fedavg() -> None:
+def test_without_late_updates_refl_equals_fedavg() -> None:
     results = [
         aggregate_once(make_component("agg", choice, weighting="used"), UPDATES) for choice in ("refl", "fedavg")
     ]

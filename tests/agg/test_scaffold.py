@@ -47,7 +47,7 @@ def run_rounds(
 
 
 @pytest.mark.parametrize("control", ["mean_gradient", "displacement"])
-def test_three_rounds_by_hand(control: str) -> None:
+def test_three_scaffold_rounds_by_hand(control: str) -> None:
     history = run_rounds(make_component("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
     expected = [
         (1.0, 0.0, 0.95, -0.95),
@@ -58,7 +58,7 @@ def test_three_rounds_by_hand(control: str) -> None:
         assert result == pytest.approx(expected_row, abs=1e-12)
 
 
-def test_the_invariant_holds_under_partial_participation() -> None:
+def test_the_server_variate_stays_the_mean_of_the_client_variates() -> None:
     # c = (1/N) sum c_i with N = all clients; dividing by the cohort breaks it in round 2.
     for _, c, c_0, c_1 in run_rounds(make_component("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
         assert c == pytest.approx((c_0 + c_1) / 2, rel=1e-6, abs=1e-12)

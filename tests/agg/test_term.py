@@ -27,7 +27,9 @@ LN3 = float(np.log(3))
         (0.0, [1.0, 9.0], [3, 1], [0.75, 0.25]),
     ],
 )
-def test_the_weights_by_hand(tilt: float, losses: list[float], samples: list[int], expected: list[float]) -> None:
+def test_the_tilted_weights_by_hand(
+    tilt: float, losses: list[float], samples: list[int], expected: list[float]
+) -> None:
     weights = loss_weights(make_component("agg", "term", tilt=tilt, weighting="samples"), losses, samples=samples)
     np.testing.assert_allclose(weights, expected, atol=1e-12)
 
@@ -76,7 +78,7 @@ def test_smoothing_does_not_change_the_first_round(s: float) -> None:
         (0.25, [0.5 / 3.6, 3.5 / 3.6]),  # Z^ = 4.5 / 1.25
     ],
 )
-def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
+def test_the_running_normaliser_of_two_rounds_by_hand(s: float, expected: list[float]) -> None:
     displacement, state = rounds(make_component("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
     np.testing.assert_allclose(displacement, expected, atol=1e-12)
     assert (np.exp(state.log_mean), state.n_rounds) == (pytest.approx(3.5 / expected[1]), 2)

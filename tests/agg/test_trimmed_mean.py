@@ -15,7 +15,7 @@ UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FA
     ("beta", "mean"),
     [(0.2, [7 / 3, 1 / 3]), (0.0, [21.6, 10]), (0.4, [2, 0]), (0.19, [21.6, 10])],
 )
-def test_means_by_hand(beta: float, mean: list[float]) -> None:
+def test_trimmed_means_by_hand(beta: float, mean: list[float]) -> None:
     """Of 1, 2, 2, 3, 100 without an extreme at each end 2, 2, 3 remain; 0 is the uniform mean, 0.4 the median."""
     assert aggregate_once(make_component("agg", "trimmed_mean", beta=beta), UPDATES).tolist() == pytest.approx(mean)
 
@@ -33,7 +33,7 @@ def test_one_value_remains_however_near_beta_is_to_one_half() -> None:
     assert aggregate_once(agg, UPDATES[:4]).tolist() == [2, 0]
 
 
-def test_nothing_left_out_is_reported(tmp_path: Path) -> None:
+def test_a_notice_says_that_no_value_is_trimmed(tmp_path: Path) -> None:
     notice = "agg=trimmed_mean is the plain mean with agg.beta=0: choose agg.beta above 0"
     notices = [startup_notices("agg=trimmed_mean", f"agg.beta={beta}", f"paths.logs={tmp_path}") for beta in (0, 0.1)]
     assert [notice in lines for lines in notices] == [True, False]

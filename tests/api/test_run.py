@@ -53,7 +53,7 @@ def run(logs: Path, **options: Any) -> fedcohort.RunResult:
     return fedcohort.run(**{**OPTIONS, **options}, paths={"logs": logs})
 
 
-def test_the_import_is_cheap() -> None:
+def test_importing_fedcohort_imports_no_slow_library() -> None:
     """PyTorch, Hydra and pandas take seconds; a name that is not there is an AttributeError, as of any module."""
     code = (
         "import sys, fedcohort; dir(fedcohort); print(*{'torch', 'hydra', 'pandas', 'numpy'} & set(sys.modules));"
@@ -123,7 +123,7 @@ def test_ctrl_c_ends_the_run_after_the_round_and_leaves_no_trace_in_the_process(
         run(tmp_path / "never", **press, **{"+callback.press.step": -1})
 
 
-def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_wrong_option_raises_and_leaves_no_files(tmp_path: Path) -> None:
     """In a process that uses Hydra itself; after the mistakes a right option works."""
     initialize_config_dir(str(CONFIGS), version_base="1.3")
     hydra = GlobalHydra.instance().hydra
@@ -152,7 +152,7 @@ def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> 
         GlobalHydra.instance().clear()
 
 
-def test_the_configs_are_those_above_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configs_folder_is_found_above_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from fedcohort.api.run import find_config_folder  # noqa: PLC0415
 
     for place in (ROOT / "docs", tmp_path):  # the second has none above it: this installation's

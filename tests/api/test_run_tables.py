@@ -44,13 +44,13 @@ def test_arrays_that_do_not_fit_are_rejected(data: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [X, object(), torch.utils.data.TensorDataset(torch.zeros(2, 3))])
-def test_other_data_are_rejected_with_what_is_read(data: Any) -> None:
+def test_unsupported_data_objects_are_rejected_with_the_supported_ones(data: Any) -> None:
     with pytest.raises(OptionError, match=r"dataset must be the name of a choice, a data frame, or a pair \(x, y\) of"):
         replace_passed_data({"dataset": data})
 
 
 @pytest.mark.parametrize("option", ["digits", ["digits", "mnist"], {"limit": 3}, None])
-def test_choices_and_options_are_left_as_they_are(option: Any) -> None:
+def test_a_dataset_option_that_holds_no_data_is_unchanged(option: Any) -> None:
     assert replace_passed_data({"dataset": option}) == {"dataset": option}
 
 

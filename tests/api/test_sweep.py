@@ -22,7 +22,7 @@ def sweep_result(tmp_path_factory: pytest.TempPathFactory) -> fedcohort.SweepRes
     return sweep(tmp_path_factory.mktemp("logs"), selector=["random", "oort"], seed="0,1,2")
 
 
-def test_a_sweep_has_a_row_a_job(sweep_result: fedcohort.SweepResult) -> None:
+def test_a_sweep_result_has_a_row_per_job(sweep_result: fedcohort.SweepResult) -> None:
     runs = sweep_result.runs
     pairs = [(selector, str(seed)) for selector in ("random", "oort") for seed in range(3)]
     assert list(zip(runs["selector"], runs["seed"], strict=True)) == pairs
@@ -74,7 +74,7 @@ def test_runs_with_equal_folder_names_are_different_runs(sweep_result: fedcohort
         ({"horizon": 0}, r"horizon must be a number in \[1, inf\), got 0"),
     ],
 )
-def test_a_wrong_question_is_an_exception(
+def test_invalid_comparison_options_raise_an_error(
     sweep_result: fedcohort.SweepResult, options: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(OptionError, match=message):

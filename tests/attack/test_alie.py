@@ -17,7 +17,7 @@ TRAINED_UPDATE = torch.tensor([2.0, 2.0]).double()
     ("n", "f", "honest", "of_all"),
     [(50, 24, 1.42607687, 1.75068607), (10, 3, 0.18001237, 0.52440051), (9, 4, 0.84162123, 1.22064035)],
 )
-def test_the_largest_shift(n: int, f: int, honest: float, of_all: float) -> None:
+def test_the_largest_undetected_shift_by_hand(n: int, f: int, honest: float, of_all: float) -> None:
     """n = 50 and f = 24: q = 2, so that shares are 24 / 26 and 48 / 50. n = 10 and f = 3: q = 3, 4 / 7 and 7 / 10."""
     assert alie_attack_factor(n - f, f, "honest") == pytest.approx(honest)
     assert alie_attack_factor(n - f, f, "all") == pytest.approx(of_all)

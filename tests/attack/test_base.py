@@ -28,6 +28,6 @@ def test_every_attack_of_a_seed_has_the_same_attackers(fraction: float, clients:
         assert attackers("alie", seed=4) != drawn[0]
 
 
-def test_the_share_is_checked() -> None:
+def test_an_attacker_share_out_of_range_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"fraction must be a number in \[0, 1\], got 1.5"):
         make_component("attack", "sign_flip", fraction=1.5)

@@ -17,7 +17,7 @@ TRUE = np.array([[0.5, 4.0], [0.0, 2.0]])
     ("mode", "false"),
     [("constant", [[3, 3], [3, 3]]), ("scale", [[1.5, 12], [0, 6]]), ("invert", [[2, 0.25], [0, 0.5]])],
 )
-def test_values_of_each_mode(mode: str, false: list[list[float]]) -> None:
+def test_false_values_of_each_mode_by_hand(mode: str, false: list[list[float]]) -> None:
     attack = make_component("attack", "false_signal", mode=mode, value=3, signals=["loss"])
     assert attack.falsify("loss", TRUE).tolist() == false
     assert attack.falsify("train_loss", TRUE) is TRUE
@@ -52,7 +52,7 @@ def test_reports_at_registration_are_false(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first["signal_n_train"][honest], run.info.n_train[honest])
 
 
-def test_false_losses_win_places(tmp_path: Path) -> None:
+def test_false_losses_get_attackers_selected(tmp_path: Path) -> None:
     """Three of twelve clients with a tenfold loss fill three of the four places of pow-d in every round."""
     attack_overrides = ("attack=false_signal", "attack.fraction=0.25", "attack.value=1000", "attack.signals=[loss]")
     run = run_training(tmp_path, *attack_overrides, "selector=powd", "selector.candidates=12")

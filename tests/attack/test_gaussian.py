@@ -12,7 +12,7 @@ STATS, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
 TRAINED_UPDATE = torch.tensor([2.0, 2.0]).double()
 
 
-def test_noise_replaces_or_is_added() -> None:
+def test_noise_replaces_the_update_or_is_added_to_it() -> None:
     draws = new_generator(0, "attack_update").standard_normal(2)
     sent_update = make_component("attack", "gaussian", sigma=3.0).send(
         TRAINED_UPDATE, STATS, new_generator(0, "attack_update")
@@ -24,7 +24,7 @@ def test_noise_replaces_or_is_added() -> None:
     np.testing.assert_allclose(added, 2 + 3 * draws)
 
 
-def test_the_size_is_that_of_an_honest_step() -> None:
+def test_the_noise_has_the_root_mean_square_of_an_honest_update() -> None:
     """The root mean square of (2, 1) is (5 / 2)^.5; attackers that know nothing send their own trained updates."""
     attack, rng = make_component("attack", "gaussian"), new_generator(0, "attack_update")
     sent_update = attack.send(TRAINED_UPDATE, STATS, rng)

@@ -12,7 +12,7 @@ STATS, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
 TRAINED_UPDATE = torch.tensor([2.0, 2.0]).double()
 
 
-def test_the_opposite_mean_is_sent_by_all() -> None:
+def test_every_attacker_sends_the_scaled_opposite_mean() -> None:
     attack, rng = make_component("attack", "ipm"), new_generator(0, "attack_update")
     assert attack.send(TRAINED_UPDATE, STATS, rng).tolist() == [-1, -0.5]
     assert attack.send(TRAINED_UPDATE, EMPTY, rng) is TRAINED_UPDATE

@@ -31,7 +31,7 @@ def test_random_labels_are_of_other_classes() -> None:
     assert set(flipped.tolist()) == set(range(10))
 
 
-def test_the_only_class_stays() -> None:
+def test_labels_of_a_single_class_are_not_flipped() -> None:
     for map in ("random", "reverse"):
         flipped = make_component("attack", "label_flip", map=map).relabel(
             np.zeros(4, int), 1, new_generator(0, "attack_labels")

@@ -10,7 +10,7 @@ from fedcohort.round.queries import ClientReports
 from run_harness import run_training
 
 
-def test_reports_are_unchanged() -> None:
+def test_without_an_attack_reports_are_unchanged() -> None:
     attack = make_component("attack", "none")
     assert len(attack.attacker_ids(50, new_generator(0, "attack"))) == 0
     assert not attack.falsified_signals

@@ -28,7 +28,7 @@ CROPS = (*PLAIN, "augmentation=crop_flip", "augmentation.padding=2")
 SCALE = PixelScale((0.5,), (0.25,))
 
 
-def test_a_crop_and_a_mirrored_crop() -> None:
+def test_a_crop_and_a_mirrored_crop_by_hand() -> None:
     """[1 2 3; 4 5 6] moved by one row and one column; mirrored it is [3 2 1; 6 5 4] first, and moved back by one."""
     x = torch.tensor([[1.0, 2, 3], [4, 5, 6]]).expand(2, 1, 2, 3)
     augmented = crop_and_flip(x, np.array([1, 0]), np.array([1, 1]), np.array([False, True]))
@@ -138,7 +138,7 @@ def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     assert not torch.equal(trainer.train(make_task(2, round=5), {}).delta, single)
 
 
-def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
+def test_without_padding_and_flips_images_are_unchanged() -> None:
     plain, idle = (
         trainer_of(augmentation=augmentation)
         for augmentation in (make_component("augmentation", "none"), CropFlip(0, 0.0))

@@ -6,14 +6,14 @@ from fedcohort.rng import Draws
 
 
 @pytest.mark.parametrize("p", [0.05, 0.5, 0.9])
-def test_the_share_that_is_ready(p: float) -> None:
+def test_the_share_of_ready_clients_is_p(p: float) -> None:
     ready = np.stack([Bernoulli(p).ready(Draws(1, 500, t)) for t in range(100)])
     assert ready.mean() == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 50_000))
     # No client is favoured: means over rounds spread as 100 independent trials do.
     assert ready.mean(0).std() == pytest.approx(np.sqrt(p * (1 - p) / 100), rel=0.15)
 
 
-def test_p_of_one_is_always() -> None:
+def test_with_p_1_all_clients_are_always_ready() -> None:
     assert Bernoulli(1.0).ready(Draws(0, 1000, 5)).all()
 
 

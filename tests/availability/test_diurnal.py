@@ -48,7 +48,7 @@ def test_clients_of_a_class_are_ready_in_the_same_part_of_the_day() -> None:
     np.testing.assert_allclose(waits_s, np.where(starts <= 25, starts + 65, np.maximum(starts - 35, 0)), atol=1e-6)
 
 
-def test_a_share_of_one_is_always() -> None:
+def test_with_share_1_all_clients_are_always_ready() -> None:
     schedule = Diurnal(1.0, 100.0, 0.0).schedule(Draws(0, 200))
     for now_s in (0.0, 33.3, 1e6 + 7.0):
         assert (schedule.seconds_until_ready(now_s) == 0).all()

@@ -82,7 +82,7 @@ def test_wall_times_agree_with_a_simulation_second_by_second() -> None:
         (6015, 6315, (100 / 300, 0, 1)),  # five periods
     ],
 )
-def test_the_share_of_a_slot(start: float, end: float, shares: tuple[float, ...]) -> None:
+def test_the_ready_share_of_a_time_slot_by_hand(start: float, end: float, shares: tuple[float, ...]) -> None:
     assert TWO.ready_share(np.arange(3), start, end) == pytest.approx(shares)
 
 

@@ -12,7 +12,7 @@ X, R = np.array([[1.0, 0.0], [1.0, 1.0]]), np.array([0.5, 1.0])
 SMALL = calibrated.add_rewards(NoisyRidge(ridge.prior_belief(2, 1.0)), X, R)
 
 
-def test_two_rows_by_hand() -> None:
+def test_the_estimated_noise_of_two_rewards_by_hand() -> None:
     """Sum r^2 = 1.25, b'theta_hat = 1.5 x .4 + 1 x .3 = .9: sigma^2 = (1 + .35) / 3 = .45.
 
     The same .35 is the residuals' (.5 - .4)^2 + (1 - .7)^2 = .1, and lam |theta_hat|^2 = .25.
@@ -54,7 +54,7 @@ def test_non_finite_rows_are_not_counted() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.1, 0.0])
-def test_it_equals_thompson_sampling_with_gamma_sigma(scale: float) -> None:
+def test_calibrated_thompson_sampling_equals_gamma_equal_to_sigma(scale: float) -> None:
     """Whatever gamma it is given; the posterior's deviations are sigma sqrt(.4) and sigma sqrt(.6)."""
     contexts, width = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), scale * np.sqrt(0.45)
     calibrated = CalibratedThompson(1.0, scale).score(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]

@@ -17,7 +17,7 @@ def play_history(discount: float, history: list[tuple[list[int], list[float]]], 
 ONE_PULL_EACH = [([0], [2.0]), ([1], [1.0]), ([2], [3.0])]
 
 
-def test_three_rounds_by_hand() -> None:
+def test_discounted_sums_of_three_rounds_by_hand() -> None:
     """.7^2 * 2, .7 * 1, 3; the same with ones; T = 1 + .7 + .49."""
     sums = play_history(0.7, ONE_PULL_EACH)
     np.testing.assert_allclose(sums.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
@@ -42,7 +42,7 @@ def test_sums_are_powers_of_the_discount() -> None:
     assert sums.n_rounds == pytest.approx((1 - 0.9**20) / (1 - 0.9), rel=1e-12)
 
 
-def test_without_discount_it_equals_ucb1() -> None:
+def test_without_discount_the_widths_equal_ucb1() -> None:
     """discount = 1: the plain mean, and Auer's sqrt(2 ln n / n_j) for sigma = 1."""
     sums = play_history(1.0, [([0, 1], [1.0, 4.0]), ([0], [2.0]), ([0], [6.0])])
     np.testing.assert_allclose(discounted.mean_rewards(sums)[:2], [3.0, 4.0], rtol=1e-15)

@@ -35,13 +35,13 @@ def loss(kernel: gaussian.Kernel, features: np.ndarray, f: float, rows: np.ndarr
     return loss_and_gradients(kernel, features, f, observe(rows))[0]
 
 
-def test_covariance_by_hand() -> None:
+def test_the_linear_covariance_by_hand() -> None:
     """X'X + 1e-4 I."""
     covariance = gaussian.LinearKernel(0.01).covariance(np.array([[1.0, 0.0, 0.6], [0.0, 1.0, 0.8]]), 1.0)
     np.testing.assert_allclose(covariance, [[1.0001, 0, 0.6], [0, 1.0001, 0.8], [0.6, 0.8, 1.0001]], rtol=1e-12)
 
 
-def test_conditioning_by_hand() -> None:
+def test_conditioning_a_covariance_by_hand() -> None:
     """Given 1, of variance 1.2: .9^2 / 1.2 = .675, .9 * .2 / 1.2 = .15, .2^2 / 1.2 = .03333."""
     sigma = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
     expected = [[0.325, 0.0, -0.05], [0.0, 0.0, 0.0], [-0.05, 0.0, 0.766667]]
@@ -93,7 +93,7 @@ def test_the_gradient_agrees_with_finite_differences(kernel: gaussian.Kernel) ->
     assert grad_scale == pytest.approx((loss(kernel, X, 1.5 + 1e-6) - loss(kernel, X, 1.5 - 1e-6)) / 2e-6, rel=1e-6)
 
 
-def test_a_fit_agrees_with_probabilistic_pca() -> None:
+def test_the_fitted_features_agree_with_probabilistic_pca() -> None:
     """Tipping and Bishop (1999), Eq. 7: X = (Lambda - s^2)^1/2 U' of the d largest eigenvalues of the covariance."""
     rng = np.random.default_rng(1)
     rows = rng.standard_normal((40, 2)) @ np.array([[1.0, 0.5, 0, 0.5], [0, 0.5, 0.5, -0.5]])

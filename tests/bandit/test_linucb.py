@@ -9,7 +9,7 @@ SMALL = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.array([[1.0, 0.0], [1.0
 CONTEXTS = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]])
 
 
-def test_three_contexts_by_hand() -> None:
+def test_the_linucb_scores_of_three_contexts_by_hand() -> None:
     """x'V^-1 x = .4, .4 - .4 + .6, 4 * .6; gamma = 1 + sqrt(2 ln 20) = 3.447747."""
     width = linucb.confidence_widths(SMALL, CONTEXTS)
     np.testing.assert_allclose(width, np.sqrt([0.4, 0.6, 2.4]), rtol=1e-14)

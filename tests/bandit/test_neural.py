@@ -27,7 +27,7 @@ def test_the_linear_case_equals_linucb() -> None:
     np.testing.assert_allclose(diagonal, [0.97735027, 1.61287093, 2.01421356], atol=5e-9)
 
 
-def test_two_hidden_units_by_hand() -> None:
+def test_the_score_of_two_hidden_units_by_hand() -> None:
     """W_1 x = (.5, .5): f = sqrt 2 (.5 - .25); W_2 gets sqrt 2 (.5, .5), W_1's rows sqrt 2 W_2j x; g'g / h = 2.0625."""
     theta, x = np.array([1.0, -1.0, 0.0, 1.0, 1.0, -0.5]), np.array([[1.0, 0.5]])
     np.testing.assert_allclose(neural.network_outputs(theta, x), [0.35355339], atol=5e-9)
@@ -38,7 +38,7 @@ def test_two_hidden_units_by_hand() -> None:
     assert neural.exploration_bonus(np.eye(6), g, 2)[0] == pytest.approx(1.43614066, abs=5e-9)
 
 
-def test_a_unit_at_exactly_zero_has_the_gradient_of_a_dead_one() -> None:
+def test_a_hidden_unit_at_zero_has_gradient_zero() -> None:
     """x = (1, 1) is orthogonal to W_1 = [(1, -1), (1, 0)]; the second unit is positive: its part is sqrt 2 W_2 x."""
     theta = np.array([1.0, -1.0, 1.0, 0.0, 3.0, 5.0])
     gradient = neural.output_gradients(theta, np.array([[1.0, 1.0]]))[0]

@@ -12,7 +12,7 @@ THETA = np.array([[1.0], [0.2]])
 X, R = np.array([[1.0]]), np.array([0.9])
 
 
-def test_one_round_by_hand() -> None:
+def test_one_round_of_the_hidden_markov_bandit_by_hand() -> None:
     """pi = (1/2, 1/2), sigma = .2, r = .9: prior (.5 .9 + .5 .2, ...); likelihoods exp(-.01 / .08), exp(-.49 / .08)."""
     prior = np.array([0.5, 0.5]) @ P
     np.testing.assert_allclose(prior, [0.55, 0.45], rtol=1e-14)  # P pi would be (.5, .5)
@@ -96,7 +96,7 @@ def test_equal_states_stay_equal_so_a_run_starts_with_different_ones() -> None:
     assert (theta[0] != theta[1]).all()
 
 
-def test_a_switching_world_is_followed() -> None:
+def test_the_bandit_follows_rewards_that_switch() -> None:
     """theta is (1, 0) or (0, 1) by turns of ten rounds.
 
     The belief says which, some rounds after the beginning, and a linear bandit could not: its theta would be (.5, .5).

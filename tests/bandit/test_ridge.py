@@ -11,14 +11,14 @@ SMALL = ridge.add_rewards(ridge.prior_belief(2, 1.0), np.array([[1.0, 0.0], [1.0
 INVERSE = np.array([[0.4, -0.2], [-0.2, 0.6]])
 
 
-def test_two_rows_by_hand() -> None:
+def test_the_posterior_of_two_rewards_by_hand() -> None:
     np.testing.assert_allclose(SMALL.V, [[3, 1], [1, 2]], rtol=1e-15)
     np.testing.assert_allclose(SMALL.b, [1.5, 1.0], rtol=1e-15)
     np.testing.assert_allclose(ridge.posterior_mean(SMALL), [0.4, 0.3], rtol=1e-14)  # (2*1.5 - 1, -1.5 + 3*1) / 5
     np.testing.assert_allclose(ridge.posterior_deviation(SMALL), np.sqrt([0.4, 0.6]), rtol=1e-14)
 
 
-def test_a_draw_by_hand() -> None:
+def test_a_draw_from_the_posterior_by_hand() -> None:
     """C = [[sqrt 3, 0], [1/sqrt 3, sqrt(5/3)]]; theta = theta_hat + gamma C^-T (1, -1), scores of three contexts."""
     theta = ridge.posterior_draw(SMALL, ridge.exploration_width(0, 2, 2, 1.0, 0.05), np.array([1.0, -1.0]))
     np.testing.assert_allclose(theta, [3.28076196, -2.37061321], atol=1e-8)

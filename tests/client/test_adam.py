@@ -7,7 +7,7 @@ from config_options import make_component
 from fedcohort.errors import OptionError
 
 
-def test_it_agrees_with_torchs_adam() -> None:
+def test_client_adam_agrees_with_torchs_adam() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
     client = make_component("client", "adam", beta1=0.8)
     optimizer = client.optimizer(y, 0.25)

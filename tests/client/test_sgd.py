@@ -9,13 +9,13 @@ from config_options import make_component
 from fedcohort.training.response import GradientCoefficientNorms
 
 
-def test_the_schedule_halves_at_its_milestones() -> None:
+def test_the_learning_rate_halves_at_the_milestones() -> None:
     # UCB-CS: .05, halved at rounds 300 and 600
     client = make_component("client", "sgd", lr=0.05, milestones=[300, 600], factor=0.5)
     assert [client.lr_at(t) for t in (0, 299, 300, 599, 600)] == pytest.approx([0.05, 0.05, 0.025, 0.025, 0.0125])
 
 
-def test_the_schedule_decays() -> None:
+def test_the_learning_rate_decays_exponentially() -> None:
     # FedMABA: .1 x .999^t
     assert make_component("client", "sgd", lr=0.1, decay=0.999).lr_at(1000) == pytest.approx(0.1 * 0.999**1000)
 
@@ -38,7 +38,7 @@ def test_only_sgd_without_extra_options_is_plain(option: str, value: float) -> N
     assert not make_component("client", "sgd", **{option: value}).plain
 
 
-def test_it_agrees_with_torchs_sgd() -> None:
+def test_client_sgd_agrees_with_torchs_sgd() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
     optimizer = make_component("client", "sgd", momentum=0.9).optimizer(y, 0.25)
     assert isinstance(optimizer, torch.optim.SGD)

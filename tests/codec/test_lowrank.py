@@ -87,7 +87,7 @@ def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.9])
-def test_correcting_gradients_trains_b(momentum: float) -> None:
+def test_corrected_gradients_train_the_low_rank_factor(momentum: float) -> None:
     # f(y) = ||y - T||^4 / 4 on y = w + A B, B by autograd and torch.optim.SGD, against y by g <- A A'g
     layout, w, target = make_layout((6, 4), (3,)), draw_normal(27, 1, torch.float64), draw_normal(27, 2, torch.float64)
     codec = make_component("codec", "lowrank", k=2, min_size=1)

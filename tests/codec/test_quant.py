@@ -18,7 +18,7 @@ def dequantise_over_grid(h: list[float], bits: int) -> np.ndarray:
     return np.stack(rows)
 
 
-def test_one_bit_by_hand() -> None:
+def test_quantising_to_one_bit_by_hand() -> None:
     # on [-1, 3]: P(max) = (h + 1) / 4, mean h, variance (h - lo)(hi - h)
     h = [-1.0, 0.0, 0.5, 3.0]
     received = dequantise_over_grid(h, 1)
@@ -27,7 +27,7 @@ def test_one_bit_by_hand() -> None:
     assert received.var(0).tolist() == pytest.approx([0, 3, 3.75, 0], abs=1e-12)
 
 
-def test_two_bits_by_hand() -> None:
+def test_quantising_to_two_bits_by_hand() -> None:
     # levels -1, 1/3, 5/3, 3: 0 is 3/4 of a step above -1
     received = dequantise_over_grid([-1.0, 0.0, 3.0], 2)[:, 1]
     assert received.max() == pytest.approx(1 / 3)
@@ -74,7 +74,7 @@ def test_packing_is_lossless(bits: int) -> None:
     np.testing.assert_array_equal(unpack_bits(string, bits, 37), codes)
 
 
-def test_packed_by_hand() -> None:
+def test_packed_bits_by_hand() -> None:
     # 1, 2, 3 in two bits each, lowest first: 10 01 11 is 1 + 2^3 + 2^4 + 2^5
     assert pack_bits(np.array([1, 2, 3], dtype=np.uint16), 2).tolist() == [1 + 8 + 16 + 32]
 
@@ -86,7 +86,7 @@ def test_the_bytes_of_a_quantised_update() -> None:
     assert make_component("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
 
 
-def test_hadamard_by_hand() -> None:
+def test_the_hadamard_transform_by_hand() -> None:
     assert hadamard_transform(np.array([1.0, 0, 0, 0])).tolist() == [0.5] * 4
     kron = np.ones((1, 1))
     for _ in range(3):

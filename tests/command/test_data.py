@@ -130,7 +130,9 @@ def test_the_committed_pages_are_those_of_the_command(
         (["digits", "clients=90000"], "clients=90000 needs 270000 training samples"),
     ],
 )
-def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], arguments: list[str], message: str) -> None:
+def test_errors_of_the_data_command_are_one_line(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
     assert line.main(["data", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error

@@ -34,7 +34,7 @@ def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.Captur
         (["imagefolder", "{raw}", "{made}"], "has no folders of images"),
     ],
 )
-def test_errors_are_one_line(
+def test_errors_of_the_prepare_command_are_one_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     (tmp_path / "raw").mkdir()

@@ -209,7 +209,7 @@ def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> N
     )  # before any training
 
 
-def test_other_options_stop_at_a_later_round(flash: Path) -> None:
+def test_other_options_of_the_selector_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
     assert repeat(flash, "selector.gamma_scale=0").first_difference in range(2, 7)
     assert repeat(flash, "selector=flash") == repeat(flash) == ReplayResult(6)

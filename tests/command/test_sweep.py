@@ -41,7 +41,7 @@ def test_a_status_has_counts_failures_and_the_best(tmp_path: Path, capsys: pytes
     assert not (folder / sweep_folder.CANCELLED_MARKER_FILE).exists()
 
 
-def test_arguments_are_checked(tmp_path: Path) -> None:
+def test_invalid_sweep_arguments_are_rejected(tmp_path: Path) -> None:
     for arguments, reason in [
         ([], "type fedcohort sweep status ID"),
         (["stop", "s"], "type fedcohort sweep status ID"),

@@ -24,7 +24,7 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [line for line in capsys.readouterr().out.splitlines() if line.startswith("round ")]
 
 
-def test_each_round_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_round_prints_a_progress_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"), last=3)
     printed, round_report = lines(capsys)[3:], make_report(3)
     assert printed == [
@@ -93,7 +93,7 @@ def test_a_budget_is_in_the_start_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert "until       bytes=5000000, acc=0.9\n" in capsys.readouterr().out
 
 
-def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_progress_is_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
     monkeypatch.setattr(
         module, "make_console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False)

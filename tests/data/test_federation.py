@@ -51,7 +51,7 @@ def test_labels_belong_to_their_rows(partition: Any) -> None:
     np.testing.assert_array_equal(fed.class_counts, counts)
 
 
-def test_types_and_offsets() -> None:
+def test_shards_have_the_right_types_and_offsets() -> None:
     fed = make_federation(noise=Beta(15, 100))
     for shard in (fed.train, fed.val, fed.test):
         assert shard.x.dtype == torch.float32
@@ -153,7 +153,7 @@ def test_natural_clients_have_their_own_rows() -> None:
         assert row_ids(fed.test.client_samples(k)[0]) == [i for i in range(N_TEST) if i // N_CLASSES % 20 == k]
 
 
-def test_a_subset_of_the_natural_clients() -> None:
+def test_a_run_can_use_a_subset_of_the_natural_clients() -> None:
     fed, all_clients = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):

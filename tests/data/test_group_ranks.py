@@ -21,7 +21,7 @@ def test_ranks_follow_the_order() -> None:
     assert rank_within_group(groups, order).tolist() == expected
 
 
-def test_more_groups_than_a_half_of_32_bits_has_values() -> None:
+def test_rows_of_70000_groups_are_ranked() -> None:
     """Rows of 70,000 groups, each with two rows at random places: ranks are 0 and 1 in the order of the rows."""
     groups = np.random.default_rng(0).permutation(np.repeat(np.arange(70_000), 2))
     first_rows = np.unique(groups, return_index=True)[1]

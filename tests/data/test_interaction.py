@@ -45,14 +45,14 @@ def rng(seed: int = 0) -> np.random.Generator:
         ([1, 0], [0, 1], None),
     ],
 )
-def test_the_pivot_by_hand(n_correct: list[int], n_wrong: list[int], expected: int | None) -> None:
+def test_the_pivot_class_by_hand(n_correct: list[int], n_wrong: list[int], expected: int | None) -> None:
     assert find_pivot_class(np.array(n_correct), np.array(n_wrong)) == expected
 
 
 @pytest.mark.parametrize(
     ("n", "size", "sizes"), [(10, 4, [4, 4, 2]), (9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 2])]
 )
-def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> None:
+def test_a_last_batch_of_one_is_merged(n: int, size: int, sizes: list[int]) -> None:
     batches = list(draw_batches(n, size, rng()))
     assert [len(batch) for batch in batches] == sizes
     assert sorted(np.concatenate(batches)) == list(range(n))
@@ -122,7 +122,7 @@ def test_a_perfect_biased_model_means_one_attribute() -> None:
 
 
 @pytest.mark.parametrize("labels", [[0], [1, 0], [2, 2]])
-def test_a_handful_of_samples_is_enough(labels: list[int]) -> None:
+def test_group_counts_are_estimated_for_a_few_samples(labels: list[int]) -> None:
     y = torch.tensor(labels)
     estimate = estimate_group_counts(linear(3, 3), torch.ones(len(y), 3), y, RECIPE, rng())
     assert estimate.sum() == len(labels)

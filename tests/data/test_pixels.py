@@ -21,7 +21,7 @@ def network() -> nn.Module:
     return module
 
 
-def test_the_scale_by_hand() -> None:
+def test_the_pixel_scale_by_hand() -> None:
     """A white pixel is (1 - mean) / sd."""
     x = PixelScale((0.5, 0.0), (0.25, 1.0)).convert(np.array([[[[255]], [[51]]]], np.uint8))
     np.testing.assert_allclose(x[0, :, 0, 0], [(1 - 0.5) / 0.25, 0.2], rtol=1e-6)

@@ -38,7 +38,7 @@ def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np
     np.testing.assert_array_equal(np.concatenate(lists)[first], head.rows)
 
 
-def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
+def test_strata_are_counted_per_client(lists: list[np.ndarray]) -> None:
     kinds = [rows % 3 for rows in lists]
     expected = [np.bincount(rows, minlength=3) for rows in kinds]
     np.testing.assert_array_equal(

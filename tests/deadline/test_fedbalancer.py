@@ -55,7 +55,9 @@ def make_loss_outcome(
         ((5.5, 5.6), 5.6, 6),  # no client is done by the fifth
     ],
 )
-def test_peaks_by_hand(finish: tuple[float, ...], exact: float, by_seconds: float) -> None:
+def test_the_deadline_of_most_clients_per_second_by_hand(
+    finish: tuple[float, ...], exact: float, by_seconds: float
+) -> None:
     assert deadline_of_most_clients_per_s(np.array(finish, dtype=float)) == exact
     assert deadline_of_most_clients_per_s(np.array(finish, dtype=float), 1.0) == by_seconds
 
@@ -200,7 +202,7 @@ def test_warm_up_as_released_until_more_than_half_are_known() -> None:
         (402, 201, False),
     ],
 )
-def test_the_end_of_the_warm_up(n_clients: int, n_measured: int, is_warm_up: bool) -> None:
+def test_the_warm_up_ends_when_most_clients_are_measured(n_clients: int, n_measured: int, is_warm_up: bool) -> None:
     """More than half of the clients, or more than 200 of them, end it; then the deadline is by |OT|, a sample each."""
     part = fedbalancer(warmup=True)
     n_over_threshold = np.full(n_clients, np.nan)
@@ -217,7 +219,7 @@ def test_an_empty_cohort_still_gets_a_deadline() -> None:
     assert part.announce(part.init(population()), ctx) == pytest.approx(58 / 3)
 
 
-def test_partial_epochs() -> None:
+def test_only_epochs_that_end_before_the_deadline_count() -> None:
     """20 s less 2 down, 3 up and 1 of looking leave 14: three epochs of 4, none of 15."""
     ones = np.ones(2)
     timing = Timing(2 * ones, ones, np.array([4.0, 15.0]), 3 * ones)

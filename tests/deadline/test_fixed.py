@@ -28,7 +28,7 @@ def context(selected: list[int], units: int = 5) -> PaceContext:
 
 
 @pytest.mark.parametrize(("k", "deadline", "completed"), [(1.0, 4, 4), (2.0, 8, 4), (2.5, 10, 5), (0.5, 2, 2)])
-def test_the_example_of_the_specification(k: float, deadline: float, completed: int) -> None:
+def test_the_deadline_of_the_specifications_example(k: float, deadline: float, completed: int) -> None:
     fixed, ctx = fixed_deadline(k), context([0, 1, 2, 3, 4])
     deadline_s = fixed.announce(None, ctx)
     assert deadline_s == pytest.approx(deadline, rel=1e-12)

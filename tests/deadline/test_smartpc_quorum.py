@@ -25,7 +25,7 @@ def close_round(share: float, finish: np.ndarray) -> DeadlineOutcome:
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]])
-def test_the_example_of_the_specification(order: list[int]) -> None:
+def test_the_quorum_of_the_specifications_example(order: list[int]) -> None:
     outcome = close_round(0.8, T[order])
     assert outcome.train_s == 4
     assert outcome.is_in_time.tolist() == (T[order] <= 4).tolist()

@@ -10,7 +10,7 @@ N = np.array([10, 0, 30])
 
 
 @pytest.mark.parametrize("seconds", [np.inf, np.nan, 0.0, 0.9e-9, 1.1e12])
-def test_a_job_outside_the_clock_is_rejected(seconds: float) -> None:
+def test_a_job_duration_out_of_range_is_rejected(seconds: float) -> None:
     with pytest.raises(IncompatibleConfig, match=r"the whole job of client 2, with 30 samples, .*client.epochs"):
         check_job_durations(np.array([1.0, 1.0, seconds]), N)
 

@@ -32,7 +32,7 @@ def test_the_mean_of_the_reciprocal(deviation: float) -> None:
     assert compute_bounded_moment(np.array([deviation]), np.array([least]), -1)[0] == pytest.approx(exact, rel=1e-4)
 
 
-def test_a_constant_is_its_own_mean() -> None:
+def test_without_deviation_the_mean_is_the_constant() -> None:
     assert compute_bounded_moment(np.zeros(3), np.array([0.0, 0.1, 2.0]), 1) == pytest.approx([1, 1, 2], abs=1e-12)
     assert compute_bounded_moment(np.empty(0), np.empty(0), -1).shape == (0,)
 
@@ -61,7 +61,7 @@ class FixedDraws(Draws):
 @pytest.mark.parametrize(
     ("z", "sample_s", "share"), [(0.0, 2.0, 1.0), (1.0, 2.5, 1.5), (-1.0, 1.5, 0.5), (-9.0, 1.0, 0.1)]
 )
-def test_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
+def test_the_durations_of_a_round_by_hand(z: int, sample_s: float, share: float) -> None:
     """2 +- .5 s a sample and 1 at least; 100 +- 50 bytes a second down, 10 +- 5 up, a tenth of it at least.
 
     A unit of 6 sample-times of 5 epochs each is 30 trainings of a sample; 4 sample-times of forward passes are 20.

@@ -34,7 +34,7 @@ def phones(proportions: tuple[float, ...] = COUNTS, workload: str = "femnist", s
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [(PIXEL, 8.95), (REDMI, 29.4), (NEXUS, 82.1)])
-def test_five_epochs_of_ten_batches(kind: tuple[float, ...], seconds: float) -> None:
+def test_the_time_of_five_epochs_of_ten_batches_by_hand(kind: tuple[float, ...], seconds: float) -> None:
     """100 samples in tens are 10 batches of .179, .588 or 1.642 s. 95 samples, 9.5 batches, take a twentieth less."""
     timing = phones(kind).expect(np.arange(2), job(np.array([100, 95])), Draws(0, 2))
     assert timing.finish_s(E) == pytest.approx([seconds, 0.95 * seconds], rel=1e-6)

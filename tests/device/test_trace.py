@@ -91,7 +91,7 @@ def test_columns_have_the_names_that_options_give(tmp_path: Path) -> None:
     assert device.expect(np.arange(2), job(2), Draws(0, 2)).unit_s == pytest.approx([8, 16])
 
 
-def test_deviations_are_in_means(tmp_path: Path) -> None:
+def test_deviations_are_relative_to_the_means(tmp_path: Path) -> None:
     device = trace(write(tmp_path, COLUMNS), seconds_cv="cv")
     clients = np.arange(3)
     unit = np.stack([device.sample(clients, job(3), Draws(0, 3, t)).unit_s for t in range(2000)])

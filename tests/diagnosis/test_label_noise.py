@@ -46,7 +46,7 @@ def test_the_worked_example_has_a_gap_of_two_thirds() -> None:
     assert noise.is_valid
 
 
-def test_a_model_that_does_not_tell_gives_no_valid_gap() -> None:
+def test_an_uninformative_model_gives_no_valid_gap() -> None:
     """The other labels cost no more than the right ones: D is at most 0."""
     noise = estimate_noise(ClassLosses(LOSSES.class_counts, LOSSES.loss_sums, LOSSES.squared_loss_sums, np.zeros(6)))
     assert np.isnan(noise.gap)

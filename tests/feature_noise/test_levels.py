@@ -41,7 +41,7 @@ def test_feature_noise_is_independent_of_label_noise() -> None:
     assert np.mean(pairs) == pytest.approx(1.6, abs=4.5 * np.sqrt(0.64 / 2000))
 
 
-def test_options_are_checked() -> None:
+def test_noise_level_options_out_of_range_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"^law must be one of uniform, bimodal, got 'normal'$"):
         levels.DrawnNoiseLevels(1.0, "normal", 0.4)
     with pytest.raises(OptionError, match=r"^sigma must be a number in \[1e-12, 1000\], got 1e-200$"):

@@ -129,7 +129,7 @@ def test_collections_wait_for_the_end_of_imports() -> None:
         gc.enable()
 
 
-def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
+def test_memory_above_the_address_space_limit_is_rejected_with_numbers() -> None:
     """In a child whose limit leaves 1 GB: 0.1 GB pass, 40 GB don't."""
 
     def run_with_limit() -> None:
@@ -145,6 +145,6 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
     assert run_in_child(run_with_limit) == 0
 
 
-def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_memory_requirements_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "read_available_bytes", lambda: 0.0)
     memory.require_memory(memory.MIN_CHECKED_BYTES, "a table", "use fewer rows")

@@ -9,7 +9,7 @@ from fedcohort.host import time_limit as module
 from fedcohort.host.time_limit import limit_block_time
 
 
-def test_an_endless_wait_is_ended() -> None:
+def test_an_endless_wait_ends_at_the_time_limit() -> None:
     before = signal.getsignal(signal.SIGALRM)
     with pytest.raises(TimeoutError, match=r"^sending took longer than 0\.01 s$"), limit_block_time(0.01, "sending"):
         threading.Event().wait()
@@ -40,7 +40,7 @@ def test_calls_that_end_in_time_are_unaffected() -> None:
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
-def test_another_thread_has_no_limit() -> None:
+def test_code_in_another_thread_has_no_time_limit() -> None:
     run = []
 
     def work() -> None:

@@ -54,7 +54,7 @@ def make_schedule(availability: Any) -> ReadySchedule:
 
 
 @failure_hint("Draw from the Draws that the method receives.")
-def test_deterministic_without_global_generators(availability: Any) -> None:
+def test_availability_is_deterministic_without_global_generators(availability: Any) -> None:
     answers = []
     for _ in range(2):
         with forbid_global_rng():

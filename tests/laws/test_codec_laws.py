@@ -107,7 +107,7 @@ def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, lay
 
 
 @failure_hint("Derive all draws from the key of (seed, round, client).")
-def test_keyed_by_round_and_client(codec: Any) -> None:
+def test_encodings_are_keyed_by_round_and_client(codec: Any) -> None:
     layout = LAYOUTS["mixed"]
     delta = draw_normal(layout.n_params)
     with forbid_global_rng():
@@ -204,7 +204,7 @@ def train_clients(codec: Any, kind: str) -> list[ClientUpdate]:
     return list(engine.train_clients([make_task(k) for k in range(3)], {}))
 
 
-def test_engines_agree(codec_with_hooks: Any) -> None:
+def test_engines_agree_with_every_codec(codec_with_hooks: Any) -> None:
     reference, *other_results = (
         train_clients(codec_with_hooks, kind) for kind in ("sequential", "vectorised", "debug")
     )

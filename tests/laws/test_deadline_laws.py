@@ -38,7 +38,7 @@ def close_round(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
 
 
 @failure_hint("Compute the deadline from its arguments: no global generator.")
-def test_deterministic_without_global_generators(deadline: Any) -> None:
+def test_deadlines_are_deterministic_without_global_generators(deadline: Any) -> None:
     with forbid_global_rng():
         first = close_round(deadline, context(), context().expected.finish_s(UNITS))
     with forbid_global_rng():

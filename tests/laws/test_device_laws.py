@@ -49,7 +49,7 @@ def equal_timings(a: Timing, b: Timing) -> bool:
 
 
 @failure_hint("Draw from the Draws that the method receives.")
-def test_deterministic_without_global_generators(device: Any) -> None:
+def test_device_times_are_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
     with forbid_global_rng():
         first = (
@@ -79,7 +79,7 @@ def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[i
 
 
 @failure_hint("Return one non-negative number for each client asked.")
-def test_shapes_and_signs(device: Any) -> None:
+def test_device_times_have_one_valid_value_per_client(device: Any) -> None:
     clients = np.array([2, 9, 11])
     for timing in (
         device.sample(clients, work(clients), Draws(0, K, 0)),

@@ -80,7 +80,7 @@ PARTS = [
 ROWS = [*PARTS, *other_settings()]
 
 
-def test_every_pair_occurs() -> None:
+def test_every_pair_of_options_occurs_in_the_runs() -> None:
     pairs = {pair for row in PARTS for pair in itertools.combinations(row, 2)}
     n_pairs = sum(len(list_options(a)) * len(list_options(b)) for a, b in itertools.combinations(GROUPS, 2))
     assert len(pairs) == n_pairs
@@ -103,7 +103,9 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @failure_hint(
     "Reject a combination that cannot work in `requirements`, with the reason; copy tensors before you change them."
 )
-def test_every_pair_runs_two_rounds_or_is_rejected(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_pair_of_options_runs_two_rounds_or_is_rejected(
+    job: int, logs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No component changes a tensor among its arguments."""
     guard_arguments(monkeypatch)
     for row in ROWS[job::JOBS]:

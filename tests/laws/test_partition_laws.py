@@ -50,7 +50,7 @@ def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
 
 
 @failure_hint("Give each sample to exactly one client, and sort each client's positions.")
-def test_disjoint_exhaustive_sorted(partition: Any) -> None:
+def test_partitions_are_disjoint_exhaustive_and_sorted(partition: Any) -> None:
     for seed in range(5):
         parts = split(partition, seed)
         assert len(parts) == K
@@ -61,7 +61,7 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
 
 
 @failure_hint("Draw from the generator that `split` receives.")
-def test_deterministic_without_global_generators(partition: Any) -> None:
+def test_partitions_are_deterministic_without_global_generators(partition: Any) -> None:
     with forbid_global_rng():
         first = split(partition)
     with forbid_global_rng():

@@ -52,7 +52,7 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
 @for_all("n", SIZES)
 @for_all("deadline_s", [0.001, 40.0, np.inf])
 @failure_hint("Return sorted, distinct int64 positions, at least one.")
-def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
+def test_chosen_samples_are_sorted_distinct_and_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
     chosen = samples.choose(samples.init(population()), request(n, deadline_s))
     assert chosen.dtype == np.int64
     assert 1 <= len(chosen) <= n
@@ -62,7 +62,7 @@ def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s
 
 
 @failure_hint("Draw from the generator of the request.")
-def test_deterministic_without_global_generators(samples: Any) -> None:
+def test_sample_selection_is_deterministic_without_global_generators(samples: Any) -> None:
     state = samples.init(population())
     with forbid_global_rng():
         first = samples.choose(state, request(30, 40.0))

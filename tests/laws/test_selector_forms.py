@@ -52,7 +52,7 @@ def forms(choice: str) -> Iterator[dict[str, Any]]:
 FORMS = [(choice, change) for choice in list_options("selector") for change in forms(choice)]
 
 
-def test_there_are_forms() -> None:
+def test_there_are_selector_variants_to_test() -> None:
     assert ("hcsfed", {"variant": "feddiverse_paper"}) in FORMS
     assert ("flash", {"bandit": "restless"}) in FORMS
     assert ("pyramidfl", {"pacer": "none"}) in FORMS

@@ -53,7 +53,7 @@ def test_a_cohort_is_available_distinct_and_complete(choice: str, world: str) ->
 @for_all("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 @failure_hint("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
-def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
+def test_no_signal_value_makes_a_selector_raise_or_warn(choice: str, value: float) -> None:
     """First all clients report the value, then every second client."""
     for stride in (1, 2):
 
@@ -70,7 +70,7 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
 @every_selector
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @failure_hint("A single nonsensical value must not spoil the others: check each client's value on its own.")
-def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
+def test_no_mixture_of_signal_values_makes_a_selector_raise(choice: str) -> None:
     """A third of all answers are invalid, of different clients in each round."""
 
     def corrupt(signal: str, values: np.ndarray) -> np.ndarray:
@@ -86,7 +86,7 @@ def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
 
 @every_selector
 @failure_hint("Draw from `ctx.rng` only, and keep what changes in the State, not in the selector.")
-def test_equal_runs_are_equal(choice: str) -> None:
+def test_equal_seeds_give_equal_selections(choice: str) -> None:
     first, second = (
         played_rounds(choice, "half lost"),
         play_rounds(make_selector(choice), World(find_failing=lose_half), ROUNDS),
@@ -124,7 +124,7 @@ def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> No
 
 @every_selector
 @failure_hint("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
-def test_observe_draws_nothing(choice: str) -> None:
+def test_observe_uses_no_random_numbers(choice: str) -> None:
     for step in played_rounds(choice, "all clients available")[:3]:
         before = str(step.ctx.rng.bit_generator.state)
         first, second = (cached_selector(choice).observe(step.chosen, step.outcome) for _ in range(2))

@@ -92,5 +92,5 @@ def test_a_count_above_its_ceiling_fails_and_a_new_rule_has_the_ceiling_0() -> N
         ("Fix a double charge.", False),
     ],
 )
-def test_commit_subjects(subject: str, is_valid: bool) -> None:
+def test_invalid_commit_subjects_are_found(subject: str, is_valid: bool) -> None:
     assert is_subject(subject) is is_valid

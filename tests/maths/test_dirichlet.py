@@ -5,7 +5,7 @@ from fedcohort.maths.dirichlet import draw_dirichlet
 
 
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 5.0])
-def test_moments_of_one_draw(alpha: float) -> None:
+def test_the_moments_of_a_dirichlet_draw(alpha: float) -> None:
     """Dir_K(alpha): mean 1/K, variance (K - 1) / (K^2 (K alpha + 1))."""
     K, rng = 5, np.random.default_rng(0)
     p = np.stack([draw_dirichlet(alpha, K, rng) for _ in range(20_000)])

@@ -17,13 +17,13 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_two_levels_by_hand(seed: int) -> None:
+def test_two_clusters_of_scalars_by_hand(seed: int) -> None:
     """Means of three each, ascending, whatever the start."""
     np.testing.assert_allclose(cluster_scalars(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
     np.testing.assert_allclose(cluster_scalars(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
 
 
-def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
+def test_clusters_of_scalars_are_a_fixed_point_as_good_as_scikit_learns() -> None:
     """Best of 10 starts of each; every level is the mean of the values nearest to it."""
     values = np.concatenate([rng().normal(centre, 0.1, 100) for centre in (-3, -1, 0, 4)])
 
@@ -37,7 +37,7 @@ def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
     np.testing.assert_allclose(clusters, [values[nearest == h].mean() for h in range(4)], rtol=1e-12)
 
 
-def test_more_levels_than_values() -> None:
+def test_more_clusters_than_distinct_values_are_allowed() -> None:
     """Each value is one, some twice."""
     clusters = cluster_scalars(np.array([1.0, 2.0, 2.0]), 5, rng())
     assert (np.diff(clusters) >= 0).all()
@@ -95,7 +95,7 @@ def test_k_means_stops_after_the_maximum_of_steps(monkeypatch: pytest.MonkeyPatc
     assert lloyd(X, X[:40], 600)[0][-1] < 0.99 * clusters[0], "it would have gone on"
 
 
-def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clustering_of_scalars_stops_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     X = np.sort(rng().random(1000))[:, None]
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     _, label = lloyd(X, X[:40], 50)

@@ -8,7 +8,7 @@ from fedcohort.maths.order_statistics import nth_smallest
 
 @for_all("n", [1, 7, 100, 4_999, 20_000])
 @for_all("kind", ["random", "sorted", "reversed", "ties", "periodic", "with inf and NaN"])
-def test_the_result_equals_that_of_a_sort(n: int, kind: str) -> None:
+def test_the_nth_smallest_value_equals_that_of_a_sort(n: int, kind: str) -> None:
     values = np.random.default_rng(0).standard_exponential(20_000)
     if kind in ("sorted", "reversed"):
         values = np.sort(values)[:: 1 if kind == "sorted" else -1]
@@ -21,5 +21,5 @@ def test_the_result_equals_that_of_a_sort(n: int, kind: str) -> None:
     np.testing.assert_equal(nth_smallest(values, n), np.sort(values)[n - 1])
 
 
-def test_few_values_are_handled() -> None:
+def test_the_nth_smallest_of_few_values_is_found() -> None:
     assert [nth_smallest(np.array([3.0, 1.0, 2.0]), n) for n in (1, 2, 3)] == [1.0, 2.0, 3.0]

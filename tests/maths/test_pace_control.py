@@ -23,21 +23,21 @@ def list_states(control: PaceControl, utilities: list[float]) -> list[PaceState]
     return visited_states
 
 
-def test_two_rounds_per_window() -> None:
+def test_the_ratios_change_after_each_window_of_two_rounds() -> None:
     """U = 10, 9 | 8, 7 | 7.5, 7.5 | 6, 6: after round 4 19 > 15, after 6 15 = 15, after 8 15 > 12."""
     states = list_states(PaceControl(w=2, lss=0.05, dss=0.05), [10, 9, 8, 7, 7.5, 7.5, 6, 6])
     assert [s.ltr for s in states] == [0, 0, 0, 0.05, 0.05, 0, 0, 0.05]
     assert [s.ddlr for s in states] == [1, 1, 1, 0.95, 0.95, 1, 1, 0.95]
 
 
-def test_twenty_steps_of_a_twentieth_reach_the_end_and_no_further() -> None:
+def test_ratios_stop_at_their_upper_bound_after_twenty_steps() -> None:
     states = list_states(PaceControl(w=1, lss=0.05, dss=0.1), [100.0 - i for i in range(30)])
     assert [s.ltr for s in states[20:]] == [1.0] * 10
     assert states[19].ltr == 0.95
     assert [s.ddlr for s in states[10:]] == [0.0] * 20
 
 
-def test_the_bounds_hold_downwards() -> None:
+def test_ratios_stop_at_their_lower_bound() -> None:
     last = list_states(PaceControl(w=1, lss=0.3, dss=0.3), [float(i) for i in range(9)])[-1]
     assert (last.ltr, last.ddlr) == (0.0, 1.0)
 
@@ -48,18 +48,18 @@ def test_controlling_one_ratio_keeps_the_other() -> None:
     assert list_states(PaceControl(w=1, lss=0.1), utilities)[-1].ddlr == 1
 
 
-def test_no_more_than_two_windows_are_kept() -> None:
+def test_only_the_utilities_of_two_windows_are_kept() -> None:
     assert len(list_states(PaceControl(w=3), [1.0] * 20)[-1].utilities) == 6
 
 
 @pytest.mark.parametrize("non_finite", [np.nan, np.inf])
-def test_rounds_with_nan_are_ignored(non_finite: float) -> None:
+def test_rounds_with_a_nan_utility_are_ignored(non_finite: float) -> None:
     control = PaceControl(w=1, lss=0.1)
     state = control.observe(control.first_state(), 2.0)
     assert control.observe(state, non_finite) is state
 
 
-def test_utility_by_hand() -> None:
+def test_the_utility_of_a_round_by_hand() -> None:
     """12 nats over 20 samples in 30 s: 12 / (20 x 30)."""
     assert pace_utility(np.array([5.0, 7.0]), np.array([8.0, 12.0]), 30.0) == pytest.approx(0.02)
     assert np.isnan(pace_utility(np.array([]), np.array([]), 30.0))
@@ -68,7 +68,7 @@ def test_utility_by_hand() -> None:
 
 
 @pytest.mark.parametrize("wrong", [{"w": 0}, {"w": 2, "lss": -0.1}, {"w": 2, "dss": 1.1}, {"w": 2.5}])
-def test_option_ranges_are_checked(wrong: dict[str, int]) -> None:
+def test_pace_options_out_of_range_are_rejected(wrong: dict[str, int]) -> None:
     with pytest.raises(OptionError):
         PaceControl(**wrong)
 

@@ -25,7 +25,7 @@ def estimate(
     return [float(v) for v in shapley_values(value, n, tolerance, exact, per_player, new_generator(0, "shapley"))]
 
 
-def test_three_players_by_hand() -> None:
+def test_the_shapley_values_of_three_players_by_hand() -> None:
     """Means over the six orders: a adds .3 .3 .2 .3 .15 .15, b .1 .2 .2 .2 .2 .35, and c .1 .0 .1 .0 .15 .0."""
     np.testing.assert_allclose(estimate(by_name, 3), [1.4 / 6, 1.25 / 6, 0.35 / 6])
 

@@ -19,7 +19,7 @@ def excess(w: np.ndarray) -> float:
     return float((CURVATURES * w**2).sum() * (1 / CURVATURES).sum() - 1)
 
 
-def test_momentum_by_hand() -> None:
+def test_the_momentum_of_accelerated_descent_by_hand() -> None:
     t = [1.0, 1.618033988749895, 2.193527085331054, 2.749791340120445]
     previous = extrapolated = EQUAL
     for k in range(4):

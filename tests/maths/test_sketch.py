@@ -19,7 +19,7 @@ def test_sketches_have_the_requested_length(n_params: int, rate: float, d: int) 
     assert sketch_length(n_params, rate) == d
 
 
-def test_values_are_sorted_means() -> None:
+def test_sketch_values_are_means_of_sorted_bins() -> None:
     gradient = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
     np.testing.assert_allclose(sketch_gradient(gradient, 1e-5, "values", rng()), [-0.5, 0.11], rtol=1e-12)
     permuted_sketch = sketch_gradient(gradient[[4, 0, 3, 1, 5, 2]], 1e-5, "values", rng(1))

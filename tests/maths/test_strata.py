@@ -60,7 +60,7 @@ def test_allocations_of_random_inputs_add_up() -> None:
             assert (draws >= 0).all()
 
 
-def test_the_spread_is_a_standard_deviation() -> None:
+def test_the_spread_of_a_stratum_is_a_standard_deviation() -> None:
     """The spread of (3, 4), (6, 8), (0, 5) is sqrt(40 / 3).
 
     The mean is (3, 17/3), the squares are 25/9 + (9 + 49/9) + (9 + 4/9) = 80/3, over 2. The mean distance of pairs,

@@ -18,7 +18,7 @@ def build(hidden: int = 256) -> nn.Module:
     return CharLstm(8, hidden, 2).build((80,), 80)
 
 
-def test_it_has_leafs_parameters_and_a_second_bias_per_layer() -> None:
+def test_the_char_lstm_has_leafs_parameters_and_a_second_bias_per_layer() -> None:
     """80 * 8;  4 * 256 * (8 + 256 + 2);  4 * 256 * (256 + 256 + 2);  257 * 80;  TensorFlow: 2 * 4 * 256 fewer."""
     sizes = {name: p.numel() for name, p in build().named_parameters()}
     assert sum(sizes.values()) == 819_920
@@ -41,7 +41,7 @@ def test_initial_weights_follow_tensorflow() -> None:
     assert float(weights["embedding.weight"].abs().max()) == pytest.approx(math.sqrt(6 / 88), rel=0.02)
 
 
-def test_it_reads_the_whole_sequence_for_any_integer_type() -> None:
+def test_the_char_lstm_reads_the_whole_sequence_for_any_integer_type() -> None:
     network, x = build(16), torch.randint(0, 80, (3, 80))
     logits = network(x)
     for kind in (torch.uint8, torch.int32):

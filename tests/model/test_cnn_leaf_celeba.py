@@ -16,7 +16,7 @@ def build(shape: tuple[int, ...] = (3, 84, 84)) -> Any:
     return make_component("model", "cnn_leaf_celeba").build(shape, 2)
 
 
-def test_its_size_is_that_of_leaf() -> None:
+def test_leafs_celeba_network_has_the_published_size() -> None:
     """896 and 3 x 9,248 in convolutions, 4 x 64 in norms, 1,152 x 2 + 2 at the end, as 84 becomes 42, 21, 11, 6."""
     network = build()
     assert sum(p.numel() for p in network.parameters()) == 896 + 27_744 + 256 + 2306 == 31_202

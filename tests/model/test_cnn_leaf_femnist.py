@@ -9,7 +9,7 @@ from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 
 
-def test_its_size_is_that_of_leaf() -> None:
+def test_leafs_femnist_network_has_the_published_size() -> None:
     """25 x 32 + 32, 25 x 32 x 64 + 64, 3,136 x 2,048 + 2,048 and 2,048 x 62 + 62."""
     network = make_component("model", "cnn_leaf_femnist").build((1, 28, 28), 62)
     assert sum(p.numel() for p in network.parameters()) == 832 + 51_264 + 6_424_576 + 127_038 == 6_603_710
@@ -25,7 +25,7 @@ def test_initial_weights_follow_tensorflow() -> None:
         assert not network[layer].bias.any()
 
 
-def test_other_shapes_are_rejected() -> None:
+def test_leafs_femnist_network_rejects_other_image_shapes() -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^model=cnn_leaf_femnist needs images .* \[60\]: choose another model$"
     ):

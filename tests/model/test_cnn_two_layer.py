@@ -9,7 +9,7 @@ from fedcohort.model.cnn_two_layer import CnnTwoLayer
 
 
 @pytest.mark.parametrize(("shape", "n_classes", "size"), [((3, 32, 32), 10, 94_666), ((3, 32, 32), 100, 463_396)])
-def test_its_size_by_hand(shape: tuple[int, ...], n_classes: int, size: int) -> None:
+def test_the_size_of_the_two_layer_cnn_by_hand(shape: tuple[int, ...], n_classes: int, size: int) -> None:
     """75 x 32 + 32, 25 x 32 x 64 + 64, and 4,097 a class."""
     network = make_component("model", "cnn_two_layer").build(shape, n_classes)
     assert sum(p.numel() for p in network.parameters()) == 2432 + 51_264 + 4097 * n_classes == size
@@ -23,7 +23,7 @@ def test_channels_are_an_option() -> None:
         CnnTwoLayer([8])
 
 
-def test_other_shapes_are_rejected() -> None:
+def test_the_two_layer_cnn_rejects_other_image_shapes() -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^model=cnn_two_layer needs images .* \[3, 3, 9\]: choose another model$"
     ):

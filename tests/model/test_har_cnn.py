@@ -21,7 +21,7 @@ def build(seed: int = 0, n_classes: int = 6) -> Any:
         return make_component("model", "har_cnn").build((9, 128), n_classes)
 
 
-def test_its_size_is_that_of_the_paper() -> None:
+def test_the_har_cnn_has_the_size_of_the_paper() -> None:
     """9 x 16 x 192 + 192, 32 x 192 x 256 + 256 and 256 x 6 + 6 parameters of four bytes."""
     network = build()
     assert sum(p.numel() for p in network.parameters()) == 1_602_502
@@ -61,7 +61,7 @@ def test_initial_kernels_are_glorot_uniform_and_biases_zero() -> None:
         assert not bias.any()
 
 
-def test_its_weights_depend_on_the_seed() -> None:
+def test_the_weights_of_the_har_cnn_depend_on_the_seed() -> None:
     def weights(seed: int) -> Tensor:
         return nn.utils.parameters_to_vector(build(seed).parameters())
 
@@ -70,13 +70,13 @@ def test_its_weights_depend_on_the_seed() -> None:
 
 
 @pytest.mark.parametrize("shape", [(9, 127), (6, 128), (128, 9), (1, 28, 28), (1152,)])
-def test_other_shapes_are_rejected(shape: tuple[int, ...]) -> None:
+def test_the_har_cnn_rejects_other_window_shapes(shape: tuple[int, ...]) -> None:
     refusal = rf"model=har_cnn needs windows .* of \[9, 128\].* the inputs are \[{', '.join(map(str, shape))}\]"
     with pytest.raises(IncompatibleConfig, match=refusal):
         make_component("model", "har_cnn").build(shape, 6)
 
 
-def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
+def test_the_har_cnn_trains_on_the_real_windows(tmp_path: Path) -> None:
     """One round of FedBalancer's settings on a twelfth of the data: 21 people, strangers at the server."""
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")

@@ -28,7 +28,7 @@ def size(network: nn.Module) -> int:
     return sum(p.numel() for p in network.parameters())
 
 
-def test_its_size_is_that_of_the_paper() -> None:
+def test_mobilenet_v2_has_the_size_of_the_paper() -> None:
     """3,504,872 with ImageNet's 1,000 classes ("3.4 M" in Table 4), 990 x 1,281 fewer with ten."""
     assert size(build(1000)) == 3_504_872
     assert size(build()) == size(build(norm="batch")) == 3_504_872 - 990 * 1281 == 2_236_682
@@ -37,7 +37,7 @@ def test_its_size_is_that_of_the_paper() -> None:
 @pytest.mark.parametrize(
     ("width", "stem", "last", "million"), [(0.35, 16, 1280, 1.677), (0.5, 16, 1280, 1.969), (1.4, 48, 1792, 6.109)]
 )
-def test_widths_round_as_the_authors_do(width: float, stem: int, last: int, million: float) -> None:
+def test_channel_widths_are_rounded_as_by_the_authors(width: float, stem: int, last: int, million: float) -> None:
     """Parameters in millions with 1,000 classes; lists of such networks have 1.68, 1.97 and 6.11."""
     model: Any = make_component("model", "mobilenet_v2_gn", width=width)
     assert (model.layer_channels[0], model.layer_channels[-1]) == (stem, last)
@@ -63,7 +63,7 @@ def test_a_residual_is_added_where_the_shape_stays() -> None:
     assert sum(bool(b.is_residual) for b in build().modules() if hasattr(b, "is_residual")) == 10
 
 
-def test_a_block_is_that_of_the_paper() -> None:
+def test_an_inverted_residual_block_is_that_of_the_paper() -> None:
     """The second block of the second stage, written out; and a first stage's, which has no first convolution."""
     features: Any = build().features
     block, first = features[3].conv, features[1].conv

@@ -12,7 +12,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.model.resnet18_gn import ResNet18
 
 
-def test_its_size_by_hand() -> None:
+def test_the_size_of_resnet18_by_hand() -> None:
     """Stem 9 x 3 x 64; a stage of w from v channels: 9 v w + 27 w w, and v w in the shortcut of all but the first.
 
     Two numbers a channel in each norm: one in the stem, four in a stage, one in a shortcut. 512 x 10 + 10 at the end.

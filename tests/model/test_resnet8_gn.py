@@ -27,7 +27,7 @@ def network_of(**options: Any) -> nn.Sequential:
     return network
 
 
-def test_its_size_by_hand() -> None:
+def test_the_size_of_resnet8_by_hand() -> None:
     """464 in the stem, 4,672, 14,528 and 57,728 in the stages with their norms and shortcuts, 650 at the end."""
     assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
     network = make_component("model", "resnet8_gn").build((3, 32, 32), 10)
@@ -38,7 +38,7 @@ def test_its_size_by_hand() -> None:
     assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
 
 
-def test_a_block_is_that_of_the_paper() -> None:
+def test_a_residual_block_is_that_of_the_paper() -> None:
     """The first block of the second stage, written out: x is 16 channels of 8 x 8, y is 32 of 4 x 4."""
     block: Any = network_of()[4]
     x = torch.rand(2, 16, 8, 8)
@@ -61,7 +61,7 @@ def images(clients: int = 3) -> Any:
     return federation
 
 
-def test_engines_agree_on_it() -> None:
+def test_engines_agree_on_resnet8() -> None:
     """In double precision, to rounding; clients have one sample, three, or all."""
 
     def train(kind: str) -> tuple[list[torch.Tensor], str]:

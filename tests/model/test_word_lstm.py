@@ -13,7 +13,7 @@ def build(embedding: int = 256, hidden: int = 256, symbols: int = 10_000) -> nn.
     return WordLstm(embedding, hidden, 2).build((10,), symbols)
 
 
-def test_it_has_leafs_parameters_and_a_second_bias_per_layer() -> None:
+def test_the_word_lstm_has_leafs_parameters_and_a_second_bias_per_layer() -> None:
     """10,000 * 256;  twice 4 * 256 * (256 + 256 + 2);  257 * 10,000;  TensorFlow: 2 * 4 * 256 fewer."""
     sizes = {name: p.numel() for name, p in build().named_parameters()}
     assert sum(sizes.values()) == 6_182_672

@@ -58,7 +58,7 @@ def test_the_logit_gradients_by_hand() -> None:
     assert gradient(1, 1, Z) == pytest.approx([-1.2, 1.0, 0.2], abs=1e-12)
 
 
-def test_without_weights_it_is_cross_entropy() -> None:
+def test_without_robust_terms_the_loss_is_cross_entropy() -> None:
     logits = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     y = torch.tensor([0, 1, 2, 0, 1])
     robust, plain = (
@@ -79,6 +79,6 @@ def test_no_gradient_reaches_the_pseudo_labels() -> None:
     assert z.grad is None
 
 
-def test_it_refuses_to_run_without_reference() -> None:
+def test_the_robust_loss_requires_reference_predictions() -> None:
     with pytest.raises(ValueError, match="reference"):
         make_component("objective", "flash_robust").per_sample(P.log(), torch.tensor([0]), None)

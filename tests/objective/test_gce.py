@@ -25,7 +25,7 @@ def test_the_logit_gradient_of_gce_by_hand() -> None:
     assert gradient[0].tolist() == pytest.approx([-0.3077861033, 0.1846716620, 0.1231144413], abs=1e-9)
 
 
-def test_its_upper_bound_is_the_loss_of_a_wrong_prediction() -> None:
+def test_the_bound_of_gce_is_the_loss_of_a_wrong_prediction() -> None:
     objective = make_component("objective", "gce", q=0.5)
     wrong_logits = torch.tensor([[-500.0, 500.0]], dtype=torch.float64)
     assert (

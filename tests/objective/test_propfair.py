@@ -25,7 +25,7 @@ def phi(loss: float, **changes: object) -> tuple[float, float]:
     ("loss", "value", "slope"),
     [(0, 0.0, 0.2), (1, 0.2231435513, 0.25), (3, 0.9162907319, 0.5), (4.8, 3.2188758249, 5), (6, 9.2188758249, 5)],
 )
-def test_the_transform_by_hand(loss: float, value: float, slope: float) -> None:
+def test_the_propfair_transform_by_hand(loss: float, value: float, slope: float) -> None:
     # M = 5, epsilon = .2: log 5 - log(5 - l), slope 1 / (5 - l) up to 4.8; beyond log 25 + 5 (l - 4.8).
     assert phi(loss) == pytest.approx((value, slope), abs=1e-9)
 

@@ -16,7 +16,7 @@ def test_rhfls_constants_are_the_default() -> None:
 
 
 @pytest.mark.parametrize("y", [0, 1, 2])
-def test_it_is_flashs_loss_without_pseudo_labels(y: int) -> None:
+def test_sce_equals_flashs_loss_without_pseudo_labels(y: int) -> None:
     flash = make_component("objective", "flash_robust", alpha=0, beta=2.5, A=-4.0)
     sce = make_component("objective", "sce", a=1, b=2.5, A=-4.0)
     label = torch.tensor([y])

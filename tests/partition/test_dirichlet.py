@@ -35,7 +35,7 @@ def test_a_smaller_alpha_is_more_skewed() -> None:
     assert skew_by_alpha[100.0] < 0.15
 
 
-def test_large_alpha_is_uniform() -> None:
+def test_a_large_alpha_gives_uniform_classes() -> None:
     counts = np.stack([np.bincount(LABELS[part], minlength=10) for part in split(1e9, 1, 20)])
     assert np.abs(counts - 30).max() <= 1
 

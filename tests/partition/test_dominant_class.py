@@ -139,6 +139,6 @@ def test_an_exhausted_class_is_skipped() -> None:
         (7, [0, 0, 0], [0, 3, 9], [0, 3, 4]),
     ],
 )
-def test_sizes_are_levelled(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
+def test_client_sizes_are_nearly_equal(total: int, low: list[int], high: list[int], expected: list[int]) -> None:
     tie = np.array([0.9, 0.1, 0.5])
     assert spread_evenly(total, np.array(low), np.array(high), tie).tolist() == expected

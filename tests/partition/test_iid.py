@@ -13,7 +13,7 @@ def split(clients: int | None, seed: int = 0) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("clients", [1, 7, 50, 1003])
-def test_sizes_differ_by_one_at_most(clients: int) -> None:
+def test_iid_client_sizes_differ_by_at_most_one(clients: int) -> None:
     sizes = [len(part) for part in split(clients)]
     assert set(sizes) <= {1003 // clients, 1003 // clients + 1}
     assert sum(sizes) == 1003

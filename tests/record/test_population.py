@@ -25,7 +25,7 @@ def test_clients_with_one_class_are_skewed() -> None:
 
 
 @pytest.mark.parametrize(("own_count", "skewed"), [(65, False), (67, True)])
-def test_the_bound_is_the_quantile_of_a_table(own_count: int, skewed: bool) -> None:
+def test_the_skew_threshold_is_the_chi_squared_quantile_of_a_table(own_count: int, skewed: bool) -> None:
     """A client's table against a quantile that stands in books.
 
     Two classes, half of the federation each: (own - 50)^2 / 50 + (50 - own)^2 / 50 against 10.828, chi-square's .001

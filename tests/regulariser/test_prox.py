@@ -21,7 +21,7 @@ def test_the_gradient_of_the_proximal_term() -> None:
     assert g.tolist() == pytest.approx([0.1, 0.2], abs=1e-12)
 
 
-def test_two_steps_on_a_parabola_by_hand() -> None:
+def test_two_proximal_steps_on_a_parabola_by_hand() -> None:
     # f = (w - 1)^2 / 2, w_0 = 0, lr .1, mu 1: 0.1, then 0.1 - .1 (-0.9 + 0.1) = 0.18; the unsquared norm gives 0.09
     pull, y, path = correction(1.0, [0.0]), torch.zeros(1, dtype=torch.float64), []
     for _ in range(2):
@@ -32,11 +32,11 @@ def test_two_steps_on_a_parabola_by_hand() -> None:
     assert path == pytest.approx([0.1, 0.18], abs=1e-12)
 
 
-def test_mu_of_zero_has_no_hook() -> None:
+def test_with_mu_0_there_is_no_hook() -> None:
     # so that mu = 0 is FedAvg bit for bit
     assert make_component("regulariser", "prox", mu=0).hooks == ()
 
 
-def test_it_uploads_and_stores_nothing() -> None:
+def test_the_proximal_hook_uploads_and_stores_nothing() -> None:
     upload = correction(1.0, [0.0]).finish(torch.zeros(1), 3, 0.1)
     assert (dict(upload.uploads), dict(upload.stored)) == ({}, {})

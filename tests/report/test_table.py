@@ -16,7 +16,7 @@ def table() -> Table:
     return Table(frame, "Mean of 3 seeds_", {"accuracy, %": ".1f"})
 
 
-def test_formats_and_missing_values(table: Table) -> None:
+def test_tables_format_numbers_and_missing_values(table: Table) -> None:
     assert table.headings == ["selector", "accuracy, %"]
     assert [row[1] for row in table.rows] == ["12.3", "–", "50.0"]
 

@@ -31,7 +31,7 @@ def test_only_common_seeds_count() -> None:
     assert paired_difference({0: 1.0}, {0: 1.0}).reason == "one common seed"
 
 
-def test_differences_without_an_interval() -> None:
+def test_equal_or_diverged_differences_have_no_interval() -> None:
     constant = paired_difference({0: 0.9, 1: 0.6}, {0: 0.8, 1: 0.5})
     assert constant.mean == pytest.approx(0.1)
     assert constant.reason == "same on all 2 seeds"

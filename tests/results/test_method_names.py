@@ -26,7 +26,7 @@ ROOT = Path(__file__).parents[2]
         ("0.1", "0.1", "ours"),
     ],
 )
-def test_names_and_groups(method: str, name: str, group: str) -> None:
+def test_methods_have_published_names_and_groups(method: str, name: str, group: str) -> None:
     assert describe_method(method) == (name, group)
 
 

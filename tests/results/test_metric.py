@@ -20,7 +20,7 @@ def test_the_better_direction_of_a_metric() -> None:
         find_metric_sign("test/acc", "up")
 
 
-def test_units_of_metrics() -> None:
+def test_metrics_have_the_right_units() -> None:
     assert find_metric_unit("test/acc") == MetricUnit(100.0, "%")
     assert find_metric_unit("test/acc").difference == "points"
     assert find_metric_unit("clients/acc_var").name == "%²"

@@ -29,7 +29,7 @@ def compute_run_result(
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_results_of_cases_by_hand(number: int) -> None:
+def test_the_results_of_runs_by_hand(number: int) -> None:
     inputs, expected = load_case(number)
     assert compute_run_result(**inputs) == approx_nested(expected)
 

@@ -28,7 +28,7 @@ def small_model() -> FlatModel:
     return FlatModel(nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1, affine=False)))
 
 
-def test_an_average_by_hand() -> None:
+def test_a_model_average_of_three_rounds_by_hand() -> None:
     """Models 1, 2, 4 with decay 1/2: 1, (1/2 + 2) / (3/2), (1/4 + 2/2 + 4) / (7/4); running means are -3 times that."""
     server = small_model()
     server.w.fill_(9.0)

@@ -170,7 +170,7 @@ def test_jobs_without_a_duration_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(("batch", "passes"), [(16, [1, 2, 3]), (10, [1, 2, 4]), (None, [1, 1, 1])])
-def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
+def test_the_number_of_steps_of_a_pass_by_hand(batch: int | None, passes: list[int]) -> None:
     assert make_cost_model(steps=5, batch=batch).expect_job_times(DRAWS)["pass_units"].tolist() == passes
 
 

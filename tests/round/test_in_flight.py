@@ -64,7 +64,7 @@ def race(logs: Path, n_clients: int, *options: str) -> FinishedRun:
         (("agg=fedasync",), [5.6, 3.92, 2.744, 3.7208, 2.72428856, 1.90700199, 1.33490139, 2.09255097]),
     ],
 )
-def test_the_race_of_two_clients(
+def test_the_staleness_of_two_asynchronous_clients_by_hand(
     options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
 ) -> None:
     """Client 0 arrives at 1, 2, 3, 3+1, 5, 6 and client 1 at 3 and 6, after client 0, with models of 3 steps before.
@@ -111,7 +111,7 @@ def test_the_server_waits_for_an_update_of_the_bound(models: list[float], tmp_pa
         ),
     ],
 )
-def test_fedbuff_is_that_of_flsim_and_flgo(
+def test_fedbuff_agrees_with_flsim_and_flgo(
     options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
 ) -> None:
     """Three clients work, and steps have two arrivals; the numbers are those of other programs on this schedule.

@@ -27,7 +27,7 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
         ("fedbio", {"variant": "second_order"}, 1, 1, 3 + 12),
     ],
 )
-def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
+def test_the_vectors_and_passes_of_hooks_are_charged(agg: str, options: Any, down: int, up: int, passes: float) -> None:
     rates = JobCosts.from_signals((), (), make_component("agg", agg, **options).hooks, LAYOUT)
     assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
     assert (rates.training_passes, rates.report_passes, rates.queried_signals) == (passes, 0, {})

@@ -36,7 +36,7 @@ def n_val(run: FinishedRun) -> np.ndarray:
     return validation_sizes
 
 
-def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
+def test_random_selection_costs_a_broadcast_and_an_upload_per_client(tmp_path: Path) -> None:
     run = run_training(tmp_path)
     for t, cost in enumerate(costs(run)):
         assert cost["down_bytes"] == M * MODEL

@@ -121,7 +121,9 @@ def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("limit", [4, 0])
-def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int) -> None:
+def test_a_killed_run_with_loss_lists_resumes_with_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
     """Lists of losses are stored next to SCAFFOLD's vectors, in memory or files; late clients store a list only."""
     overrides = (
         *LOSS_LISTS,
@@ -140,7 +142,7 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
     assert same_bits(uninterrupted, run_training(tmp_path / "killed", *overrides, "resume=true"))
 
 
-def test_files_change_no_bit(tmp_path: Path) -> None:
+def test_loss_lists_in_files_give_the_same_bits_as_in_memory(tmp_path: Path) -> None:
     overrides = (*LOSS_LISTS, "agg=scaffold", "cohort=6")
     memory, files = (
         run_training(tmp_path / "a", *overrides),

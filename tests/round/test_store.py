@@ -82,7 +82,7 @@ def mapped_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     return run_training(tmp_path_factory.mktemp("mapped"), *MAPPED)
 
 
-def test_files_change_no_bit(mapped_run: FinishedRun, tmp_path: Path) -> None:
+def test_stored_vectors_in_files_give_the_same_bits_as_in_memory(mapped_run: FinishedRun, tmp_path: Path) -> None:
     memory = run_training(tmp_path, *OVERRIDES)
     assert same_bits(mapped_run, memory)
     assert (mapped_run.folder / "client_store.c").exists()
@@ -93,7 +93,7 @@ def test_files_change_no_bit(mapped_run: FinishedRun, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "name", "call"), [(closing, "hash_selection_history", 3), (checkpoint, "rename_checkpoint", 3)]
 )
-def test_a_killed_run_resumes_exactly(
+def test_a_killed_run_with_stored_vectors_resumes_with_the_same_bits(
     mapped_run: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
     act_at_call(monkeypatch, owner, name, call, kill_self)

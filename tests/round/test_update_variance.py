@@ -18,7 +18,7 @@ from signal_kinds import UnimplementedAccess
 METRIC = "update/relative_variance"
 
 
-def test_a_ratio_by_hand() -> None:
+def test_the_relative_update_variance_by_hand() -> None:
     """G = (3, 4) and G_S = (3, 1): 9 / 25; without arrivals G_S is 0."""
     full = torch.tensor([3.0, 4.0], dtype=torch.float64)
     assert compute_relative_variance(torch.tensor([3.0, 1.0]), full) == pytest.approx(9 / 25)

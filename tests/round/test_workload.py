@@ -131,7 +131,7 @@ def test_an_empty_answer_has_no_bytes() -> None:
 
 
 @for_all("seed", range(20))
-def test_among_agrees_with_a_comparison_of_all_ids(seed: int) -> None:
+def test_the_availability_check_agrees_with_a_comparison_of_all_ids(seed: int) -> None:
     rng = np.random.default_rng(seed)
     available = np.flatnonzero(rng.random(12) < rng.choice([0.0, 0.5, 1.0]))
     for size in range(4):

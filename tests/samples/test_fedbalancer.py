@@ -67,7 +67,7 @@ def test_without_a_deadline_or_duration_all_samples_fit() -> None:
     assert len(choose_rows(samples, request(np.inf))) == len(choose_rows(samples, request(1.0, epoch=0.0))) == 10
 
 
-def test_rounding_errors_lose_no_batch() -> None:
+def test_rounding_errors_do_not_reduce_the_number_of_batches() -> None:
     """A batch of .1 s: 2.5 s are five rounds of five batches, though 2.5 / (5 x .1) is 4.999999999999999 or so."""
     samples = make_component("samples", "fedbalancer")
     for k in range(1, 5):

@@ -43,6 +43,6 @@ def test_equal_clients_train_on_all_samples() -> None:
 
 
 @pytest.mark.parametrize("wrong", [-1.0, 101.0])
-def test_option_ranges_are_checked(wrong: float) -> None:
+def test_fedss_options_out_of_range_are_rejected(wrong: float) -> None:
     with pytest.raises(OptionError, match="percentile"):
         FedssLoss(wrong)

@@ -179,6 +179,6 @@ def test_every_sample_of_a_group_has_the_same_probability() -> None:
 
 
 @pytest.mark.parametrize(("option", "wrong"), [("p", 1.5), ("noise", -1.0), ("clip", 0.0), ("lss", 2.0), ("w", 0)])
-def test_option_ranges_are_checked(option: str, wrong: float) -> None:
+def test_threshold_options_out_of_range_are_rejected(option: str, wrong: float) -> None:
     with pytest.raises(OptionError, match=option):
         replace(part(), **{option: wrong})

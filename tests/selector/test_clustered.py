@@ -56,7 +56,9 @@ def draw_by_similarity(n: np.ndarray, m: int, updates: np.ndarray = UNIT, tree: 
         ([1, 2, 3, 4], 2, [[0, 0, 0.2, 0.8], [0.2, 0.4, 0.4, 0]], [0.2, 0.4, 0.52, 0.8]),
     ],
 )
-def test_distributions_by_size(sizes: list[int], m: int, W: list[list[float]], inclusion: list[float]) -> None:
+def test_sampling_distributions_by_size_by_hand(
+    sizes: list[int], m: int, W: list[list[float]], inclusion: list[float]
+) -> None:
     """Masses m n_k / n: 2 (4, 3, 2, 1) / 10 = .8, .6, .4, .2, of which the second one fills .2 of the first row."""
     n = np.array(sizes)
     np.testing.assert_allclose(matrix(urns_by_size(n, m), n, m), W, atol=1e-15)
@@ -75,7 +77,7 @@ def test_distributions_by_size(sizes: list[int], m: int, W: list[list[float]], i
         ([5, 1, 1, 1, 1, 1], 2, [[1, 0, 0, 0, 0, 0], [0, 0.2, 0.2, 0.2, 0.2, 0.2]]),
     ],
 )
-def test_distributions_by_similarity(sizes: list[int], m: int, W: list[list[float]]) -> None:
+def test_sampling_distributions_by_similarity_by_hand(sizes: list[int], m: int, W: list[list[float]]) -> None:
     """Updates at 0, 6, 10, 90, 95 and 180 degrees: rows 1 and 2 of the angles differ by 4, and rows 3 and 4 by 5.
 
     With six equal clients and m = 3 a row takes two: {1, 2} and {3, 4} are together, {0} and {5} share the third row.

@@ -57,7 +57,7 @@ def test_probabilities_sum_to_m_and_are_those_of_a_capped_weight() -> None:
         np.testing.assert_allclose(p, sigma + (m - n * sigma) * capped / capped.sum(), rtol=1e-6)
 
 
-def test_weights_after_a_round() -> None:
+def test_log_weights_after_a_round_by_hand() -> None:
     """sigma = .25, so that (m - K sigma) eta / (K p_0) = 1 .5 3 / 4: w_0 = e^.375. Client 2 is capped."""
     selector = e3cs()
     rounds = [selector.select(state_of(W), make_context(cohort=2, n_clients=4, seed=seed), {}) for seed in range(20)]
@@ -91,7 +91,7 @@ def test_systematic_draws_are_distinct_whatever_the_rounding() -> None:
     ("draw", "inclusion"),
     [("exact", [0.25, 0.25, 0.5, 1.0]), ("multinomial", [0.30952381, 0.30952381, 0.57142857, 0.80952381])],
 )
-def test_inclusion_probabilities(draw: str, inclusion: list[float]) -> None:
+def test_draws_have_the_stated_inclusion_probabilities(draw: str, inclusion: list[float]) -> None:
     """Of p = (.25, .25, .5, 1), with quota 0: a successive draw leaves the certain client out at times. 4 sigma."""
     selector, state = e3cs(draw=draw, quota=0.0), state_of(np.array([0.25, 0.25, 0.5, 1.0]))
     chosen = [

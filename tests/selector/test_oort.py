@@ -55,7 +55,7 @@ def select_clients(state: State, cohort: int = 2, round: int = 9, seed: int = 0,
     return selector.select(state, make_context(round, cohort, signals=EXPECTED, seed=seed), {})[0]
 
 
-def test_utility_by_hand() -> None:
+def test_the_utility_of_clients_by_hand() -> None:
     """Losses 1, 2, 2: 3 sqrt(9 / 3); n times the mean is 5, the root of the sum of squares 3."""
     np.testing.assert_allclose(client_utilities(np.array([3.0]), np.array([9.0])), [5.1961524], atol=1e-7)
     assert client_utilities(np.array([0.0]), np.array([0.0])).tolist() == [0.0]
@@ -118,7 +118,7 @@ def test_the_largest_utilities_are_clipped() -> None:
     assert np.isnan(normalise_utilities(np.array([NAN, 1.0]), 0.95)).tolist() == [True, False]
 
 
-def test_exploration_decays() -> None:
+def test_the_exploration_share_decays_per_round() -> None:
     """max(.98^R .9, .2): .2 after ceil(ln(.2/.9) / ln .98) = 75 rounds."""
     eps = [step.after.eps for step in play_rounds(oort(), World(), 76)]
     np.testing.assert_allclose(eps[:5], [0.882, 0.86436, 0.847073, 0.830131, 0.813529], atol=5e-7)

@@ -50,7 +50,7 @@ def test_wrong_forecasts_are_used_as_their_complement() -> None:
     assert share == pytest.approx(3 / 4, abs=0.05)
 
 
-def test_the_slot_of_the_specification() -> None:
+def test_the_predicted_slot_of_the_specifications_example() -> None:
     """Durations 100, 60, 80 with alpha = .25: 100, .75 * 60 + .25 * 100 = 70, .75 * 80 + .25 * 70 = 77.5."""
     selector, slots = refl(), []
     state = selector.init(Population(6, 10, 2, {}))

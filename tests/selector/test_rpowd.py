@@ -19,7 +19,7 @@ def rpowd(**changes: Any) -> RPowD:
     return make_typed(RPowD, "selector", "rpowd", **{"candidate": "uniform", "tie": "id", **changes})
 
 
-def test_five_rounds_by_hand() -> None:
+def test_five_rounds_of_rpowd_by_hand() -> None:
     """K = 4, m = 1, d = 2 = those available, so that A is known. Zeros at the start would never try 2 or 3."""
     selector = rpowd()
     state = selector.init(Population(4, 2, 1, {}))

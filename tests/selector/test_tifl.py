@@ -54,7 +54,9 @@ def test_tiers_are_equal_parts_by_speed() -> None:
         ("minus", ACCURACY, np.array([0, 0, 1, 0, 0]), [0, 0, 1, 0, 0]),
     ],
 )
-def test_probabilities_of_tiers(rank_sum: str, accuracy: np.ndarray, credits: np.ndarray, p: list[float]) -> None:
+def test_the_tier_probabilities_by_hand(
+    rank_sum: str, accuracy: np.ndarray, credits: np.ndarray, p: list[float]
+) -> None:
     selector = tifl(rank_sum=rank_sum, tiers=len(p))
     np.testing.assert_allclose(selector.tier_probabilities(accuracy, credits), p, rtol=1e-14)
 

@@ -42,7 +42,7 @@ def scores(selector: UcbCs, state: State) -> np.ndarray:
     return client_scores
 
 
-def test_three_rounds_by_hand() -> None:
+def test_three_rounds_of_ucb_cs_by_hand() -> None:
     """L = (.7^2 2, .7, 3), N = (.49, .7, 1), T = 2.19; sigma = .5: U_k = sqrt(.5 ln 2.19 / N_k)."""
     state = replay_history(ucb(), ONE_SELECTION_EACH)
     np.testing.assert_allclose(state.discounted_sums.reward_sums, [0.98, 0.7, 3.0], rtol=1e-14)
@@ -60,7 +60,7 @@ def test_score_parts_are_the_two_terms_of_eq_4() -> None:
     np.testing.assert_allclose(parts["explore"], [0.447185515, 0.224485347, 0.125211944], atol=1e-8)
 
 
-def test_sigma_of_the_last_round() -> None:
+def test_sigma_last_round_is_the_deviation_of_the_last_round() -> None:
     """Only client 2's .2: every width shrinks to 2/5 of the above."""
     state = replay_history(ucb(sigma="last_round"), ONE_SELECTION_EACH)
     assert state.sigma == 0.2

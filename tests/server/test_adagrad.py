@@ -15,7 +15,7 @@ from config_options import make_component
         (0.5, [0.6180340, -0.5373864, -0.0878671]),
     ],
 )
-def test_three_steps_by_hand(beta1: float, expected: list[float]) -> None:
+def test_three_adagrad_steps_by_hand(beta1: float, expected: list[float]) -> None:
     # tau = .5, lr = 2; G = 1, -2, .5; v = .25 at first, then + 1, + 4, + .25
     server = make_component("server", "adagrad", lr=2.0, beta1=beta1, tau=0.5)
     state, steps, v = server.init(1), [], []
@@ -27,7 +27,7 @@ def test_three_steps_by_hand(beta1: float, expected: list[float]) -> None:
     assert steps == pytest.approx(expected, abs=1e-7)
 
 
-def test_the_steps_shrink() -> None:
+def test_adagrad_steps_shrink() -> None:
     # G = 1 for ever: lr / (sqrt(t + tau^2) + tau)
     server = make_component("server", "adagrad", lr=1.0, tau=1e-3)
     state, steps = server.init(1), []

@@ -6,7 +6,7 @@ import torch
 from config_options import make_component
 
 
-def test_three_steps_by_hand() -> None:
+def test_three_server_adam_steps_by_hand() -> None:
     # beta1 = .5, beta2 = .75, tau = .5, lr = 2; G = 1, -2, .5; v = .25 at first
     # m: .5, .25 - 1 = -.75, -.375 + .25 = -.125
     # v: .1875 + .25 = .4375, .328125 + 1 = 1.328125, .99609375 + .0625 = 1.05859375

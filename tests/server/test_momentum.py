@@ -22,14 +22,14 @@ def trajectory(beta: float, rounds: int, save_round: int | None = None) -> tuple
     return vs, ws
 
 
-def test_heavy_ball_without_damping() -> None:
+def test_server_momentum_is_the_heavy_ball_without_damping() -> None:
     # v: -1, -1.9, -2.71; w: -1, -2.9, -5.61. The damped (EMA) form gives w = -0.1, -0.29, -0.561.
     vs, ws = trajectory(0.9, 3)
     assert vs == pytest.approx([-1, -1.9, -2.71], abs=1e-12)
     assert ws == pytest.approx([-1, -2.9, -5.61], abs=1e-12)
 
 
-def test_beta_zero_is_sgd() -> None:
+def test_server_momentum_with_beta_0_is_sgd() -> None:
     step = make_component("server", "momentum", beta=0.0).step(make_component("server", "momentum").init(1), G)[0]
     assert torch.equal(step, make_component("server", "sgd").step(None, G)[0])
 
@@ -38,6 +38,6 @@ def test_a_restored_state_continues_identically() -> None:
     assert trajectory(0.9, 6, save_round=3) == trajectory(0.9, 6)
 
 
-def test_the_gain_in_the_steady_state() -> None:
+def test_a_constant_direction_is_amplified_by_one_over_one_minus_beta() -> None:
     vs, _ = trajectory(0.95, 600)
     assert vs[-1] == pytest.approx(-20.0, rel=1e-6)

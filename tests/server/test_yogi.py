@@ -6,7 +6,7 @@ import torch
 from config_options import make_component
 
 
-def test_three_steps_by_hand() -> None:
+def test_three_yogi_steps_by_hand() -> None:
     # beta1 = .5, beta2 = .75, tau = .5, lr = 2; G = 1, -2, .5, squares 1, 4, .25; v = .25 at first
     # m: .5, -.75, -.125
     # v: .25 < 1: + .25 = .5; .5 < 4: + 1 = 1.5; 1.5 > .25: - .0625 = 1.4375
@@ -27,7 +27,7 @@ def test_a_squared_direction_equal_to_v_keeps_v() -> None:
     assert float(server.step(server.init(1), torch.tensor([-2.0], dtype=torch.float64))[1].v) == 4.0
 
 
-def test_it_forgets_a_large_direction_more_slowly_than_adam() -> None:
+def test_yogi_forgets_a_large_direction_more_slowly_than_adam() -> None:
     # after G = 10 and ten zeros: Adam's v falls by a share of itself, Yogi's by (1 - beta2) 0^2
     v_by_server = {}
     for choice in ("adam", "yogi"):

@@ -52,7 +52,7 @@ def test_forward_selection_by_hand() -> None:
     assert places(moves, n, 9) == [9, 6, 8, 7]
 
 
-def test_clients_are_weighted() -> None:
+def test_clients_are_weighted_by_their_samples() -> None:
     """After 1.5 (n=1), 5 with n=1 makes 3.25, and 0 makes .75.
 
     The two have the same loss 1.5625, and the lower id wins. With n=9 of 1.5 the 5 makes 1.85.

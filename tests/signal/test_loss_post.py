@@ -44,7 +44,7 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
 
 
 @pytest.mark.parametrize("layer", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
-def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(layer: nn.Module) -> None:
+def test_the_loss_after_training_uses_eval_mode_and_the_clients_statistics(layer: nn.Module) -> None:
     federation, network = make_federation(), make_network(torch.float32, layer)
     trainer = make_trainer(federation, network, batch=7)
     update, other_update = (trainer.train(make_task(k, loss_after=True), {}) for k in (0, 1))
@@ -58,14 +58,14 @@ def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(layer: nn.Modul
     assert torch.equal(other_update.delta, single_update.delta), "measuring the loss changes no training"
 
 
-def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:
+def test_the_loss_after_training_is_not_measured_without_a_reader(tmp_path: Path) -> None:
     trainer = make_trainer(make_federation(), make_network())
     assert math.isnan(trainer.train(make_task(0), {}).loss_after)
     assert "signal_loss_post" not in run_training(tmp_path, "agg=fedmaba", "rounds=1").last.clients
 
 
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
-def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, agg: str) -> None:
+def test_with_one_client_the_loss_after_training_is_that_of_the_next_model(tmp_path: Path, agg: str) -> None:
     # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
     run = run_training(
         tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5"
@@ -75,7 +75,7 @@ def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, a
         assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
 
 
-def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
+def test_a_codec_does_not_change_the_loss_after_training(tmp_path: Path) -> None:
     first = [run_training(tmp_path / choice, *READS, f"codec={choice}", "rounds=1") for choice in ("none", "quant")]
     plain, with_codec = (run.last.clients["signal_loss_post"] for run in first)
     np.testing.assert_array_equal(plain, with_codec)
@@ -86,7 +86,7 @@ def measure_cost(run: FinishedRun, name: str) -> float:
     return run.last.metrics[name] - run.reports[0].metrics[name]
 
 
-def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
+def test_the_loss_after_training_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     run, without_signal = (
         run_training(tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "rounds=1")
         for signal in ("loss_post", "train_loss")
@@ -104,7 +104,7 @@ def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     assert measure_cost(run, "time/virtual_s") == pytest.approx(measure_cost(without_signal, "time/virtual_s") * longer)
 
 
-def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
+def test_the_loss_after_training_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
     run = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
     n = run.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
@@ -119,7 +119,7 @@ def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
     assert measure_cost(run, "comm/up_bytes") == 0
 
 
-def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
+def test_the_time_of_the_loss_after_training_counts_against_the_deadline(tmp_path: Path) -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
     overrides = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
     for signal in ("train_loss", "loss_post"):

@@ -27,7 +27,9 @@ def make_lab() -> SignalMeasurer:
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 10**6])
-def test_it_is_the_mean_over_the_servers_samples(batch_size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_validation_loss_is_the_mean_over_the_servers_samples(
+    batch_size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many are looked at at once; the models stay as they are."""
     lab, signal = make_lab(), find_signal(SIGNAL)
     assert isinstance(signal, ServerMeasured)
@@ -40,7 +42,7 @@ def test_it_is_the_mean_over_the_servers_samples(batch_size: int, monkeypatch: p
     assert torch.equal(lab.worker.w, before[1])
 
 
-def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
+def test_the_servers_validation_loss_is_measured_only_if_a_selector_declares_it() -> None:
     lab, claims = make_lab(), ClientReports(make_component("attack", "none"), 0, 3)
     assert QueryAnswerer(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
     queries = QueryAnswerer(frozenset({"loss", SIGNAL}), lab, claims, Stopwatch()).measure_server_signals()
@@ -49,7 +51,7 @@ def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
     assert dict(signals) == queries
 
 
-def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
+def test_the_servers_validation_loss_is_free_and_cannot_be_falsified(tmp_path: Path) -> None:
     """FLASH queries no client if its reward is the server's loss and its context has no losses."""
     overrides = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
     honest = run_training(tmp_path / "honest", *overrides)

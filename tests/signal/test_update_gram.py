@@ -48,7 +48,7 @@ def test_computing_in_slices_gives_the_same_matrix(P: int) -> None:
     assert matrix.tobytes() == derive("update_gram", U.numpy()).tobytes()
 
 
-def test_it_is_float64_and_copies_no_updates() -> None:
+def test_the_gram_matrix_is_float64_and_copies_no_updates() -> None:
     """The square of 1e30 is no float32."""
     no_clients: Any = None
     U = 1e30 * make_updates(3, 4 * PARAMETERS_PER_SLICE, torch.float32)
@@ -72,7 +72,7 @@ def test_an_update_with_nan_affects_only_its_row(value: float) -> None:
         assert not np.isfinite(matrix[:, 2]).any()
 
 
-def test_it_has_an_entry_for_every_pair() -> None:
+def test_the_gram_matrix_has_an_entry_for_every_pair() -> None:
     signal = find_signal("update_gram")
     assert isinstance(signal, Derived)
     assert signal.pairs

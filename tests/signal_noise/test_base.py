@@ -7,7 +7,7 @@ from config_options import list_options, make_component
 
 
 @pytest.mark.parametrize("choice", [choice for choice in list_options("signal_noise") if choice != "none"])
-def test_the_same_draws_with_and_without_the_second_clip(choice: str) -> None:
+def test_a_second_clip_does_not_change_the_drawn_noise(choice: str) -> None:
     values = np.random.default_rng(1).uniform(-3, 9, (50, 4))
     unbounded, bounded = (
         make_component("signal_noise", choice, bound=bounded).perturb(values, np.random.default_rng(0))

@@ -24,7 +24,7 @@ def test_noise_is_normal_around_the_clipped_number() -> None:
     np.testing.assert_allclose(reports.std(0), 2.0, rtol=0.02)
 
 
-def test_nan_stays_and_the_server_may_clip_again() -> None:
+def test_nan_reports_stay_nan_and_a_second_clip_is_optional() -> None:
     values = np.array([[np.nan, -np.inf, np.inf, 2.0]])
     reports = gaussian(3.0, bound=True).perturb(values, np.random.default_rng(0))
     assert np.isnan(reports[0, 0])
@@ -58,12 +58,12 @@ def test_epsilon_solves_the_equation_and_is_below_the_bound(sigma: float, n: int
     assert epsilon == pytest.approx(gaussian(sigma * 3).epsilon(9 * n))
 
 
-def test_no_report_costs_nothing() -> None:
+def test_without_reports_epsilon_is_zero() -> None:
     assert gaussian().epsilon(0) == 0.0
     assert gaussian(1e6).epsilon(1) == 0.0  # delta(0) is below delta
 
 
 @pytest.mark.parametrize("clip", [[1.0], [5.0, 0.0], [1.0, 1.0], "05"])
-def test_an_interval_has_two_ends(clip: list[float]) -> None:
+def test_a_clip_interval_must_have_two_ends(clip: list[float]) -> None:
     with pytest.raises(OptionError, match="clip must be a list of"):
         Gaussian(clip, True, DELTA, 1.0)

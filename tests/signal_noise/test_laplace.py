@@ -27,7 +27,7 @@ def test_the_missing_library_is_named() -> None:
 
 
 @pytest.mark.skipif(not HAS_LIBRARY, reason="needs dp-accounting")
-def test_the_library_is_tighter_than_the_sum() -> None:
+def test_the_accounting_library_gives_a_smaller_epsilon_than_the_sum() -> None:
     """Values of dp-accounting 0.6.0."""
     noise = Laplace([0.0, 1.0], True, 1e-5, 10.0, "pld")
     assert [noise.epsilon(n) for n in (1, 10, 100)] == pytest.approx([0.09998, 0.98996, 4.22035], abs=1e-3)

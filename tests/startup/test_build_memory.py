@@ -53,7 +53,9 @@ def test_a_network_without_shapes_is_checked_later() -> None:
         ("agg=scaffold rounds=2", "^0 this run"),
     ],
 )
-def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: str, refusal: str) -> None:
+def test_the_required_memory_of_a_round_by_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overrides: str, refusal: str
+) -> None:
     """16 x 12^2 bytes of FedCor's matrices; 8 x 650 x 4 bytes of the updates of a logistic regression on digits.
 
     Clustered sampling needs both, and 16 x 12 x 650 bytes of stored updates.

@@ -72,7 +72,7 @@ def test_a_package_without_cfg_is_rejected(arguments: list[str]) -> None:
     check_typed_arguments(["-c", "job", *arguments], CONFIGS)
 
 
-def test_a_flag_of_hydra_without_a_value() -> None:
+def test_a_hydra_flag_without_a_value_is_rejected() -> None:
     explanation = explain_error(
         ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS
     )

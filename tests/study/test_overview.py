@@ -113,7 +113,7 @@ def test_the_committed_page_matches_the_tables() -> None:
     assert (ROOT / "studies" / "README.md").read_text() == overview.render_page(ROOT / "studies")
 
 
-def test_every_study_with_results_is_on_it() -> None:
+def test_every_study_with_results_is_on_the_overview_page() -> None:
     names = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
     assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.OVERVIEW_FILE}")) == names
 

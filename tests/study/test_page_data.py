@@ -39,7 +39,9 @@ BASE = [0.8, 0.8, 0.8]
         ({"bound:clean": [0.9, 0.92, 0.88]}, "open", "The headroom is unknown: no oracle has a difference to random."),
     ],
 )
-def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kind: str, text: str) -> None:
+def test_each_setting_is_classified_by_its_headroom_and_verdicts(
+    tmp_path: Path, rows: dict[str, list[float]], kind: str, text: str
+) -> None:
     study = write_study(tmp_path, **METHODS)
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
@@ -51,7 +53,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
         assert "For reference: bound clean +10.0 [5.0, 15.0]." in page
 
 
-def test_settings_are_counted(tmp_path: Path) -> None:
+def test_settings_are_counted_by_their_kind(tmp_path: Path) -> None:
     study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     summary = summarise_study(study, results, judge_study(study, results), {})
@@ -61,7 +63,7 @@ def test_settings_are_counted(tmp_path: Path) -> None:
     assert summary["faster"] is None
 
 
-def test_budgets_are_horizons(tmp_path: Path) -> None:
+def test_different_budgets_are_stated_as_horizons(tmp_path: Path) -> None:
     study = write_study(tmp_path, **METHODS)
     results = make_results(study, LATE_MEANS)
     for (cell, _, _), facts in results.rows.items():

@@ -147,7 +147,7 @@ CODE = "client._target_=os.system"
         (lambda content: content["runs"][0].pop("commit"), "runs.0.commit is missing"),
     ],
 )
-def test_a_wrong_file_is_rejected(change: Callable[[Any], Any], message: str, tmp_path: Path) -> None:
+def test_an_invalid_protocol_file_is_rejected(change: Callable[[Any], Any], message: str, tmp_path: Path) -> None:
     path = edit(write_file(tmp_path), change)
     with pytest.raises(OptionError, match=message) as error:
         read_protocol(path, tmp_path / "studies")
@@ -176,7 +176,7 @@ def test_a_file_that_is_no_json_object_is_rejected(content: str, tmp_path: Path)
         ([{"study": "nope", "settings": None, "seeds": None}], "has no study 'nope'"),
     ],
 )
-def test_a_wrong_level_is_rejected(node: object, message: str, tmp_path: Path) -> None:
+def test_an_unknown_protocol_level_is_rejected(node: object, message: str, tmp_path: Path) -> None:
     write_study(tmp_path / "tiny", settings=SETTINGS)
     (tmp_path / "protocol.yaml").write_text(yaml.safe_dump({"quick": node}))
     with pytest.raises(OptionError, match=rf"protocol.yaml: .*{message}"):

@@ -21,7 +21,7 @@ def test_every_case_is_called_with_the_fixtures(base: int, n: int, text: str, st
     assert n < 3
 
 
-def test_all_cases_were_called() -> None:
+def test_all_cases_of_a_looped_test_were_called() -> None:
     assert CALLS[-4:] == [(101, "one", 1), (101, "one", 10), (102, "two", 1), (102, "two", 10)]
 
 

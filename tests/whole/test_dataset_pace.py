@@ -13,7 +13,7 @@ from command_harness import run_command
 from config_options import CONFIGS
 
 
-def test_measures_a_small_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_script_measures_a_small_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     pace = load_script("dataset_pace", monkeypatch)
     run_process = subprocess.run
 
@@ -67,7 +67,7 @@ def test_every_bundled_dataset_has_a_suitable_model(monkeypatch: pytest.MonkeyPa
         ("mnist=generated", "mnist cannot be generated, only emnist, "),
     ],
 )
-def test_rejects_an_argument_that_cannot_be_measured(
+def test_the_script_rejects_an_argument_that_cannot_be_measured(
     argument: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pace = load_script("dataset_pace", monkeypatch)

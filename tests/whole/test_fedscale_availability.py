@@ -60,7 +60,7 @@ def test_active_intervals_repeat_with_the_clients_period(converter: ModuleType, 
         ({1: {**TRACES[4], "active": [0, 20]}}, "client 1: active has 2 times, but inactive has 3"),
     ],
 )
-def test_rejects_an_invalid_trace(
+def test_an_invalid_fedscale_trace_is_rejected(
     converter: ModuleType, tmp_path: Path, content: object, message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client_behave_trace"

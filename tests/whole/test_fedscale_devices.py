@@ -41,7 +41,9 @@ class CreatesFolder:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_path: Path, protocol: int) -> None:
+def test_fedscale_inference_times_and_link_speeds_are_converted(
+    converter: ModuleType, tmp_path: Path, protocol: int
+) -> None:
     """100 ms of inference are 0.3 s of training; at 4000 kbit/s a million bytes (8000 kbit) take 2 s."""
     source, target = tmp_path / "client_device_capacity", tmp_path / "devices.parquet"
     source.write_bytes(pickle.dumps(CAPACITY, protocol))
@@ -69,7 +71,7 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-def test_rejects_a_pickle_that_would_call_a_function(
+def test_a_pickle_that_would_call_a_function_is_rejected(
     converter: ModuleType, tmp_path: Path, protocol: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     source, folder = tmp_path / "client_device_capacity", tmp_path / "made"
@@ -102,14 +104,16 @@ def test_rejects_a_pickle_that_would_call_a_function(
         ({1: 5.0}, "got None and None"),
     ],
 )
-def test_rejects_invalid_device_data(converter: ModuleType, tmp_path: Path, content: object, message: str) -> None:
+def test_invalid_fedscale_device_data_are_rejected(
+    converter: ModuleType, tmp_path: Path, content: object, message: str
+) -> None:
     file = tmp_path / "client_device_capacity"
     file.write_bytes(pickle.dumps(content))
     with pytest.raises(converter.InvalidFile, match=message):
         converter.make_table(converter.unpickle(file))
 
 
-def test_rejects_damaged_files_and_wrong_arguments(
+def test_damaged_files_and_wrong_arguments_are_rejected(
     converter: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "client_device_capacity"

@@ -75,7 +75,7 @@ def test_a_client_is_ready_as_in_flhetbench(converter: ModuleType, tmp_path: Pat
         ("states", ["37"], {"37": {**TIMERS["37"], "ready_time": [[1]]}}, "ready_time must hold pairs of seconds"),
     ],
 )
-def test_bad_files_are_rejected(
+def test_invalid_flhetbench_files_are_rejected(
     converter: ModuleType,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

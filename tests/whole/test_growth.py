@@ -20,7 +20,9 @@ def table_rows(page: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in page.splitlines() if line[:1] == "|"]
 
 
-def test_measures_a_run_with_a_small_population(growth_script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_measures_a_run_with_a_small_population(
+    growth_script: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(growth_script, "OVERRIDES", (*growth_script.OVERRIDES, "rounds=3", "eval.every=3", "cohort=10"))
     cost = growth_script.measure_run(100)
     assert cost.data == 100 * 10 * (20 * 4 + 8)

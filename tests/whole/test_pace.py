@@ -8,7 +8,7 @@ from benchmark_scripts import load_script
 from config_options import ROOT
 
 
-def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("pace", monkeypatch)
     monkeypatch.setattr(pace, "ROUNDS", 5)
     monkeypatch.setattr(pace, "OVERRIDES", [*pace.OVERRIDES, "rounds=5"])

@@ -49,7 +49,9 @@ def test_generated_reddit_data_load_like_the_original(monkeypatch: pytest.Monkey
         ("cmnist=generated", "cmnist cannot be generated, only emnist, femnist, "),
     ],
 )
-def test_rejects_a_dataset_that_cannot_be_used(argument: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_script_rejects_a_dataset_that_cannot_be_used(
+    argument: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small_forms = load_script("small_forms", monkeypatch)
     monkeypatch.setattr(
         small_forms, "dataset_of", lambda form: form.split("_")[1]
