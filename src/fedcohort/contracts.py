@@ -54,15 +54,15 @@ def check_type(value_name: str, value: object, required_type: type[T]) -> T:
 
 def check_array(
     value_name: str,
-    value: object,
+    value: T,
     required_shape: tuple[int, ...],
     dtype_kinds: str,
     min_value: float = -math.inf,
     max_value: float = math.inf,
     *,
     allow_nan: bool = False,
-) -> None:
-    """Raise `ComponentError` unless `value` is a numpy array of the required shape, type and range.
+) -> T:
+    """Return `value`; raise `ComponentError` unless it is a numpy array of the required shape, type and range.
 
     Args:
         value_name: name of the value in the message.
@@ -87,10 +87,11 @@ def check_array(
             f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(required_shape)}{finite_text}{interval_text}",
             value,
         )
+    return value
 
 
-def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
-    """Raise `ComponentError` unless `value` is an integer array of sorted distinct ids in [0, n_ids).
+def check_ids(value_name: str, value: T, n_ids: int, min_length: int = 0) -> T:
+    """Return `value`; raise `ComponentError` unless it is an integer array of sorted distinct ids in [0, n_ids).
 
     Args:
         value_name: name of the value in the message.
@@ -107,6 +108,7 @@ def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -
         raise contract_error(
             value_name, f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}", value
         )
+    return value
 
 
 def check_number(
@@ -140,10 +142,11 @@ def check_number(
     return float(value)  # type: ignore[arg-type]
 
 
-def check_integer(value_name: str, value: object, min_value: int) -> None:
-    """Raise `ComponentError` unless `value`, called `value_name` in the message, is an integer >= `min_value`."""
+def check_integer(value_name: str, value: T, min_value: int) -> T:
+    """Return `value`, called `value_name`; raise `ComponentError` unless it is an integer of at least `min_value`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < min_value:
         raise contract_error(value_name, f"an integer of at least {min_value}", value)
+    return value
 
 
 def check_numbers_by_name(value_name: str, value: object) -> None:
@@ -154,12 +157,16 @@ def check_numbers_by_name(value_name: str, value: object) -> None:
         check_number(f"{value_name}[{number_name!r}]", number, allow_nan=True)
 
 
-def check_tensor(value_name: str, value: object, required_shape: tuple[int, ...]) -> None:
-    """Raise `ComponentError` unless `value`, called `value_name`, is a float tensor of `required_shape`; NaN passes."""
+def check_tensor(value_name: str, value: T, required_shape: tuple[int, ...]) -> T:
+    """Return `value`, called `value_name`; raise `ComponentError` unless it is a tensor of `required_shape`.
+
+    Its numbers must be floating-point numbers; NaN passes.
+    """
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != required_shape or not value.is_floating_point():
         raise contract_error(value_name, f"a tensor {list(required_shape)} of floating-point numbers", value)
+    return value
 
 
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
@@ -238,5 +245,5 @@ def check_signal_answers(signal_name: str, signal_answers: object, n_clients: in
         ComponentError: the values have another shape, or are no numbers.
     """
     answer_shape = (n_clients, *getattr(signal_answers, "shape", ())[1:2])
-    check_array(f"the signal {signal_name!r}: the result", signal_answers, answer_shape, "if", allow_nan=True)
-    return np.asarray(signal_answers)
+    answers_name = f"the signal {signal_name!r}: the result"
+    return np.asarray(check_array(answers_name, signal_answers, answer_shape, "if", allow_nan=True))

@@ -167,8 +167,9 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
     tensor_mask_by_client = [tensor_masks[int(k)] for k in arrivals.clients]
     if arrivals.mean is None or all(m is None for m in tensor_mask_by_client):
         return arrivals
-    all_tensors_mask = np.ones(len(layout.parameters), dtype=bool)
-    is_sent_by_client = np.stack([all_tensors_mask if m is None else m for m in tensor_mask_by_client])
+    is_sent_by_client = np.stack(
+        [np.ones(len(layout.parameters), dtype=bool) if m is None else m for m in tensor_mask_by_client]
+    )
     mean_update = arrivals.mean.clone()
     updates = None if arrivals.updates is None else arrivals.updates.clone()
     for tensor_block, is_tensor_sent in zip(layout.parameters, is_sent_by_client.T, strict=True):

@@ -26,7 +26,7 @@ from fedcohort.contracts import (
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws
-from fedcohort.round.data_contracts import ATTACK_CHECKS, DATA_CHECKS
+from fedcohort.round.data_contracts import ATTACK_CHECKS, DATA_CHECKS, check_changed_update
 from fedcohort.types import AggregationOverride, Ids, Probe, RoundContext, RoundOutcome, Selection
 
 AnyComponent = Any  # a component of the check's group
@@ -123,8 +123,7 @@ def check_broadcast(component: AnyComponent, result: Result, state: State) -> Re
 
 
 def check_weights(component: AnyComponent, result: Result, n_used_samples: Ids, n_train: Ids) -> Result:
-    check_array("the result", result, (len(n_used_samples),), "if", min_value=0)
-    return result
+    return check_array("the result", result, (len(n_used_samples),), "if", min_value=0)
 
 
 def check_direction(component: AnyComponent, result: Result, state: State, arrived: Any) -> Result:  # noqa: ANN401  an `agg.base.Arrived`
@@ -147,29 +146,20 @@ def check_server_step(component: AnyComponent, result: Result, state: State, upd
 
 
 def check_encoded_bytes(component: AnyComponent, result: Result, layout: object) -> Result:
-    check_integer("the result", result, 0)
-    return result
-
-
-def check_decoded_update(component: AnyComponent, result: Result, delta: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
-    check_tensor("the result", result, tuple(delta.shape))
-    return result
+    return check_integer("the result", result, 0)
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
 def check_flags(component: AnyComponent, result: Result, state: State, n_samples: Ids) -> Result:
-    check_array("the result", result, (len(n_samples),), "b")
-    return result
+    return check_array("the result", result, (len(n_samples),), "b")
 
 
 def check_samples(component: AnyComponent, result: Result, state: State, sample_request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
-    check_ids("the result", result, sample_request.n, min_length=1)
-    return result
+    return check_ids("the result", result, sample_request.n, min_length=1)
 
 
 def check_cohort_size(component: AnyComponent, result: Result, cohort_size: int) -> Result:
-    check_integer("the result", result, 1)
-    return result
+    return check_integer("the result", result, 1)
 
 
 def check_duration(component: AnyComponent, result: Result, *args: object) -> float:
@@ -186,8 +176,7 @@ def check_job_timing(component: AnyComponent, result: Result, clients: Ids, work
 
 
 def check_ready_clients(component: AnyComponent, result: Result, draws: Draws) -> Result:
-    check_array("the result", result, (draws.n_clients,), "b")
-    return result
+    return check_array("the result", result, (draws.n_clients,), "b")
 
 
 def check_ready_schedule(component: AnyComponent, result: Result, draws: Draws) -> ReadySchedule | None:
@@ -218,13 +207,11 @@ def check_optimizer(component: AnyComponent, result: Result, y: object, lr: floa
 
 
 def check_attacker_ids(component: AnyComponent, result: Result, n_clients: int, rng: object) -> Result:
-    check_ids("the result", result, n_clients)
-    return result
+    return check_ids("the result", result, n_clients)
 
 
 def check_reported_values(component: AnyComponent, result: Result, signal_name: str, true_values: np.ndarray) -> Result:
-    check_array("the result", result, true_values.shape, "if", allow_nan=True)
-    return result
+    return check_array("the result", result, true_values.shape, "if", allow_nan=True)
 
 
 STATE_CHECKS: Mapping[str, ResultCheck] = {"init": check_init, "observe": check_next_state, "describe": check_metrics}
@@ -238,7 +225,7 @@ CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     },
     "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
-    "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
+    "codec": {"bytes_up": check_encoded_bytes, "transmit": check_changed_update},
     "samples": {**STATE_CHECKS, "stores_losses": check_flags, "choose": check_samples, "report_losses": check_metrics},
     "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_duration, "close": check_duration},
     "device": {"expect": check_job_timing, "sample": check_job_timing},

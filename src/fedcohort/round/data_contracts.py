@@ -51,25 +51,21 @@ def check_split(
 
 
 def check_noise_rates(component: AnyComponent, result: Result, draws: Draws) -> Result:
-    check_array("the result", result, (draws.n_clients,), "if", 0, 1)
-    return result
+    return check_array("the result", result, (draws.n_clients,), "if", 0, 1)
 
 
 def check_noise_levels(component: AnyComponent, result: Result, draws: Draws) -> Result:
-    check_array("the result", result, (draws.n_clients,), "if", min_value=0)
-    return result
+    return check_array("the result", result, (draws.n_clients,), "if", min_value=0)
 
 
 def check_flipped_labels(
     component: AnyComponent, result: Result, labels: Ids, noise_rate: float, n_classes: int, rng: object
 ) -> Result:
-    check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
-    return result
+    return check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
 
 
 def check_disturbed_inputs(component: AnyComponent, result: Result, x: np.ndarray, *args: object) -> Result:
-    check_array("the result", result, x.shape, "f")
-    return result
+    return check_array("the result", result, x.shape, "f")
 
 
 def check_proxy_inputs(component: AnyComponent, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
@@ -99,22 +95,19 @@ def check_network(component: AnyComponent, result: Result, *args: object) -> Res
     return check_type("the result", result, nn.Module)
 
 
-def check_false_update(component: Any, result: Result, update: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
-    check_tensor("the result", result, tuple(update.shape))
-    return result
+def check_changed_update(component: Any, result: Result, update: Any, *args: object) -> Result:  # noqa: ANN401  a tensor
+    return check_tensor("the result", result, tuple(update.shape))
 
 
 def check_false_labels(component: Any, result: Result, labels: Ids, n_classes: int, rng: object) -> Result:  # noqa: ANN401
-    check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
-    return result
+    return check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
 
 
 def check_noisy_values(component: Any, result: Result, true_values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
-    check_array("the result", result, true_values.shape, "f", allow_nan=True)
-    return result
+    return check_array("the result", result, true_values.shape, "f", allow_nan=True)
 
 
-ATTACK_CHECKS: Mapping[str, ResultCheck] = {"send": check_false_update, "relabel": check_false_labels}
+ATTACK_CHECKS: Mapping[str, ResultCheck] = {"send": check_changed_update, "relabel": check_false_labels}
 DATA_CHECKS: Mapping[str, Mapping[str, ResultCheck]] = {
     "partition": {"split": check_split, "deal": check_split},
     "label_noise": {"rates": check_noise_rates, "flip": check_flipped_labels},

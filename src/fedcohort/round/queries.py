@@ -1,6 +1,7 @@
 """Queries about the global model: values that clients report, with attack and noise, and values of the server."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,11 +92,10 @@ class ClientReports:
             round: round in which the server receives the report, which sets its noise; None for a value without noise.
         """
 
+        report_values = self.report_values if round is None else partial(self.answer_query, round=round)
+
         def read_reported_value(update: ClientUpdate) -> float:
-            clients, true_values = np.array([update.client]), np.array([read_true_value(update)])
-            if round is None:
-                return float(self.report_values(signal_name, clients, true_values)[0])
-            return float(self.answer_query(signal_name, clients, true_values, round)[0])
+            return float(report_values(signal_name, np.array([update.client]), np.array([read_true_value(update)]))[0])
 
         return read_reported_value if self.is_attacker.any() or self.signal_noise else read_true_value
 

@@ -59,7 +59,8 @@ def make_round_report(
         if (test_attributes := federation.server_test_attribute) is not None:
             with stopwatch.measure_stage_time("evaluate"), run_setup.average.load_average():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, test_attributes)
-        metrics["test/acc_best"] = server_state.best_acc = higher_accuracy(server_state.best_acc, metrics["test/acc"])
+        # the best accuracy is NaN before the first evaluation
+        metrics["test/acc_best"] = server_state.best_acc = float(np.fmax(server_state.best_acc, metrics["test/acc"]))
     metrics |= compute_data_metrics(federation, arrivals, run_setup.dispatcher.client_reports.is_attacker)
     metrics |= run_setup.components.describe_component_states(server_state)
     metrics |= compute_progress_metrics(rounds_done, closed_round, arrivals, server_state)
@@ -91,11 +92,6 @@ def _make_round_facts(
     client_facts = make_client_columns(closed_round, arrivals, run_setup.true_federation.n_clients)
     client_facts.numeric_columns |= make_epsilon_column(run_setup.components, closed_round, server_state)
     return client_facts
-
-
-def higher_accuracy(best_accuracy: float, new_accuracy: float) -> float:
-    """Return the larger of `new_accuracy` and `best_accuracy`, which is NaN before the first evaluation."""
-    return new_accuracy if math.isnan(best_accuracy) else max(best_accuracy, new_accuracy)
 
 
 def hash_model_tensors(global_model: FlatModel) -> str:
