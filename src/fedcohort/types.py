@@ -28,8 +28,7 @@ class Signals(Mapping[str, Any]):
 
     def __init__(self, values_by_signal: Mapping[str, Any], declared_signals: frozenset[str], reader_name: str) -> None:
         self._values = {signal: read_only(reported_value) for signal, reported_value in values_by_signal.items()}
-        self._declared = declared_signals
-        self._reader = reader_name
+        self._declared, self._reader = declared_signals, reader_name
 
     def __getitem__(self, signal: str) -> Any:  # noqa: ANN401  an array, or a function where the server derives one
         if signal not in self._declared:
@@ -106,8 +105,7 @@ class Probe(ReadOnly):
         signal: name of the signal, a module in `fedcohort/signal/`.
         clients: ids of the clients to query.
         options: options of the signal by name.
-        concurrent: whether clients answer during the training of this round; otherwise they answer before the
-            selection.
+        concurrent: whether clients answer during the training of this round, instead of before the selection.
     """
 
     signal: str
@@ -205,6 +203,7 @@ class RoundOutcome(ReadOnly):
         round_s: virtual seconds that the round took, including the wait until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
         sent_round: round whose model each of `clients` received, [len(clients)]; None if all received this round's.
+        reporting_ids: sorted ids of the clients whose reports arrived, also with an excluded update; None: `clients`.
     """
 
     round: int
@@ -216,6 +215,7 @@ class RoundOutcome(ReadOnly):
     round_s: float
     announced_s: float = float("inf")
     sent_round: Ids | None = None
+    reporting_ids: Ids | None = None
 
     @property
     def staleness(self) -> Ids:

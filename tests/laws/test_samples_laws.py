@@ -102,7 +102,8 @@ def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) ->
     loss_list_signals = [signal for signal in list_signals() if find_signal(signal).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(loss_list_signals)
     sample_request = request(30, 40.0)
-    report = samples.report_losses(samples.init(population()), sample_request, sample_request.losses)
+    threshold = samples.sent_threshold(samples.init(population()))
+    report = samples.report_losses(threshold, sample_request, sample_request.losses)
     for signal in loss_list_signals:
         if LOSS_LISTS.holds(facts):
             assert np.isfinite(find_reported(signal).read(make_update(0, [0.0], loss_report=report)))

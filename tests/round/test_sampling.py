@@ -17,6 +17,7 @@ from fedcohort.round import sampling
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.store import DiskClientStore, MemoryClientStore
 from fedcohort.samples.base import LOSS_LIST_NAME
+from fedcohort.samples.threshold import LossThreshold
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
@@ -215,3 +216,57 @@ def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     share_above = np.nanmean(counts / run.info.n_train, axis=1)
     assert share_above[0] == 1.0
     assert share_above[-1] < 0.9
+
+
+LATE_UPDATES = (
+    *LOSS_LISTS[:4],
+    "deadline.k=0.5",
+    "deadline.late_updates=carry",
+    "device=shifted_exponential",
+    "rounds=8",
+)
+
+
+def test_a_late_client_reports_for_the_threshold_that_it_received(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that arrives in round t, s rounds late, counts its losses above the threshold that was sent in t - s."""
+    thresholds: dict[int, list[float]] = {}
+    report_losses = LossThreshold.report_losses
+
+    def note(samples: LossThreshold, threshold: float, request: Any, losses: np.ndarray) -> Any:
+        thresholds.setdefault(request.client, []).append(threshold)
+        return report_losses(samples, threshold, request, losses)
+
+    monkeypatch.setattr(LossThreshold, "report_losses", note)
+    run = run_training(tmp_path, *LATE_UPDATES)
+    sent_thresholds = [report.metrics["samples/threshold"] for report in run.reports]
+    n_differences = 0
+    for round, report in enumerate(run.reports[1:]):
+        for client in report.arrived.tolist():
+            sent_round = round - int(report.clients["staleness"][client])
+            assert thresholds[client].pop(0) == sent_thresholds[sent_round]
+            n_differences += sent_thresholds[sent_round] != sent_thresholds[round]
+    assert n_differences > 2
+    assert not any(thresholds.values())
+
+
+def test_a_resumed_run_knows_the_thresholds_that_late_clients_received(tmp_path: Path) -> None:
+    uninterrupted = run_training(tmp_path / "uninterrupted", *LATE_UPDATES)
+    run_training(tmp_path / "resumed", *LATE_UPDATES[:-1], "rounds=4")
+    resumed = run_training(tmp_path / "resumed", *LATE_UPDATES, "resume=true")
+    assert same_bits(uninterrupted, resumed)
+    assert resumed.last.metrics == uninterrupted.last.metrics
+
+
+@pytest.mark.parametrize("exclusion", ["update_limit=1e-9", "deadline.max_staleness=0"])
+def test_rho_counts_the_reports_with_excluded_updates(exclusion: str, tmp_path: Path) -> None:
+    """Updates that are too long or too old are excluded, but their reports reached the server: (2 / 4)^2 each."""
+    run = run_training(tmp_path, *LATE_UPDATES, "samples.noise=4", "samples.clip=2", exclusion)
+    n_reports, was_in_flight = np.zeros(12), np.zeros(12, dtype=bool)
+    for report in run.reports[1:]:
+        is_in_flight = ~np.isnan(report.clients["in_flight"])
+        n_reports += (report.clients["selected"] | was_in_flight) & ~is_in_flight
+        was_in_flight = is_in_flight
+        assert report.metrics["samples/rho"] == n_reports.max() / 4
+    assert sum(report.metrics[f"round/dropped_{k}"] for report in run.reports[1:] for k in ("nonfinite", "stale")) > 2

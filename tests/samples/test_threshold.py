@@ -54,21 +54,18 @@ def test_the_threshold_is_never_negative_and_zero_at_first(low: float, high: flo
 def test_the_report_of_a_client_by_hand() -> None:
     """Of .1 to 1 at least .55 are five; .36 + .49 + .64 + .81 + 1 = 3.3; the 80th percentile of ten is .82."""
     samples = part()
-    state = replace(samples.init(POPULATION), threshold=0.55)
-    reported = samples.report_losses(state, request(np.zeros(10)), LOSSES)
+    reported = samples.report_losses(0.55, request(np.zeros(10)), LOSSES)
     assert reported == pytest.approx({"loss_low": 0.1, "loss_high": 0.82, "loss_count": 5, "loss_squares": 3.3})
 
 
 def test_a_loss_at_the_threshold_is_above_it() -> None:
-    samples = part()
-    state = replace(samples.init(POPULATION), threshold=0.5)
-    assert samples.report_losses(state, request(), LOSSES)["loss_count"] == 6
-    assert part(as_released=True).report_losses(state, request(), LOSSES)["loss_count"] == 5
+    assert part().report_losses(0.5, request(), LOSSES)["loss_count"] == 6
+    assert part(as_released=True).report_losses(0.5, request(), LOSSES)["loss_count"] == 5
 
 
 def test_as_released_reports_the_losses_before_training() -> None:
     samples = part(as_released=True)
-    reported = samples.report_losses(samples.init(POPULATION), request(), np.zeros(10))
+    reported = samples.report_losses(0.0, request(), np.zeros(10))
     assert reported["loss_high"] == pytest.approx(0.82)
     assert (reported["loss_sum"], reported["n_used"]) == pytest.approx((5.5, 10.0))
 
@@ -90,16 +87,16 @@ def test_as_released_keeps_the_reports_of_all_rounds() -> None:
 
 
 def test_noise_is_drawn_per_client_and_number() -> None:
-    samples, state = part(noise=0.5), part().init(POPULATION)
-    plain = part().report_losses(state, request(), LOSSES)
-    noise = np.array([samples.report_losses(state, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
+    samples = part(noise=0.5)
+    plain = part().report_losses(0.0, request(), LOSSES)
+    noise = np.array([samples.report_losses(0.0, request(client=k), LOSSES)["loss_high"] for k in range(1000)]) - 0.82
     assert abs(noise.mean()) < 4 * 0.5 / np.sqrt(1000)
     assert noise.std() == pytest.approx(0.5, rel=4.5 / np.sqrt(2 * 1000))
     drawn = new_generator(0, "metadata", 3, 7).standard_normal(4)
-    report = samples.report_losses(state, request(client=7), LOSSES)
+    report = samples.report_losses(0.0, request(client=7), LOSSES)
     np.testing.assert_allclose(list(report.values())[:2], np.array(list(plain.values())[:2]) + 0.5 * drawn[:2])
-    repeat = samples.report_losses(state, request(client=7), LOSSES)
-    assert repeat == samples.report_losses(state, request(client=7), LOSSES)
+    repeat = samples.report_losses(0.0, request(client=7), LOSSES)
+    assert repeat == samples.report_losses(0.0, request(client=7), LOSSES)
     assert all(repeat[name] != plain[name] for name in plain)
 
 
@@ -116,8 +113,8 @@ def test_the_privacy_budget_adds_up_over_a_clients_rounds() -> None:
 
 
 def test_noisy_counts_are_not_negative() -> None:
-    samples, state = part(noise=50.0), part().init(POPULATION)
-    reported = [samples.report_losses(state, request(client=k), LOSSES) for k in range(50)]
+    samples = part(noise=50.0)
+    reported = [samples.report_losses(0.0, request(client=k), LOSSES) for k in range(50)]
     assert (
         min(client_report["loss_count"] for client_report in reported)
         == min(client_report["loss_squares"] for client_report in reported)
@@ -126,7 +123,7 @@ def test_noisy_counts_are_not_negative() -> None:
 
 
 def test_losses_are_clipped_before_they_are_reported() -> None:
-    reported = part(clip=0.5).report_losses(part().init(POPULATION), request(), LOSSES)
+    reported = part(clip=0.5).report_losses(0.0, request(), LOSSES)
     assert reported["loss_high"] == 0.5
     assert reported["loss_squares"] == pytest.approx(0.01 + 0.04 + 0.09 + 0.16 + 6 * 0.25)
 
@@ -135,9 +132,7 @@ def test_losses_are_clipped_before_they_are_reported() -> None:
 def test_infinite_losses_are_reported_without_a_warning() -> None:
     """Of a model that diverges; the server hears numbers that are none, and leaves them out."""
     samples = part()
-    reported = samples.report_losses(
-        samples.init(POPULATION), request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES)
-    )
+    reported = samples.report_losses(0.0, request(np.zeros(10)), np.where(LOSSES > 0.5, np.inf, LOSSES))
     assert reported["loss_low"] == 0.1
     assert not np.isfinite(reported["loss_high"])
 

@@ -124,7 +124,8 @@ class ServerStep:
         """
         if not len(closed_round.jobs_in_flight):
             return JobsInFlight()
-        sent_model = Broadcast.copy_model(self.server, self.components.agg.broadcast(state.agg))
+        threshold = self.components.samples.sent_threshold(state.samples)
+        sent_model = Broadcast.copy_model(self.server, self.components.agg.broadcast(state.agg), threshold)
         sent_models = {**state.in_flight.broadcasts, closed_round.round: sent_model}
         jobs = closed_round.jobs_in_flight.keep_broadcasts(sent_models, self.components.deadline.staleness_limit())
         return jobs.limit_memory(self.memory_limit_gb, self.store.folder)
@@ -231,9 +232,7 @@ def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: Se
 
 def add_to_times_selected(times_selected: Ids, clients: Ids) -> Ids:
     """Return the counts `times_selected`, [n_clients], plus one for each of `clients`, distinct ids."""
-    new_times_selected = times_selected.copy()
-    new_times_selected[clients] += 1
-    return new_times_selected
+    return times_selected + np.bincount(clients, minlength=len(times_selected))
 
 
 def _require_arrived_tensor(arrived_tensor: Tensor | None) -> Tensor:

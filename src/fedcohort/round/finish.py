@@ -69,6 +69,12 @@ class ClosedRound:
         return n_server_steps
 
     @property
+    def reporting_ids(self) -> Ids:
+        """Sorted ids of the clients whose reports reached the server, with an update that it used or excluded, [n]."""
+        is_update_too_old = self.dropped_jobs.broadcast < self.round
+        return np.union1d(self.arrived_jobs.client, self.dropped_jobs.client[is_update_too_old])
+
+    @property
     def selection(self) -> Selection:
         """The cohort that the selector chose in this round."""
         return self.dispatch.selection

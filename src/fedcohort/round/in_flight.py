@@ -30,18 +30,20 @@ class Broadcast:
         buffers: float buffers of the global model, [B].
         counters: integer buffers of the global model, [I].
         vectors: vectors that the aggregator sent, by name.
+        threshold: loss threshold that the sample selection sent, in nats.
     """
 
     w: Tensor
     buffers: Tensor
     counters: Tensor
     vectors: dict[str, Tensor]
+    threshold: float = 0.0
 
     @classmethod
-    def copy_model(cls, server: FlatModel, agg_vectors: Mapping[str, Tensor]) -> "Broadcast":
-        """Return a copy of the global model `server` and of the aggregator's `agg_vectors`, by name."""
+    def copy_model(cls, server: FlatModel, agg_vectors: Mapping[str, Tensor], threshold: float = 0.0) -> "Broadcast":
+        """Return a copy of the global model `server` and of `agg_vectors`, by name, with the loss threshold in nats."""
         vector_copies = {vector_name: vector.clone() for vector_name, vector in agg_vectors.items()}
-        return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), vector_copies)
+        return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), vector_copies, threshold)
 
     def move_to_files(self, folder: Path) -> "Broadcast":
         """Return this broadcast with its parameters and vectors in temporary files in `folder` instead of memory.

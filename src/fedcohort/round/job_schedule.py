@@ -81,7 +81,7 @@ class JobScheduler:
         deadline_s = components.deadline.announce(server_state.deadline, deadline_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), deadline_s))
         with self.stopwatch.measure_stage_time("probe"):
-            initial_losses = self.samples.measure_losses(measuring_client_ids)
+            initial_losses = {k: self.samples.measurer.per_sample_losses(k) for k in measuring_client_ids.tolist()}
         jobs = self.samples.choose_samples(server_state.samples, jobs, initial_losses, draws)
         workload = make_job_workload(cost_model.count_samples(clients, jobs.rows))
         timing = components.device.sample(clients, workload, draws)

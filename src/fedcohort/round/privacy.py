@@ -33,10 +33,7 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
         job_clients = np.concatenate([dispatch.jobs.client, dispatch.refill_jobs.client])
         n_reported_numbers[job_clients[~mark_answering_clients(k, job_clients, queries.answered_probes)]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
-    n_reports = sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
-    dropped_jobs = closed_round.dropped_jobs
-    for jobs in (closed_round.arrived_jobs, dropped_jobs.select_jobs(dropped_jobs.broadcast < closed_round.round)):
-        n_reported_numbers[jobs.client] += n_reports
+    n_reported_numbers[closed_round.reporting_ids] += sum(isinstance(s, Reported) and s.bytes_up > 0 for s in signals)
     return n_reported_numbers
 
 

@@ -67,7 +67,9 @@ class RoundRunner:
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
             dispatch = replace_arrived_clients(dispatch, self.setup.dispatcher, self.state)
             self.closed_round = close_round(dispatch, self.setup.dispatcher, self.state)
-        task_groups = group_client_tasks(self.setup, self.closed_round, self.state.samples)
+        thresholds = {r: b.threshold for r, b in self.state.in_flight.broadcasts.items()}
+        thresholds[round] = self.setup.components.samples.sent_threshold(self.state.samples)
+        task_groups = group_client_tasks(self.setup, self.closed_round, thresholds)
         return task_groups, make_collector(self.setup, self.closed_round)
 
     def sent_models(self, round: int) -> SentModels:

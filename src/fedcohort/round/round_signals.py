@@ -95,6 +95,7 @@ def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRou
         round_s=closed_round.charge.virtual_s,
         announced_s=closed_round.outcome.announced_s,
         sent_round=closed_round.arrived_jobs.broadcast[job_rows],
+        reporting_ids=closed_round.reporting_ids,
     )
 
 

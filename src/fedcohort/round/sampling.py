@@ -58,10 +58,6 @@ class SampleSelection:
             [k for k in loss_keeping_ids if LOSS_LIST_NAME not in self.store.read_vectors(k)], dtype=np.int64
         )
 
-    def measure_losses(self, clients: Ids) -> dict[int, Values]:
-        """Return the global model's cross-entropy on each training sample, in nats, [n_k], by id for `clients`."""
-        return {k: self.measurer.per_sample_losses(k) for k in clients.tolist()}
-
     def choose_samples(self, state: object, jobs: Jobs, measured_losses: Mapping[int, Values], draws: Draws) -> Jobs:
         """Return the jobs with the positions of the samples that each client trains on.
 
@@ -78,18 +74,17 @@ class SampleSelection:
             measured_losses[k] if k in measured_losses else self._read_stored_losses(k, int(self.n_train[k]))
             for k in clients
         ]
-        jobs, rows_by_job = replace(jobs, losses=first_losses_by_client), list[Ids | None]()
-        for job_row in range(len(clients)):
-            sample_request = self._make_sample_request(jobs, job_row, draws)
-            chosen_positions = self.sample_selection.choose(state, sample_request)
-            rows_by_job.append(None if len(chosen_positions) == sample_request.n else chosen_positions)
-        return replace(jobs, rows=rows_by_job)
+        jobs = replace(jobs, losses=first_losses_by_client)
+        sample_requests = (self._make_sample_request(jobs, job_row, draws) for job_row in range(len(clients)))
+        chosen_rows = [self.sample_selection.choose(state, sample_request) for sample_request in sample_requests]
+        rows_and_sizes = zip(chosen_rows, self.n_train[jobs.client].tolist(), strict=True)
+        return replace(jobs, rows=[None if len(r) == n_samples else r for r, n_samples in rows_and_sizes])
 
-    def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> LossStorageFunction | None:
+    def make_loss_updater(self, threshold: float, jobs: Jobs, job_row: int, draws: Draws) -> LossStorageFunction | None:
         """Return the function that updates a client's stored losses after its training; None if it stores none.
 
         Args:
-            state: state of the sample selection.
+            threshold: loss threshold that the client received with its job, in nats.
             jobs: jobs of the round.
             job_row: row of the client's job.
             draws: random numbers of the round in which the job was sent.
@@ -98,7 +93,7 @@ class SampleSelection:
         if losses is None or not len(losses):
             return None
         sample_request = self._make_sample_request(jobs, job_row, draws)
-        return partial(self._update_stored_losses, state, sample_request, jobs.rows[job_row])
+        return partial(self._update_stored_losses, threshold, sample_request, jobs.rows[job_row])
 
     def _make_sample_request(self, jobs: Jobs, job_row: int, draws: Draws) -> SampleRequest:
         client, timing, losses = int(jobs.client[job_row]), jobs.expected, jobs.losses[job_row]
@@ -121,12 +116,12 @@ class SampleSelection:
         return NO_LOSSES if losses is None else losses[:n_samples].double().cpu().numpy()
 
     def _update_stored_losses(
-        self, state: object, sample_request: SampleRequest, sample_rows: Ids | None, training_losses: Values
+        self, threshold: float, sample_request: SampleRequest, sample_rows: Ids | None, training_losses: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
         """Return the losses that a client stores and the values that it reports after its training, by name.
 
         Args:
-            state: state of the sample selection.
+            threshold: loss threshold that the client received with its job, in nats.
             sample_request: the client and its stored losses.
             sample_rows: positions of the samples that the client trained on, None for all.
             training_losses: losses of these samples during the training, in nats; NaN for an unused sample.
@@ -136,7 +131,8 @@ class SampleSelection:
         updated_losses[trained_positions] = np.where(
             np.isnan(training_losses), updated_losses[trained_positions], training_losses
         )
-        return pack_losses(updated_losses), self.sample_selection.report_losses(state, sample_request, updated_losses)
+        loss_report = self.sample_selection.report_losses(threshold, sample_request, updated_losses)
+        return pack_losses(updated_losses), loss_report
 
 
 def predict_chosen_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:

@@ -1,6 +1,6 @@
 """The local training of a round: the tasks of this process, and the collector of their updates."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,14 +17,14 @@ from fedcohort.training.client_task import ClientTask
 
 
 def group_client_tasks(
-    run_setup: RunSetup, closed_round: ClosedRound, samples_state: object
+    run_setup: RunSetup, closed_round: ClosedRound, thresholds: Mapping[int, float]
 ) -> list[Sequence[ClientTask]]:
     """Return the tasks of the jobs that arrive and that this process trains, in groups that are trained at once.
 
     Args:
         run_setup: the objects of the run.
         closed_round: the round, which determines which jobs arrive.
-        samples_state: state of the sample selection.
+        thresholds: loss threshold that clients received in each round, in nats.
     """
     jobs = closed_round.arrived_jobs
     job_rows = positions_of_rank(rank_of_process(), count_processes(), jobs.client, closed_round.processed_samples)
@@ -32,19 +32,19 @@ def group_client_tasks(
     for sent_round in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
         rows_of_sent_round = [i for i in job_rows if jobs.broadcast[i] == sent_round]
         task_groups += run_setup.engine.group_client_tasks(
-            [_task_of_job(run_setup, closed_round, i, samples_state) for i in rows_of_sent_round]
+            [_task_of_job(run_setup, closed_round, i, thresholds[sent_round]) for i in rows_of_sent_round]
         )
     return task_groups
 
 
-def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, samples_state: object) -> ClientTask:
+def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, threshold: float) -> ClientTask:
     """Return the training task of one of the jobs that arrive before the round closes.
 
     Args:
         run_setup: the objects of the run.
         closed_round: the round, which determines which jobs arrive.
         job_row: row of the job among those that arrive.
-        samples_state: state of the sample selection.
+        threshold: loss threshold that the client received with its job, in nats.
     """
     jobs = closed_round.arrived_jobs
     sent_round, client, is_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
@@ -61,7 +61,7 @@ def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, s
         uses_only_codec_hooks=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
         needs_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
-        store_losses=run_setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
+        store_losses=run_setup.samples.make_loss_updater(threshold, jobs, job_row, draws),
     )
 
 

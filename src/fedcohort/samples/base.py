@@ -111,11 +111,19 @@ class Samples(Component, Protocol[S]):
             request: what the client knows of its samples and its work.
         """
 
-    def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def sent_threshold(self, state: S) -> float:
+        """Return the loss threshold, in nats, that clients receive with the model; 0 if they receive none.
+
+        Args:
+            state: the server's state of the sample selection.
+        """
+        return 0.0
+
+    def report_losses(self, threshold: float, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return a client's reports about its sample losses after training, by name of the signal.
 
         Args:
-            state: the server's state of the sample selection. A client reads only the loss threshold in it, if any.
+            threshold: the loss threshold that the client received (`sent_threshold`), in nats.
             request: the information by which the client chose its samples.
             losses: last known loss of each of the client's samples, after its training, in nats, [n].
         """

@@ -18,20 +18,20 @@ Departures from the paper:
 - Losses are not bounded, so that noise alone gives no privacy. With clip=C they are clipped at C first. For LLow and
   LHigh, noise = C sqrt(2 ln(1.25 / delta)) / epsilon is then the Gaussian mechanism, with epsilon < 1.
 - Privacy loss adds up over rounds: the metric rho is C^2 / noise^2 for each round in which a client's LLow and LHigh
-  arrived, of the client that reported most often. This is zero-concentrated differential privacy (Bun and Steinke 2016,
-  Prop. 1.6 and Lemma 2.3), of which epsilon = rho + 2 sqrt(rho ln(1 / delta)). It covers these two numbers. |OT| and
-  the squares depend on all losses, and sums of losses and the update are sent without noise. Reports with an update
-  that the server leaves out (not finite, too long or too old) are not counted, although they were sent.
+  arrived, of the client that reported most often. Reports with an update that the server excludes (not finite, too long
+  or too old) count. This is zero-concentrated differential privacy (Bun and Steinke 2016, Prop. 1.6 and Lemma 2.3), of
+  which epsilon = rho + 2 sqrt(rho ln(1 / delta)). It covers these two numbers. |OT| and the squares depend on all
+  losses, and sums of losses and the update are sent without noise.
 - Reports that are not finite are ignored.
 - A list changes when the client's update is applied; a late client keeps its first losses. Its |OT| and squares are
-  those of the threshold in the round in which its update arrives.
+  those of the threshold that it received with its job.
 - as_released=true follows the authors' code: ll and lh are over all rounds so far, and a client reports on its whole
   list before training, with OT the losses strictly above lt.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -118,20 +118,24 @@ class LossThreshold(Samples[State]):
         """Return the state before round 0: no reports of the `population`, and a loss threshold of 0."""
         return State(self.control.first_state(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
-    def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
+    def sent_threshold(self, state: State) -> float:
+        """Return the loss threshold in `state`, in nats, which clients receive with the model."""
+        return state.threshold
+
+    def report_losses(self, threshold: float, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return lowest loss, 80th percentile, and the count and sum of squares of losses at or above the threshold.
 
         The reports have the noise of the options. With `as_released` the threshold itself does not count, and sum and
         number of all losses are reported, too.
 
         Args:
-            state: the server's state; the client reads only the loss threshold.
+            threshold: the loss threshold that the client received, in nats.
             request: the information by which the client chose its samples.
             losses: last known loss of each of the client's samples, after its training, in nats, [n].
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
-        high_losses = loss_list[loss_list > state.threshold if self.as_released else loss_list >= state.threshold]
+        high_losses = loss_list[loss_list > threshold if self.as_released else loss_list >= threshold]
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
             high_loss = float(np.percentile(loss_list, HIGH_LOSS_PERCENTILE))
         report_values = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))
@@ -160,10 +164,10 @@ class LossThreshold(Samples[State]):
 
         `outcome` has the reports that arrived.
         """
-        if not len(outcome.clients):
-            return state
         signals, reports_per_client = outcome.signals, state.n_reports_by_client.copy()
-        reports_per_client[outcome.clients] += 1
+        reports_per_client[outcome.clients if outcome.reporting_ids is None else outcome.reporting_ids] += 1
+        if not len(outcome.clients):
+            return replace(state, n_reports_by_client=reports_per_client)
         round_utility = pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
         pace_state = self.control.observe(state.pace, round_utility)
         is_valid_report = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
