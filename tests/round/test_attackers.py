@@ -119,6 +119,42 @@ def test_a_false_update_is_zero_in_tensors_that_the_attacker_does_not_send(choic
     assert (rows != 0).tolist() == [[False, True], [True, True]]
 
 
+@pytest.mark.parametrize(
+    ("knows", "masks", "mean", "deviation"),
+    [
+        ("honest", {0: [True, False], 1: [True, True], 3: [False, True]}, [1.5, 1.5], [0.5**0.5, 0.5**0.5]),
+        ("honest", {0: [True, False], 1: [True, False], 3: [True, False]}, [2, 0], [1, 0]),
+        ("honest", {1: [True, False], 3: [False, False]}, [1.5, 0], [0.5**0.5, 0]),
+        ("own", {4: [False, True]}, [4, 1], [0, 2**0.5]),
+    ],
+)
+def test_statistics_of_a_tensor_are_over_its_senders(
+    knows: str, masks: Mapping[int, list[bool]], mean: list[float], deviation: list[float]
+) -> None:
+    """The collector has no number of a client in a tensor that it does not send; the codec makes this part 0."""
+    tensor_masks = {client: np.array(mask) for client, mask in masks.items()}
+    attack = make_component("attack", "alie", z=1.0, knows=knows)
+    layout = Layout((TensorBlock("first", (1,), 0), TensorBlock("second", (1,), 1)), (), ())
+    round_attack = RoundAttack(attack, np.array([2, 4]), 0, 0, tensor_masks)
+    collector = AttackCollector(round_attack, layout, np.arange(5), np.ones(5), CollectorOptions(keeps_updates=True))
+    for client, row in {**HONEST_UPDATES, **ATTACKER_UPDATES}.items():
+        sent = [float(v) if is_sent else 0.0 for v, is_sent in zip(row, masks.get(client, [True] * 2), strict=True)]
+        collector.add_client_update(make_update(client, sent))
+    false_update = not_none(collector.sum_over_ranks(identity, identity).updates)[2]
+    np.testing.assert_allclose(false_update, np.array(mean) - deviation, atol=1e-12)
+
+
+def test_attackers_that_know_no_tensor_send_what_they_trained() -> None:
+    masks = {client: np.array([False]) for client in HONEST_UPDATES}
+    round_attack = RoundAttack(make_component("attack", "ipm"), np.array([2, 4]), 0, 0, masks)
+    options = CollectorOptions(keeps_updates=True)
+    collector = AttackCollector(round_attack, make_layout(2), np.arange(5), np.ones(5), options)
+    for client, row in {**{client: [0.0, 0.0] for client in masks}, **ATTACKER_UPDATES}.items():
+        collector.add_client_update(make_update(client, row))
+    rows = not_none(collector.sum_over_ranks(identity, identity).updates)[[2, 4]]
+    assert rows.tolist() == list(ATTACKER_UPDATES.values())
+
+
 def test_only_senders_of_a_tensor_move_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PyramidFL leaves tensors out. Noise of attackers that did not send a tensor was in its mean over the senders."""
     differences = list[float]()
@@ -159,7 +195,8 @@ def test_noise_is_keyed_by_round_and_client() -> None:
 def test_a_constant_has_no_deviation() -> None:
     """Sums of squares are rounded: the variance of three equal numbers may come out below 0."""
     value = torch.full((2,), 0.1).double()
-    stats = compute_update_stats(torch.tensor([3.0, 1, 3]), torch.stack([3 * value, 3 * value.square() * (1 - 1e-15)]))
+    moments = torch.stack([3 * value, 3 * value.square() * (1 - 1e-15)])
+    stats = compute_update_stats(torch.tensor([3.0, 1, 3]), moments, make_layout(2))
     assert stats.std is not None
     assert stats.std.tolist() == [0, 0]
     assert (stats.n_honest, stats.n_attackers) == (3, 1)

@@ -28,10 +28,14 @@ ReportedValues = Num[np.ndarray, "_n *_d"]  # integers of some signals that are 
 class UpdateStats:
     """Statistics of a round's updates that its attackers know.
 
+    Mean and deviation of a parameter are over the updates that have it: clients may leave tensors of the model out
+    (`Selection.upload`).
+
     Attributes:
-        mean: mean of the updates that the attackers know, float64 [P]; None if they know no update.
-        std: standard deviation of the known updates (divisor n - 1) in each parameter, float64 [P]; zeros for a single
-            update; None if they know no update.
+        mean: mean of the updates that the attackers know, float64 [P]; 0 in a tensor that no known update has; None if
+            they know no update.
+        std: standard deviation of the known updates (divisor n - 1) in each parameter, float64 [P]. It is 0 in a tensor
+            that one or no known update has, and None if they know no update.
         n_honest: number of clients that trained honestly and whose updates arrived.
         n_attackers: number of attackers whose updates arrived.
     """
@@ -47,7 +51,7 @@ class Attack(Component, Protocol):
 
     Attributes:
         falsifies_updates: whether attackers replace the updates that they trained.
-        falsifies_labels: whether attackers replace the labels of their training samples.
+        falsifies_labels: whether attackers replace the labels of their training and validation samples.
     """
 
     falsifies_updates: ClassVar[bool] = False
@@ -92,12 +96,15 @@ class Attack(Component, Protocol):
         return update
 
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels on which an attacker trains in all rounds, int64 [n].
+        """Return the labels that an attacker's samples have in all rounds, int64 [n].
+
+        It is called for the training samples and, if the attacker has any, for the validation samples.
 
         Args:
-            labels: true labels of the attacker's training samples, int64 [n].
+            labels: labels of the attacker's samples without the attack, int64 [n], n > 0.
             n_classes: number of classes.
-            rng: random generator seeded by the run's seed, "attack_labels" and the client.
+            rng: random generator seeded by the run's seed, the client, and "attack_labels" for training samples or
+                "attack_val_labels" for validation samples.
         """
         return labels
 

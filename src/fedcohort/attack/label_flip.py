@@ -4,9 +4,10 @@ Not from a paper; a common attack in studies of robust aggregation.
 
     label:  C - 1 - y of C classes (map=reverse), or uniform among the other classes (map=random)
 
-The labels are flipped once, before the run. An attacker's reports (losses, label counts) are of the false labels, too;
-`loss`, `test_acc` and the noise rate of the client table are of the true ones. With an odd C, map=reverse leaves the
-middle class.
+The labels of training and validation samples are flipped once, before the run. All that an attacker reports is of the
+false labels: losses, accuracies, and counts by class. Counts by class and attribute (`group_counts`) have the false
+class and the true attribute. `loss`, `test_acc` and the noise rate of the client table are of the true labels, as is
+the signal `noise_rate`, which only oracles read. With an odd C, map=reverse leaves the middle class.
 """
 
 from collections.abc import Sequence
@@ -23,12 +24,13 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class LabelFlip(AttackByShare):
-    """Label flip, an attack on training labels.
+    """Label flip, an attack on the labels of training and validation samples.
 
     Attributes:
         map: false label of class y: C - 1 - y of C classes ("reverse"), or a uniform one of the other classes
             ("random").
-        share_rows: share of an attacker's training samples whose labels are false, rounded to a number of samples.
+        share_rows: share of an attacker's training samples, and of its validation samples, whose labels are false,
+            rounded to a number of samples.
     """
 
     map: str

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from fedcohort.data import skew
 from fedcohort.data.pixels import PixelScale
+from fedcohort.data.ragged import RaggedPositions
 from fedcohort.data.shards import ClassCounts
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.rng import NO_ROUND, Draws
@@ -80,8 +81,8 @@ class Federation(ReadOnly):
             samples, [K, 1], if a sample has more than one class.
         noise_rate: probability that a label of each client is wrong, [K].
         inputs: description of the inputs for people; may be empty.
-        group_counts: training samples of each client by the class that it sees and by attribute, int64 [K, C * A],
-            class by class; None without attributes.
+        train_attribute: attribute of each training sample, int64 [rows of `train`]; None without attributes.
+        n_attributes: number of different values A of the attribute; 0 without attributes.
         server_test_attribute: attribute of each sample of server_test, int64; None without attributes.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
         class_names, columns, categories, feature_moments, scale, converted_scale, revision: see `dataset.base.Raw`.
@@ -102,7 +103,8 @@ class Federation(ReadOnly):
     class_counts: ClassCounts
     noise_rate: Float64[np.ndarray, "clients"]
     inputs: str = ""
-    group_counts: ClassCounts | None = None
+    train_attribute: Ids | None = None
+    n_attributes: int = 0
     server_test_attribute: Ids | None = None
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
@@ -145,12 +147,26 @@ class Federation(ReadOnly):
     @cached_property
     def label_counts(self) -> ClassCounts:
         """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
-        client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
-        label_of_sample, n_labels = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        flat_label_counts: ClassCounts = read_only(
-            np.bincount(client_of_sample * n_labels + label_of_sample, minlength=self.n_clients * n_labels)
-        )
-        return flat_label_counts.reshape(self.n_clients, n_labels)
+        return self._count_by_stratum(*self.targets.strata(self.train.y.cpu().numpy(), self.n_classes))
+
+    @cached_property
+    def group_counts(self) -> ClassCounts | None:
+        """Training samples of each client by observed label y and attribute a, in column A * y + a of int64 [K, C * A].
+
+        None without attributes.
+        """
+        if self.train_attribute is None:
+            return None
+        group_of_sample = self.n_attributes * self.train.y.cpu().numpy() + self.train_attribute
+        return self._count_by_stratum(group_of_sample, self.n_attributes * self.n_classes)
+
+    def _count_by_stratum(self, stratum_of_sample: Ids, n_strata: int) -> ClassCounts:
+        """Return the training samples of each client by stratum, such as the class, int64 [K, n_strata].
+
+        `stratum_of_sample` has the stratum of each row of `train`.
+        """
+        client_samples = RaggedPositions.from_sizes(np.arange(len(stratum_of_sample)), self.n_train)
+        return read_only(client_samples.count_by_stratum(stratum_of_sample, n_strata))
 
     @cached_property
     def main_classes(self) -> Ids | None:

@@ -1,14 +1,16 @@
-"""Replace the training labels and the updates of attackers by false ones."""
+"""Replace the labels and the updates of attackers by false ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from fedcohort.attack.base import Attack, UpdateStats
 from fedcohort.data.federation import Federation
+from fedcohort.flat import Layout
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector, ReduceFunction
@@ -17,7 +19,7 @@ from fedcohort.types import ClientUpdate, Ids
 
 
 def falsify_client_labels(attack: Attack, attackers: Ids, federation: Federation, seed: int) -> Federation:
-    """Return the federation in which the training samples of attackers have false labels.
+    """Return the federation in which the training and validation samples of attackers have false labels.
 
     Args:
         attack: the attack, which makes the labels.
@@ -27,14 +29,14 @@ def falsify_client_labels(attack: Attack, attackers: Ids, federation: Federation
     """
     if not attack.falsifies_labels or not len(attackers):
         return federation
-    train_data, false_labels = federation.train, federation.train.y.clone()
-    for client in attackers.tolist():
-        client_rows = slice(int(train_data.offsets[client]), int(train_data.offsets[client + 1]))
-        rng = new_generator(seed, "attack_labels", client=client)
-        false_labels[client_rows] = torch.from_numpy(
-            attack.relabel(false_labels[client_rows].cpu().numpy(), federation.n_classes, rng)
-        ).to(false_labels)
-    return replace(federation, train=replace(train_data, y=false_labels))
+    train_data, val_data = (replace(shard, y=shard.y.clone()) for shard in (federation.train, federation.val))
+    for shard, rng_purpose in ((train_data, "attack_labels"), (val_data, "attack_val_labels")):
+        for client in attackers[np.diff(shard.offsets)[attackers] > 0].tolist():
+            _, labels = shard.client_samples(client)  # a view of the copy
+            rng = new_generator(seed, rng_purpose, client=client)
+            false_labels = attack.relabel(labels.cpu().numpy(), federation.n_classes, rng)
+            labels.copy_(torch.from_numpy(false_labels))
+    return replace(federation, train=train_data, val=val_data)
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class AttackCollector(Collector):
         self.layout = collector_arguments[0]
         self.attackers = frozenset(round_attack.attackers.tolist())
         self.withheld_updates: list[ClientUpdate] = []
-        # numbers of honest updates, attackers' updates and known updates
-        self.counts = torch.zeros(3, dtype=torch.float64, device=self.update_sum.device)
+        # numbers of honest updates and attackers' updates, and of known updates that have each tensor of the model
+        self.counts = self.update_sum.new_zeros(2 + len(self.layout.parameters))
         n_moment_entries = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
         # sums of the known updates and of their squares
         self.moments = self.update_sum.new_zeros((2, n_moment_entries))
@@ -84,7 +86,8 @@ class AttackCollector(Collector):
         if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_update_valid(update):
             delta = update.delta.double()
             self.moments += torch.stack([delta, delta.square()])
-            self.counts[2] += 1
+            tensor_mask = self.round_attack.tensor_masks.get(update.client)
+            self.counts[2:] += 1 if tensor_mask is None else torch.from_numpy(tensor_mask).to(self.counts)
         if not is_attacker:
             super().add_client_update(update)
             return
@@ -93,7 +96,7 @@ class AttackCollector(Collector):
             self._add_update_of_group(update.group, update.client, None)
 
     def sum_over_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
-        update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments))
+        update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments), self.layout)
         for update in self.withheld_updates:
             false_update = self._make_false_update(update, update_stats)
             update_norm = float(torch.linalg.vector_norm(false_update))
@@ -113,17 +116,25 @@ class AttackCollector(Collector):
         return false_update.masked_fill(is_number_unsent.to(false_update.device), 0.0)
 
 
-def compute_update_stats(update_counts: Tensor, update_moments: Tensor) -> UpdateStats:
-    """Return the statistics of the round's updates that attackers know.
+def compute_update_stats(update_counts: Tensor, update_moments: Tensor, layout: Layout) -> UpdateStats:
+    """Return the statistics of the round's updates that attackers know, of each tensor over the updates that have it.
 
     Args:
-        update_counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
+        update_counts: numbers of honest updates and of attackers' updates, and numbers of known updates that have each
+            tensor, float64 [2 + tensors].
         update_moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know
-            nothing.
+            nothing. An update is 0 in tensors that its client did not send.
+        layout: positions of the model's tensors in its flat vector.
     """
-    n_honest_updates, n_attackers, n_known_updates = (int(update_count) for update_count in update_counts.tolist())
-    if not n_known_updates:
+    n_honest_updates, n_attackers, *known_update_counts = (int(update_count) for update_count in update_counts.tolist())
+    if not any(known_update_counts):
         return UpdateStats(None, None, n_honest_updates, n_attackers)
-    mean_update, mean_squares = update_moments / n_known_updates
-    update_variance = (mean_squares - mean_update.square()).clamp_min(0) * n_known_updates / max(n_known_updates - 1, 1)
-    return UpdateStats(mean_update, update_variance.sqrt(), n_honest_updates, n_attackers)
+    means_and_deviations = []
+    for tensor_block, n in zip(layout.parameters, known_update_counts, strict=True):
+        mean, mean_squares = update_moments[:, tensor_block.offset : tensor_block.offset + tensor_block.size] / max(
+            n, 1
+        )
+        update_variance = (mean_squares - mean.square()).clamp_min(0) * n / max(n - 1, 1)
+        means_and_deviations.append(torch.stack([mean, update_variance.sqrt()]))
+    mean, deviation = torch.cat(means_and_deviations, 1)
+    return UpdateStats(mean, deviation, n_honest_updates, n_attackers)

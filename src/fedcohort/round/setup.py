@@ -37,7 +37,7 @@ class RunSetup:
 
     Attributes:
         server: the global model; its network is the `network` of the constructor.
-        federation: data of the run, with the labels on which attackers train; `true_federation` has the true labels.
+        federation: data of the run, with the false labels of attackers; `true_federation` has the true labels.
         average: the average of the global model over rounds, which is evaluated.
         engine: the implementation of local training.
         engine_reason: description of this implementation and why it was chosen.
@@ -86,7 +86,7 @@ class RunSetup:
         queries = QueryAnswerer(components.selector.needs, measurer, client_reports, stopwatch)
         self.dispatcher = Dispatcher(components, settings, federation, self.cost_model, queries, self.samples)
         self.server_step = ServerStep(components, self.server, self.store, federation, settings, measurer, pass_flops)
-        self.score_correlation = ScoreCorrelation(federation, self.dispatcher.populations.facts["expected_s"])
+        self.score_correlation = ScoreCorrelation(self.true_federation, self.dispatcher.populations.facts["expected_s"])
         self.engine, self.engine_reason = choose_engine(
             settings.engine, self._make_trainer(worker_model, components.hooks), settings.chunk
         )

@@ -1,4 +1,7 @@
-"""label_counts: number of a client's training samples of each class, [K, C]; labels include label noise."""
+"""label_counts: number of a client's training samples of each class, [K, C].
+
+Labels are those that the client has, with label noise and, for an attacker, with the attack's false labels.
+"""
 
 from fedcohort.component import ONE_CLASS_PER_SAMPLE
 from fedcohort.signal.base import Static

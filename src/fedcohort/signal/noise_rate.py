@@ -1,4 +1,7 @@
-"""noise_rate: probability with which a client's labels were flipped; no client knows it, and only oracles read it."""
+"""noise_rate: probability with which a client's labels were flipped by `label_noise`.
+
+No client knows it, and only oracles read it. False labels of an attack do not change it.
+"""
 
 from fedcohort.signal.base import Static
 

@@ -37,7 +37,7 @@ from fedcohort.types import Ids
 
 N_COLUMN_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
 COPIED_RAW_FIELDS = (  # fields of `Raw`
-    *("name", "n_classes", "class_names", "columns", "categories", "revision"),
+    *("name", "n_classes", "n_attributes", "class_names", "columns", "categories", "revision"),
     *("feature_moments", "scale", "converted_scale"),
 )
 
@@ -82,7 +82,7 @@ def build_federation(raw: Raw, split_options: SplitOptions) -> Federation:
         class_counts=assignment.class_counts,
         noise_rate=assignment.noise_rate,
         inputs="; ".join(filter(None, (raw.inputs, *unused_samples_texts))),
-        group_counts=_count_attribute_groups(raw, train_rows, seen_train_y),
+        train_attribute=None if raw.train_attribute is None else raw.train_attribute[train_rows.rows],
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
         feature_noise=None if input_disturbance is None else input_disturbance.noise_levels,
@@ -110,20 +110,6 @@ def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Id
         n_owners = len(np.unique(raw.test_owner[has_test_rows_only]))
         n_samples = has_test_rows_only.sum()
         yield f"{n_samples:,} test samples of {n_owners:,} owners without training samples are held by the server only"
-
-
-def _count_attribute_groups(raw: Raw, train_rows: RaggedPositions, seen_labels: Labels) -> ClassCounts | None:
-    """Return the samples of each client by observed label y and attribute a, in column A * y + a of [clients, C * A].
-
-    Args:
-        raw: the dataset, with C classes and A attributes; the result is None if it has no attribute.
-        train_rows: positions of each client's training samples.
-        seen_labels: labels that clients see, aligned with `train_rows`.
-    """
-    if raw.train_attribute is None:
-        return None
-    A = raw.n_attributes
-    return train_rows.count_by_stratum(A * seen_labels + raw.train_attribute[train_rows.rows], A * raw.n_classes)
 
 
 def _assign_test_rows(
