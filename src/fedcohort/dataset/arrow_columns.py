@@ -40,7 +40,7 @@ def is_date_type(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
-def as_float64(column: pa.ChunkedArray) -> Values:
+def as_float64(column: pa.ChunkedArray | pa.Array) -> Values:
     """Return the numbers of a column of numbers, or of texts that can be numbers, as float64 [rows].
 
     A cell is NaN in the result if it is empty, infinite, larger than float32 allows, or a text that is not a number.

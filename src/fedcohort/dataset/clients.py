@@ -99,10 +99,9 @@ def read_client_column(
             )
         name_chunks += frame_chunks
     encoded_clients = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
-    distinct_clients = encoded_clients.dictionary.to_pylist()
-    client_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_clients))}
-    client_numbers = np.array([client_by_name[client_name] for client_name in distinct_clients], dtype=np.int64)
-    return client_numbers[encoded_clients.indices.to_numpy()], sorted(distinct_clients)
+    name_order = pc.array_sort_indices(encoded_clients.dictionary)
+    client_numbers = np.argsort(name_order)
+    return client_numbers[encoded_clients.indices.to_numpy()], encoded_clients.dictionary.take(name_order).to_pylist()
 
 
 def read_name_chunks(frame: Frame, column_name: str, cell_noun: str) -> Iterator[Any]:

@@ -186,7 +186,7 @@ class Frame:
             block_columns = columns[block_start : block_start + COLUMNS_PER_BLOCK]
             for column_row, name in zip(column_buffer, block_columns, strict=False):
                 with column_problems.collect_data_errors():
-                    column_row[:] = self.read_number_column(name, allow_missing=allow_missing)
+                    self.read_number_column(name, allow_missing=allow_missing, out=column_row)
             # Whole columns, whose values are far apart, would need four times as long.
             for row_block_start in range(0, n_rows, ROWS_PER_BLOCK):
                 row_block = slice(row_block_start, row_block_start + ROWS_PER_BLOCK)
@@ -195,12 +195,15 @@ class Frame:
         column_problems.raise_collected_errors()
         return number_matrix
 
-    def read_number_column(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
-        """Return a column of numbers, or of texts that are numbers, as float64 [rows].
+    def read_number_column(
+        self, name: str, *, allow_missing: bool = False, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return a column of numbers, or of texts that are numbers, [rows].
 
         Args:
             name: name of the column.
             allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
+            out: array to which the numbers are written, float32 or float64 [rows]; None for a new one of float64.
 
         Raises:
             DataError: the column holds no numbers, or a cell is missing; the message names its row.
@@ -208,14 +211,14 @@ class Frame:
         cells = self.column(name)
         if not arrow_columns.may_hold_numbers(cells):
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {cells.type}")
-        cell_numbers = arrow_columns.as_float64(cells)
-        is_missing_cell, remedy = np.isnan(cell_numbers) & (not allow_missing), self.remedy + self.number_cell_remedy
-        more_rows_text = format_more_rows_text(is_missing_cell)
+        cell_numbers = np.empty(len(cells)) if out is None else out
+        numbers_by_chunk = np.split(cell_numbers, np.cumsum([len(chunk) for chunk in cells.chunks])[:-1])
+        for chunk, chunk_numbers in zip(cells.chunks, numbers_by_chunk, strict=False):  # no copies of all rows
+            chunk_numbers[:] = arrow_columns.as_float64(chunk)
+        is_missing, remedy = np.isnan(cell_numbers) & (not allow_missing), self.remedy + self.number_cell_remedy
+        more_rows_text = format_more_rows_text(is_missing)
         self.check_cells(
-            name,
-            is_missing_cell,
-            lambda row: arrow_columns.explain_missing_cell(cells, row) + more_rows_text,
-            remedy=remedy,
+            name, is_missing, lambda row: arrow_columns.explain_missing_cell(cells, row) + more_rows_text, remedy=remedy
         )
         return cell_numbers
 

@@ -35,7 +35,7 @@ from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions, assign_samples, subsample_rows
 from fedcohort.types import Ids
 
-N_COLUMN_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
+N_COLUMN_BLOCKS = 5  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
 COPIED_RAW_FIELDS = (  # fields of `Raw`
     *("name", "n_classes", "n_attributes", "class_names", "columns", "categories", "revision"),
     *("feature_moments", "scale", "converted_scale"),

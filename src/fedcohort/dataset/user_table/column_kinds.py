@@ -130,26 +130,22 @@ def make_feature_scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[
         names: names of the features.
     """
     root_mean_squares = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
-    largest_values = np.abs(x).max(0)
+    largest_values = np.maximum(x.max(0), -x.min(0))
     is_tiny_feature = (largest_values > 0) & (largest_values < MIN_LARGEST_FEATURE_VALUE)
     unscaled_features = np.flatnonzero((root_mean_squares > MAX_FEATURE_RMS) | is_tiny_feature)
     if n_unscaled := len(unscaled_features):
         feature_order = unscaled_features[
             np.argsort(-np.abs(np.log(root_mean_squares[unscaled_features])), kind="stable")
         ]
-        listed_features = [
-            (
-                names[feature_index],
-                f"{root_mean_squares[feature_index]:,.0f}"
-                if root_mean_squares[feature_index] >= 1
-                else f"{root_mean_squares[feature_index]:.2g}",
-            )
-            for feature_index in feature_order[:MAX_SHOWN_FEATURES]
-        ]
-        rms_texts = ", ".join(f"{feature_name} ({rms_text})" for feature_name, rms_text in listed_features)
+        listed_features = [(names[i], root_mean_squares[i]) for i in feature_order[:MAX_SHOWN_FEATURES]]
+        rms_texts = ", ".join(
+            f"{name} ({rms:,.0f})" if rms >= 1 else f"{name} ({rms:.2g})" for name, rms in listed_features
+        )
         rms_texts += f" and {n_unscaled - MAX_SHOWN_FEATURES} more" if n_unscaled > MAX_SHOWN_FEATURES else ""
-        message_start = f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {rms_texts})"
-        yield f"{message_start}, which slows or stops training: set dataset.standardise=true"
+        yield (
+            f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {rms_texts}), which "
+            "slows or stops training: set dataset.standardise=true"
+        )
 
 
 def make_label_case_notices(class_names: Sequence[str], label_column: str) -> Iterator[str]:
@@ -176,15 +172,11 @@ def find_row_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
     """
     is_block_start = np.zeros(frame.table.num_rows, dtype=bool)
     for name in column_names:
-        cell_codes = _encode_cells(frame.column(name))
-        is_block_start[1:] |= cell_codes[1:] != cell_codes[:-1]
+        cells = frame.column(name)
+        if cells.null_count or not pa.types.is_integer(cells.type):  # equal texts share a number, and so do empty cells
+            cells = pa.concat_arrays(cells.chunks).dictionary_encode(null_encoding="encode").indices
+        is_block_start[1:] |= np.diff(cells) != 0
     return np.cumsum(is_block_start)
-
-
-def _encode_cells(column: pa.ChunkedArray) -> Ids:
-    """Return a number for each cell of `column`, int64 [rows], which equal values share, and so do empty cells."""
-    encoded_column = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
-    return np.asarray(encoded_column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, str] | None:
@@ -214,10 +206,10 @@ def find_series_and_time_columns(frame: Frame, label_column: str) -> tuple[str, 
     for series_column in series_candidates:
         block_of_row = find_row_blocks(frame, [series_column])
         n_blocks = int(block_of_row[-1]) + 1
-        n_series = _encode_cells(frame.column(series_column)).max() + 1
-        if n_blocks < 2 or len(block_of_row) < MIN_SERIES_ROWS * n_blocks or n_blocks != n_series:
+        has_short_blocks = n_blocks < 2 or len(block_of_row) < MIN_SERIES_ROWS * n_blocks
+        if has_short_blocks or find_row_blocks(frame, [series_column, label_column])[-1] + 1 > n_blocks:
             continue
-        if find_row_blocks(frame, [series_column, label_column])[-1] + 1 > n_blocks:
+        if pc.count_distinct(frame.column(series_column), mode="all").as_py() != n_blocks:
             continue
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
         for time_column in time_candidates:
