@@ -28,7 +28,7 @@ from fedcohort.api.run import run_with_overrides
 from fedcohort.command.evaluate_policy import find_exclusion_reason, replay_cohorts
 from fedcohort.host.processor import name_processor
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.maths.successive_draws import CohortLaw
+from fedcohort.maths.successive_draws import CohortDistribution
 from fedcohort.record import history
 from fedcohort.record.run_log import read_run_log
 from fedcohort.results import policy_evaluation
@@ -199,17 +199,24 @@ def tabulate(run: int, folder: Path, gains: np.ndarray, other_overrides: Sequenc
     """Yield the tables of the rounds that count."""
     log = read_run_log(folder)
     run_history = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
-    for round, laws in replay_cohorts(log, other_overrides, CONFIGS):
-        if not find_exclusion_reason(round, laws, run_history):
+    for round, cohort_distributions in replay_cohorts(log, other_overrides, CONFIGS):
+        if not find_exclusion_reason(round, cohort_distributions, run_history):
             chosen = int(np.flatnonzero((round.cohort == COHORTS).all(axis=1))[0])
             summary = run_history.summarise_cohorts(log, round.t, COHORTS)
-            yield Table(run, probabilities(laws[0]), probabilities(laws[1]), gains[round.t], summary, chosen)
+            yield Table(
+                run,
+                probabilities(cohort_distributions[0]),
+                probabilities(cohort_distributions[1]),
+                gains[round.t],
+                summary,
+                chosen,
+            )
         run_history.add_round(round)
 
 
-def probabilities(law: CohortLaw) -> np.ndarray:
+def probabilities(distribution: CohortDistribution) -> np.ndarray:
     """Return the probability of each cohort; they must add up to one."""
-    p = np.exp([law.log_probability(cohort) for cohort in COHORTS])
+    p = np.exp([distribution.log_probability(cohort) for cohort in COHORTS])
     if abs(p.sum() - 1) > 1e-6:
         raise ValueError(f"the probabilities of all cohorts add up to {p.sum()}")
     return np.asarray(p)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from fedcohort.command.line import COMMANDS, spell_module_name
+from fedcohort.command.line import COMMANDS, to_module_name
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = ("CONTRIBUTING.md", "CHANGELOG.md", "studies/README.md", "studies/*/README.md", "benchmarks/*.md")
@@ -114,7 +114,7 @@ def describe_commands() -> Iterator[str]:
     yield from ("# Commands", "", "`fedcohort COMMAND --help` prints the same text.")
     for name, summary in COMMANDS.items():
         yield from ("", f"## fedcohort {name}", "", summary, "")
-        path = ROOT / "src" / "fedcohort" / "command" / f"{spell_module_name(name)}.py"
+        path = ROOT / "src" / "fedcohort" / "command" / f"{to_module_name(name)}.py"
         if path.exists():
             yield from ("```text", ast.get_docstring(ast.parse(path.read_text())) or "", "```")
 

@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fedcohort.results.matching.match import Matching, match
-from fedcohort.results.matching.question import Answer, Question, answer_question
+from fedcohort.results.matching.question import ComparisonAnswer, ComparisonQuestion, answer_comparison_question
 from fedcohort.results.matching.tracked_run import Run
 
 ACC = "test/acc"
@@ -36,9 +36,9 @@ def make_runs(random_accuracies: Sequence[float], ucb_accuracies: Sequence[float
     ]
 
 
-def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> Answer:
+def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **question: Any) -> ComparisonAnswer:
     """Compare runs whose metrics are constant over the rounds; the default baseline is random."""
-    comparison = Question(**{"baseline": "random", **question})
+    comparison = ComparisonQuestion(**{"baseline": "random", **question})
     matching = match(runs, comparison.rows, comparison.cols, *comparison.metrics, baseline=comparison.baseline)
     rows = [
         {"run": run.id, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, "client_flops": 1e9 * step}
@@ -46,7 +46,7 @@ def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **que
         for run in runs
         for step in steps
     ]
-    return answer_question(comparison, matching, pd.DataFrame(rows))
+    return answer_comparison_question(comparison, matching, pd.DataFrame(rows))
 
 
 def find_notes(matching: Matching, text: str) -> list[str]:

@@ -23,10 +23,10 @@ from fedcohort import units
     ],
 )
 def test_seconds_are_rounded_to_readable_units(seconds: float, text: str) -> None:
-    assert units.seconds(seconds) == text
+    assert units.format_seconds(seconds) == text
 
 
 def test_a_rough_duration_is_in_one_unit() -> None:
     seconds = (0.2, 89, 90, 5399, 5400, 36_100, 172_800)
     expected = ["1 s", "89 s", "2 min", "90 min", "1.5 h", "10.0 h", "2 days"]
-    assert [units.rough_seconds(value) for value in seconds] == expected
+    assert [units.format_rough_seconds(value) for value in seconds] == expected

@@ -105,7 +105,7 @@ class LoggedGenerator(np.random.Generator):
         self, generator: np.random.Generator, logged_ids: Ids, max_weights: float = MAX_LOGGED_CLIENTS
     ) -> None:
         super().__init__(generator.bit_generator)
-        self._logged_ids, self._free_weights = logged_ids, max_weights
+        self._logged_ids, self._n_free_weights = logged_ids, max_weights
         self._draws: list[Draw] = []
         self._pools: list[Ids] = []  # those of the selection, from the first random draw on
         self._has_other_randomness, self._is_query = False, True
@@ -134,9 +134,9 @@ class LoggedGenerator(np.random.Generator):
             logged_positions = np.searchsorted(pool, self._logged_ids)
             logged_positions = logged_positions[pool[np.minimum(logged_positions, len(pool) - 1)] == self._logged_ids]
             logged_pool, logged_weights = pool[logged_positions], weights[logged_positions]
-        if len(logged_pool) > self._free_weights:
+        if len(logged_pool) > self._n_free_weights:
             logged_pool, logged_weights = pool[:0], weights[:0]
-        self._free_weights -= len(logged_pool)
+        self._n_free_weights -= len(logged_pool)
         draw = Draw(
             clients=clients.copy(),
             weights=weights[np.searchsorted(pool, clients)],

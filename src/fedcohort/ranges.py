@@ -18,7 +18,7 @@ def range_error(option: str, allowed_text: str, value: object) -> OptionError:
     return OptionError(f"{option} must be {allowed_text}, got {value!r}")
 
 
-def spell_value(value: object) -> str:
+def format_option_value(value: object) -> str:
     """Return `value` in the form in which users type it on the command line, such as null or true."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 

@@ -11,22 +11,22 @@ TIME_UNITS = (  # seconds of the smaller unit, how many make the larger, both na
 METRIC_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
-def bytes_(n_bytes: float) -> str:
+def format_bytes(n_bytes: float) -> str:
     """Return `n_bytes`, a number of bytes, as text in powers of 1000: 1234567 -> '1.23 MB'."""
     return _format_with_prefix(n_bytes, BYTE_UNITS)
 
 
-def flops(n_flops: float) -> str:
+def format_flops(n_flops: float) -> str:
     """Return `n_flops`, a number of floating-point operations, as text: 1.2e12 -> '1.2 TFLOP'."""
     return _format_with_prefix(n_flops, [f"{prefix}FLOP" for prefix in METRIC_PREFIXES])
 
 
-def joules(energy_j: float) -> str:
+def format_joules(energy_j: float) -> str:
     """Return `energy_j`, an energy in joules, as text in powers of 1000: 1234567 -> '1.23 MJ'."""
     return _format_with_prefix(energy_j, [f"{prefix}J" for prefix in METRIC_PREFIXES])
 
 
-def seconds(duration_s: float) -> str:
+def format_seconds(duration_s: float) -> str:
     """Return `duration_s` seconds as text in two units, the smaller one rounded: 4321 -> '1 h 12 min'."""
     if not math.isfinite(duration_s):
         return "-"
@@ -39,7 +39,7 @@ def seconds(duration_s: float) -> str:
     return f"{n_small_units // units_per_large_unit} {large_unit} {n_small_units % units_per_large_unit} {small_unit}"
 
 
-def rough_seconds(duration_s: float) -> str:
+def format_rough_seconds(duration_s: float) -> str:
     """Return `duration_s` seconds as rounded text in one unit: 2400 -> '40 min'."""
     if duration_s < 90:
         return f"{max(1, round(duration_s))} s"
@@ -48,12 +48,12 @@ def rough_seconds(duration_s: float) -> str:
     return f"{duration_s / 3600:.1f} h" if duration_s < 48 * 3600 else f"{round(duration_s / 86_400)} days"
 
 
-def percent(ratio: float) -> str:
+def format_percent(ratio: float) -> str:
     """Return `ratio`, a share in [0, 1], as text in per cent: 0.8731 -> '87.3 %'."""
     return f"{100 * ratio:.1f} %" if math.isfinite(ratio) else "-"
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """Return `value` as text with four significant digits: 0.123456 -> '0.1235'."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
 

@@ -161,7 +161,7 @@ def test_paths_are_distinguished_from_dataset_names(argument: str, expected: boo
 
 def test_commands_are_quoted_for_a_shell() -> None:
     overrides = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
-    command = data.spell_training_command(overrides)
+    command = data.format_training_command(overrides)
     assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
     assert shlex.split(command)[2:] == overrides
 

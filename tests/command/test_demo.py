@@ -21,7 +21,7 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(demo, "shell_command", lambda name: f"here/{name}")
-    monkeypatch.setattr(demo, "spell_fedcohort_command", lambda name: f"here/fedcohort {name}")
+    monkeypatch.setattr(demo, "format_fedcohort_command", lambda name: f"here/fedcohort {name}")
     assert demo.main(SMALL) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()

@@ -38,11 +38,11 @@ def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> N
     """Of 12 clients, random draws each pair with probability 1 / 66; the other selector draws by n_k."""
     log = read_run_log(runs[0])
     n_train = log.info.n_train.astype(float)
-    for round, (run_law, other_law) in replay_cohorts(log, PROPORTIONAL, Path(CONFIGS)):
+    for round, (run_distribution, other_distribution) in replay_cohorts(log, PROPORTIONAL, Path(CONFIGS)):
         chosen = round.cohort
-        assert run_law.log_probability(chosen) == pytest.approx(-math.log(66))
+        assert run_distribution.log_probability(chosen) == pytest.approx(-math.log(66))
         expected = log_probability_of_set(n_train[chosen], n_train.sum() - n_train[chosen].sum())
-        assert other_law.log_probability(chosen) == pytest.approx(expected)
+        assert other_distribution.log_probability(chosen) == pytest.approx(expected)
 
 
 def test_the_command_prints_the_estimates(runs: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

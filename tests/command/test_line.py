@@ -19,7 +19,7 @@ def test_each_command_is_described_by_its_module(name: str, capsys: pytest.Captu
     assert line.main([name, "-h"]) == 0
     text = capsys.readouterr().out
     assert f"Usage: fedcohort {name} " in text
-    module = Path(line.__file__).with_name(f"{line.spell_module_name(name)}.py").read_text()
+    module = Path(line.__file__).with_name(f"{line.to_module_name(name)}.py").read_text()
     last_line = module.split('"""')[1].strip().splitlines()[-1]
     assert last_line.strip() in text, "lines are kept as they are typed"
 

@@ -7,7 +7,7 @@ from excess_loss_example import LOSSES
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss
 from fedcohort.diagnosis.label_noise import (
     NoiseEstimate,
-    NoiseWatch,
+    NoiseMonitor,
     choose_pool,
     covers_all_classes,
     estimate_noise,
@@ -74,7 +74,7 @@ def test_holders_of_a_missing_class_join_the_pool_until_it_is_covered() -> None:
 
 
 def test_released_clients_are_not_excluded_again() -> None:
-    watch = NoiseWatch()
+    watch = NoiseMonitor()
     for gap in (0.3, 0.6, 0.45, 0.5, 0.5):
         watch = watch.with_probe(gap, 0.2, 0.8)
     assert watch.is_released

@@ -2,12 +2,12 @@
 
 import pytest
 
-from fedcohort.diagnosis.label_noise import NoiseWatch
+from fedcohort.diagnosis.label_noise import NoiseMonitor
 
 
-def watch(*gaps: float | None) -> NoiseWatch:
+def watch(*gaps: float | None) -> NoiseMonitor:
     """Return what is known after probes with these gaps; None for one that does not count."""
-    state = NoiseWatch()
+    state = NoiseMonitor()
     for gap in gaps:
         state = state.with_invalid_probe() if gap is None else state.with_probe(gap, 0.2, 0.8)
     return state

@@ -30,12 +30,12 @@ GROUPS = ("selector", "agg", "heterogeneity", "client")
 
 @pytest.fixture(autouse=True)
 def _plain_terminal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sweeps, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
+    monkeypatch.setattr(sweeps, "format_fedcohort_command", lambda verb: f"fedcohort {verb}")
     monkeypatch.chdir(tmp_path)
 
 
 def trained_run(
-    folder: Path, *overrides: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str
+    folder: Path, *overrides: str, place: server.ServerLocation | None = None, tracked: bool = True, **tags: str
 ) -> Path:
     """Return the folder of a finished run whose options Hydra composes from `overrides`."""
     config: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def trained_run(
     folder.mkdir(parents=True)
     metadata.save_info(make_run_info(folder, choices=choices, config=config, tags=tags))
     if tracked:
-        identity.register_place(folder, place or server.locate_server(None, "fedcohort", Path("logs")))
+        identity.register_server_location(folder, place or server.locate_server(None, "fedcohort", Path("logs")))
     return folder
 
 

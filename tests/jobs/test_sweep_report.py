@@ -20,7 +20,7 @@ from tracking.databases import Logs, captured_log, logs  # noqa: F401
 @pytest.fixture(autouse=True)
 def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (sweep, sweeps):
-        monkeypatch.setattr(module, "spell_fedcohort_command", lambda verb: f"fedcohort {verb}")
+        monkeypatch.setattr(module, "format_fedcohort_command", lambda verb: f"fedcohort {verb}")
 
 
 def make_sweep_runs(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
@@ -35,7 +35,7 @@ def make_sweep_runs(logs: Logs, *, uri: str | None = None, tracked: bool = True)
             folder.mkdir(parents=True)
             metadata.save_info(make_run_info(folder, choices={"selector": choice}, config={}, tags={"sweep_id": "s"}))
             if tracked:
-                identity.register_place(folder, place)
+                identity.register_server_location(folder, place)
             id = client.create_run(experiment).info.run_id
             acc = 0.5 + (0.1 + 0.01 * seed) * (choice == "flash")
             tags = [RunTag("status", "finished"), RunTag("sweep_id", "s")]

@@ -10,7 +10,7 @@ import pytest
 from case_loop import for_all
 from failure_hints import failure_hint
 from fedcohort.draw_log import DrawLog, LoggedGenerator
-from fedcohort.maths.successive_draws import CohortLaw
+from fedcohort.maths.successive_draws import CohortDistribution
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids, Selection
 from selector_harness import Step
@@ -66,7 +66,7 @@ def test_the_log_has_the_probability_of_the_cohort(choice: str, round: int) -> N
     """With other keys, inclusion frequencies equal those from the probabilities of all cohorts."""
     step = played_rounds(choice, "all clients available")[round]
     selection, log = select_again(choice, step, 0, 12)
-    law = CohortLaw.from_draws(log, selection.clients)
+    law = CohortDistribution.from_draws(log, selection.clients)
     if law.unknown_reason:
         return
     chosen = [select_again(choice, step, key, 12)[0].clients for key in range(1, N_REPEATS if law.draws else 5)]
@@ -96,7 +96,7 @@ def test_many_selectors_have_a_known_probability() -> None:
         choice
         for choice in ("random", "fedpns", "feel", "oort", "hcsfed", "low_ratio", "powd", "ucb_cs", "full")
         for step in played_rounds(choice, "all clients available")[1:]
-        if not CohortLaw.from_draws(*_log_and_cohort(choice, step)).unknown_reason
+        if not CohortDistribution.from_draws(*_log_and_cohort(choice, step)).unknown_reason
     }
     assert len(choices_with_probability) == 9
 

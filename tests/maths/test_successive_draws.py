@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.draw_log import DrawLog, LoggedGenerator
-from fedcohort.maths.successive_draws import CohortLaw, log_probability_of_set
+from fedcohort.maths.successive_draws import CohortDistribution, log_probability_of_set
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import draw, top
 from fedcohort.types import Ids
@@ -62,8 +62,8 @@ def test_equal_weights_give_each_set_the_same_probability(n_clients: int, n_draw
 )
 def test_clients_of_weight_zero_come_last(weights: np.ndarray) -> None:
     log, clients = draw_with_log(weights, 3)
-    law = CohortLaw.from_draws(log, clients)
-    probabilities = {c: math.exp(law.log_probability(np.array(c))) for c in combinations(range(5), 3)}
+    distribution = CohortDistribution.from_draws(log, clients)
+    probabilities = {c: math.exp(distribution.log_probability(np.array(c))) for c in combinations(range(5), 3)}
     assert sum(probabilities.values()) == pytest.approx(1.0)
     if weights[0] == 0:
         assert probabilities[(0, 2, 4)] == pytest.approx(1 / 3)
@@ -78,13 +78,13 @@ def test_highest_scores_are_certain_and_ties_are_drawn() -> None:
     rng.start_selection()
     scores = np.array([1.0, 1.0, 0.0, 1.0, 2.0])
     clients = top(scores, np.arange(5), 2, rng)
-    law = CohortLaw.from_draws(rng.finish(), clients)
-    assert [math.exp(law.log_probability(np.array(pair))) for pair in ((0, 4), (1, 4), (3, 4))] == pytest.approx(
-        3 * [1 / 3]
-    )
-    assert not law.can_draw_cohort(np.array([0, 1]))
-    assert not law.can_draw_cohort(np.array([2, 4]))
-    cohorts = {tuple(cohort) for cohort in law.draw_cohorts(100, np.random.default_rng(0)).tolist()}
+    distribution = CohortDistribution.from_draws(rng.finish(), clients)
+    assert [
+        math.exp(distribution.log_probability(np.array(pair))) for pair in ((0, 4), (1, 4), (3, 4))
+    ] == pytest.approx(3 * [1 / 3])
+    assert not distribution.can_draw_cohort(np.array([0, 1]))
+    assert not distribution.can_draw_cohort(np.array([2, 4]))
+    cohorts = {tuple(cohort) for cohort in distribution.draw_cohorts(100, np.random.default_rng(0)).tolist()}
     assert cohorts == {(0, 4), (1, 4), (3, 4)}
 
 
@@ -92,16 +92,16 @@ def test_highest_scores_without_ties_are_deterministic() -> None:
     rng = LoggedGenerator(new_generator(0, "draw"), np.arange(4))
     rng.start_selection()
     clients = top(WEIGHTS, np.arange(4), 2, rng)
-    assert CohortLaw.from_draws(rng.finish(), clients).is_deterministic
+    assert CohortDistribution.from_draws(rng.finish(), clients).is_deterministic
 
 
 def test_draws_from_disjoint_pools_multiply() -> None:
     rng = LoggedGenerator(new_generator(0, "draw"), np.arange(4))
     rng.start_selection()
     clients = np.concatenate([draw(WEIGHTS, np.array([0, 1]), 1, rng), draw(WEIGHTS, np.array([2, 3]), 1, rng)])
-    law = CohortLaw.from_draws(rng.finish(), np.sort(clients))
-    assert math.exp(law.log_probability(np.array([1, 3]))) == pytest.approx(2 / 3 * 4 / 7)
-    assert not law.can_draw_cohort(np.array([0, 1]))
+    distribution = CohortDistribution.from_draws(rng.finish(), np.sort(clients))
+    assert math.exp(distribution.log_probability(np.array([1, 3]))) == pytest.approx(2 / 3 * 4 / 7)
+    assert not distribution.can_draw_cohort(np.array([0, 1]))
 
 
 def test_a_pool_that_depends_on_a_draw_has_no_known_probability() -> None:
@@ -109,19 +109,19 @@ def test_a_pool_that_depends_on_a_draw_has_no_known_probability() -> None:
     rng.start_selection()
     first = draw(WEIGHTS, np.arange(4), 1, rng)
     second = draw(WEIGHTS, np.setdiff1d(np.arange(4), first), 1, rng)
-    law = CohortLaw.from_draws(rng.finish(), np.union1d(first, second))
-    assert law.unknown_reason == "its later draws depend on its earlier ones"
+    distribution = CohortDistribution.from_draws(rng.finish(), np.union1d(first, second))
+    assert distribution.unknown_reason == "its later draws depend on its earlier ones"
 
 
 def test_a_cohort_chosen_from_drawn_candidates_has_no_known_probability() -> None:
     log, candidates = draw_with_log(WEIGHTS, 3)
-    assert "candidates" in CohortLaw.from_draws(log, candidates[:2]).unknown_reason
+    assert "candidates" in CohortDistribution.from_draws(log, candidates[:2]).unknown_reason
 
 
 def test_drawn_cohorts_have_the_stated_probabilities() -> None:
     log, clients = draw_with_log(WEIGHTS, 2)
-    law = CohortLaw.from_draws(log, clients)
-    cohorts = law.draw_cohorts(4_000, np.random.default_rng(0)).tolist()
+    distribution = CohortDistribution.from_draws(log, clients)
+    cohorts = distribution.draw_cohorts(4_000, np.random.default_rng(0)).tolist()
     for pair in combinations(range(4), 2):
-        probability = math.exp(law.log_probability(np.array(pair)))
+        probability = math.exp(distribution.log_probability(np.array(pair)))
         assert abs(cohorts.count(list(pair)) / 4_000 - probability) < 4 * math.sqrt(probability / 4_000)

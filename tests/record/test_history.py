@@ -48,7 +48,7 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
     new_outcomes, old_outcomes = (selection.load_outcomes(read_history(folder), ALL_CLIENTS) for folder in folders)
-    assert bool(np.any(old_outcomes == one_round.AWAY))
+    assert bool(np.any(old_outcomes == one_round.UNAVAILABLE))
     np.testing.assert_array_equal(old_outcomes, new_outcomes)
 
 

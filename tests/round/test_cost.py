@@ -33,20 +33,20 @@ from round.test_clock import Listed
 def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = make_cost_model(("loss_post",), "scaffold")
-    assert scaffold.select_job_rates(is_fedavg=False).extra_bytes == BUFFER_BYTES + VECTOR_BYTES + 4
-    assert scaffold.select_job_rates(is_fedavg=True) == JobCosts(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
+    assert scaffold.select_job_costs(is_fedavg=False).extra_bytes == BUFFER_BYTES + VECTOR_BYTES + 4
+    assert scaffold.select_job_costs(is_fedavg=True) == JobCosts(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
     fair = make_cost_model((), make_component("agg", "fedmaba", loss="loss_post"))
     assert (
-        fair.select_job_rates(is_fedavg=False).report_passes,
-        fair.select_job_rates(is_fedavg=True).report_passes,
+        fair.select_job_costs(is_fedavg=False).report_passes,
+        fair.select_job_costs(is_fedavg=True).report_passes,
     ) == (
         1.0,
         0.0,
     )
-    assert fair.select_job_rates(is_fedavg=False).extra_bytes == fair.select_job_rates(is_fedavg=True).extra_bytes + 4
-    assert set(make_cost_model((), "fedmaba").select_job_rates(is_fedavg=False).queried_signals) == {"loss"}
-    assert not make_cost_model((), "fedmaba").select_job_rates(is_fedavg=True).queried_signals
-    assert make_cost_model(("loss_post",), "scaffold").query_rates == JobCosts(3.0, {}, 0.0, MODEL_BYTES, BUFFER_BYTES)
+    assert fair.select_job_costs(is_fedavg=False).extra_bytes == fair.select_job_costs(is_fedavg=True).extra_bytes + 4
+    assert set(make_cost_model((), "fedmaba").select_job_costs(is_fedavg=False).queried_signals) == {"loss"}
+    assert not make_cost_model((), "fedmaba").select_job_costs(is_fedavg=True).queried_signals
+    assert make_cost_model(("loss_post",), "scaffold").query_costs == JobCosts(3.0, {}, 0.0, MODEL_BYTES, BUFFER_BYTES)
 
 
 def test_the_training_samples_are_counted() -> None:
@@ -86,7 +86,7 @@ def test_clients_receive_a_deadline_if_they_use_it(
             "deadline": make_component("deadline", deadline, **options),
         }
     )
-    assert costs.usual_rates.down_bytes == costs.plain_rates.down_bytes == MODEL_BYTES + 4 * numbers
+    assert costs.usual_job_costs.down_bytes == costs.plain_job_costs.down_bytes == MODEL_BYTES + 4 * numbers
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_the_samples_of_a_query_are_counted(signal: str, options: dict[str, Any]
 def test_passes_without_training_are_counted() -> None:
     """Before it for the aggregator, after it for who reads loss_post."""
     costs = make_cost_model(("loss_post",), "fedmaba")
-    assert costs.count_forward_passes(ids(0, 2), costs.usual_rates).tolist() == [10 + 10, 40 + 40]
-    assert costs.count_forward_passes(ids(0, 2), costs.plain_rates).tolist() == [10, 40]
-    assert costs.count_forward_passes(ids(0, 2), costs.query_rates).tolist() == [0, 0]
+    assert costs.count_forward_passes(ids(0, 2), costs.usual_job_costs).tolist() == [10 + 10, 40 + 40]
+    assert costs.count_forward_passes(ids(0, 2), costs.plain_job_costs).tolist() == [10, 40]
+    assert costs.count_forward_passes(ids(0, 2), costs.query_costs).tolist() == [0, 0]
 
 
 def test_a_full_job_takes_one_sample_time_per_sample() -> None:
@@ -116,17 +116,17 @@ def test_a_full_job_takes_one_sample_time_per_sample() -> None:
 
     A forward pass over n is a third of an epoch. A step counts the samples in it.
     """
-    work = make_cost_model().make_workload(N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_rates, 7.0)
+    work = make_cost_model().make_workload(N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_job_costs, 7.0)
     assert (work.unit_load.tolist(), work.infer_load.tolist(), work.units) == ([5, 10, 20], [10, 20, 40], 2)
     assert (work.bytes_down.tolist(), work.bytes_up.tolist()) == ([MODEL_BYTES] * 3, [7.0] * 3)
     second_order = make_cost_model((), "fedbio")
-    assert second_order.make_workload(N_TRAIN, 0.0 * N_TRAIN, second_order.usual_rates, 0.0).unit_load.tolist() == [
+    assert second_order.make_workload(N_TRAIN, 0.0 * N_TRAIN, second_order.usual_job_costs, 0.0).unit_load.tolist() == [
         15,
         30,
         60,
     ]
     steps = make_cost_model(steps=5, batch=16).make_workload(
-        N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_rates, N_TRAIN
+        N_TRAIN, 6.0 * N_TRAIN, make_cost_model().usual_job_costs, N_TRAIN
     )
     assert (steps.unit_load.tolist(), steps.infer_load.tolist(), steps.units) == ([10, 56 / 5, 72 / 5], [20, 40, 80], 5)
     assert steps.bytes_up.tolist() == N_TRAIN.tolist()
@@ -136,7 +136,7 @@ def test_a_full_job_takes_one_sample_time_per_sample() -> None:
 
 def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
-    rates, jobs = make_cost_model().usual_rates, np.array([1, 2, 3])
+    rates, jobs = make_cost_model().usual_job_costs, np.array([1, 2, 3])
     steps = make_cost_model(steps=5, batch=16).make_workload(
         np.array([20, 20, 20]), np.zeros(3), rates, 0.0, work_units=jobs
     )

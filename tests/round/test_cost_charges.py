@@ -93,7 +93,7 @@ def test_a_client_answers_a_query_once(probe: Probe, repeat: tuple[int, ...]) ->
     passes = sum({0: 10, 2: 40}[k] for k in repeat)
     answers = 4.0 * len(repeat)
     assert charge == base_cost + Charge(up_bytes=answers, probe_bytes=answers, client_flops=30.0 * passes)
-    inferred = fair.count_forward_passes(ids(0, 2), fair.usual_rates, [probe])
+    inferred = fair.count_forward_passes(ids(0, 2), fair.usual_job_costs, [probe])
     assert inferred.tolist() == [10 * (0 in repeat), 40 * (2 in repeat)]
 
 

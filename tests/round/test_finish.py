@@ -59,7 +59,7 @@ def dispatcher(closes_s: float) -> Any:
         awaited_staleness=lambda: None,
     )
     cost_model = SimpleNamespace(
-        select_job_rates=lambda plain: SimpleNamespace(queried_signals={}),
+        select_job_costs=lambda plain: SimpleNamespace(queried_signals={}),
         count_samples=lambda clients, rows: np.full(len(clients), 4),
         count_sample_uses=lambda used, units: 1.0 * used * units,
         charge_round=lambda *args: Charge(up_bytes=8.0),

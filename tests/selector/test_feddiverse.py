@@ -21,7 +21,7 @@ from fedcohort.selector.feddiverse import (
     has_no_attribute_information,
     normalise_triplets,
 )
-from fedcohort.signal.base import unknowable_signals
+from fedcohort.signal.base import find_oracle_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
 from run_harness import run_training
 from selector_harness import World, ids, make_context, play_rounds
@@ -239,8 +239,8 @@ def test_the_ablations_read_only_the_matrices(source: str) -> None:
 
 
 def test_the_ablations_are_oracles_and_the_method_is_not() -> None:
-    assert unknowable_signals(make().needs) == []
-    assert all(unknowable_signals(make(source=s).needs) == ["group_counts"] for s in ("known_dht", "known_matrix"))
+    assert find_oracle_signals(make().needs) == []
+    assert all(find_oracle_signals(make(source=s).needs) == ["group_counts"] for s in ("known_dht", "known_matrix"))
 
 
 def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def database_template() -> bytes:
 class InProcessSender(Observer):
     """The sender as an observer of this process, where a test can inspect and kill it."""
 
-    def __init__(self, place: server.ServerPlace, every_s: float) -> None:
+    def __init__(self, place: server.ServerLocation, every_s: float) -> None:
         self.place, self.every_s = place, every_s
 
     def start(self, info: RunInfo) -> None:
@@ -63,7 +63,7 @@ class Logs:
     def uri(self) -> str:
         return f"sqlite:///{self.path / 'mlflow.db'}"
 
-    def place(self, uri: str | None = None) -> server.ServerPlace:
+    def place(self, uri: str | None = None) -> server.ServerLocation:
         return server.locate_server(uri, EXPERIMENT, self.path)
 
     def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcessSender":

@@ -122,7 +122,7 @@ def hold_running_run(logs: Logs, last: int) -> Iterator[RunInfo]:
     journal.start(facts)
     lock = try_to_lock(facts.folder / "run.lock")
     assert lock is not None
-    identity.register_place(facts.folder, logs.place())
+    identity.register_server_location(facts.folder, logs.place())
     for step in range(last + 1):
         journal.observe(make_report(step))
     yield facts

@@ -13,7 +13,7 @@ from fedcohort.record.status import RunStatus
 from fedcohort.report.comparison import page
 from fedcohort.results.compare import Comparison, Options, compare_conditions
 from fedcohort.results.frame import RunFrames
-from fedcohort.results.matching.question import Question
+from fedcohort.results.matching.question import ComparisonQuestion
 from fedcohort.startup.comparison import compare_run_folders, compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
 from record.example_run import make_report, make_run_info
@@ -81,11 +81,13 @@ def numbers(result: Comparison) -> pd.DataFrame:
 
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = make_tracked_runs(logs)
-    answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
-    by_folder = compare_run_folders(paths, Question(baseline="random", source_text=answer.question.source_text), {})
+    answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), ComparisonQuestion(baseline="random"))
+    by_folder = compare_run_folders(
+        paths, ComparisonQuestion(baseline="random", source_text=answer.question.source_text), {}
+    )
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
-    flash_comparison = compare_run_folders(paths, Question(), {"selector": "flash"})
+    flash_comparison = compare_run_folders(paths, ComparisonQuestion(), {"selector": "flash"})
     assert {condition for _, condition in flash_comparison.headline.results} == {"flash"}
     write_study(folders, tmp_path / "study")
     study = read_study(tmp_path / "study")

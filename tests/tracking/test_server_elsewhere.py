@@ -10,7 +10,7 @@ from werkzeug.serving import make_server
 
 from fedcohort.jobs.sweep import write_sweep_report
 from fedcohort.record.journal import Journal
-from fedcohort.results.matching.question import Question
+from fedcohort.results.matching.question import ComparisonQuestion
 from fedcohort.startup.comparison import compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
 from fedcohort.tracking.server import MLFLOW_SETTINGS
@@ -65,5 +65,5 @@ def test_a_sweep_with_a_tracking_uri_stores_runs_and_report_on_that_server(
     first, *other_runs = client.search_runs([experiment])
     assert (first.data.tags["report"], len(other_runs)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
-    curves = compare_tracked_runs(RunQuery(address, EXPERIMENT, "s"), Question()).frames.curves
+    curves = compare_tracked_runs(RunQuery(address, EXPERIMENT, "s"), ComparisonQuestion()).frames.curves
     assert set(curves.groupby("run").size()) == {3}

@@ -246,7 +246,7 @@ def test_tracker_options_out_of_range_are_rejected(tmp_path: Path, every_s: Any,
 def test_the_opening_line_has_the_command_that_shows_the_runs(
     monkeypatch: pytest.MonkeyPatch, uri: str | None, experiment: str, line: str
 ) -> None:
-    monkeypatch.setattr(module, "spell_fedcohort_command", lambda command: f"fedcohort {command}")
+    monkeypatch.setattr(module, "format_fedcohort_command", lambda command: f"fedcohort {command}")
     new_tracker = MlflowTracker(tracking_uri=uri, experiment=experiment, every_s=1, wait_s=9, logs="/a/logs")
     assert new_tracker.opening_line() == line
 

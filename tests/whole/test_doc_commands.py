@@ -11,7 +11,7 @@ import pytest
 
 from case_loop import for_all
 from config_options import ROOT
-from fedcohort.command.line import COMMANDS, spell_module_name
+from fedcohort.command.line import COMMANDS, to_module_name
 from fedcohort.startup.check import check_before_data
 from run_harness import compose_overrides
 
@@ -96,7 +96,7 @@ def test_documented_options_of_a_command_are_in_its_help(command: list[str]) -> 
     """Some commands accept options of train.py; all other options are described in the command's help."""
     verb, *options = command[command.index("fedcohort") + 1 :]
     assert verb in COMMANDS
-    help_text = import_module(f"fedcohort.command.{spell_module_name(verb)}").__doc__ or ""
+    help_text = import_module(f"fedcohort.command.{to_module_name(verb)}").__doc__ or ""
     unknown = [
         key
         for key, value in map(split_override, options)

@@ -67,7 +67,7 @@ def list_facts(study: str, cell: str) -> dict[str, str]:
     limits = dict(re.findall(r"(rounds|virtual_s)=([\d.e+]+)", random_rows["budget"].iloc[0]))
     horizon = f"{limits['rounds']} rounds"
     if "virtual_s" in limits:
-        horizon = f"{units.seconds(float(limits['virtual_s']))} of virtual time"
+        horizon = f"{units.format_seconds(float(limits['virtual_s']))} of virtual time"
     gains = average_gains(study, cell)
     best, worst = max(gains, key=gains.__getitem__), min(gains, key=gains.__getitem__)
     points = {

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.tables import make_result_frame
 from fedcohort.results.compare_cost import COST_AXES
-from fedcohort.results.matching.question import Answer, Question
+from fedcohort.results.matching.question import ComparisonAnswer, ComparisonQuestion
 from fedcohort.results.metric import BETTER_CHOICES
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import CROSSING_RULES, parse_target
@@ -88,7 +88,7 @@ class Options:
         check_writable_folder("out", self.out)
 
     @property
-    def question(self) -> Question:
+    def question(self) -> ComparisonQuestion:
         """Return the rows, columns, baseline and metrics of the comparison that these options describe."""
         metrics = self.metric.split(",")
         if not all(metrics) or len(set(metrics)) < len(metrics):
@@ -99,7 +99,9 @@ class Options:
         horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
         target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)
         result: Any = self.result  # checked against the choices
-        return Question(self.rows, self.cols, metrics, self.baseline, self.better, result, horizon, target, self.axis)
+        return ComparisonQuestion(
+            self.rows, self.cols, metrics, self.baseline, self.better, result, horizon, target, self.axis
+        )
 
     @property
     def query(self) -> RunQuery:
@@ -115,7 +117,7 @@ class Comparison:
         answer: the compared runs with all statistics.
     """
 
-    answer: Answer
+    answer: ComparisonAnswer
 
     @cached_property
     def table(self) -> "pd.DataFrame":
@@ -155,7 +157,7 @@ def compare(
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    option_texts = {k: None if v is None else ranges.spell_value(v) for k, v in options.items()}
+    option_texts = {k: None if v is None else ranges.format_option_value(v) for k, v in options.items()}
     if runs is None:
         settings = make_options(option_texts)
         return Comparison(comparison.compare_tracked_runs(settings.query, settings.question, float(settings.wait_s)))

@@ -38,7 +38,7 @@ from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
 from fedcohort.startup import check, command_line, components, compose, hydra_errors, options
 from fedcohort.startup.load import DATA_GROUPS, find_data_seed, load_federation
-from fedcohort.startup.overrides import spell_override_value
+from fedcohort.startup.overrides import format_override_value
 from fedcohort.startup.run_info import describe_federation_data
 
 if TYPE_CHECKING:
@@ -82,11 +82,11 @@ def main(arguments: Sequence[str]) -> int:
     command_line.check_typed_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
     column_name_width = min(30, max(len(n) for n, _, _ in proposal.column_descriptions)) + 2
-    proposal_text = render("proposal.txt.j2", proposal=proposal, width=column_name_width, spell=spell_override_value)
+    proposal_text = render("proposal.txt.j2", proposal=proposal, width=column_name_width, spell=format_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
     _show_federation(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
-    sys.stdout.write(f"\nRun it with\n{spell_training_command(typed_options)}\n")
+    sys.stdout.write(f"\nRun it with\n{format_training_command(typed_options)}\n")
     return 0
 
 
@@ -102,7 +102,7 @@ def _show_federation(typed_options: Sequence[str], out_folder: str | None, pictu
     command_line.check_typed_arguments(typed_options, configs)
     composition = compose.compose_run([typed_options[0], "cohort=1", *typed_options[1:]], configs)
     federation, info = describe_split(composition, typed_options)
-    info = info if out_folder is None else replace(info, name=scenario.spell_scenario(typed_options))
+    info = info if out_folder is None else replace(info, name=scenario.format_scenario_options(typed_options))
     from rich.table import Table  # only once there is something to show
     from rich.text import Text
 
@@ -241,10 +241,10 @@ def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[DatasetP
     proposal = propose_options(data_path, {k: v.strip("'\"") for k, v in typed_options.items()})
     proposed_values = {"dataset": "folder", "dataset.path": data_path, **proposal.options}
     new_options = {k: v for k, v in proposed_values.items() if k not in typed_options}
-    return proposal, [*(f"{k}={spell_override_value(k, v)}" for k, v in new_options.items()), *arguments]
+    return proposal, [*(f"{k}={format_override_value(k, v)}" for k, v in new_options.items()), *arguments]
 
 
-def spell_training_command(arguments: Sequence[str]) -> str:
+def format_training_command(arguments: Sequence[str]) -> str:
     """Return the command that trains with the options `arguments`, quoted for a shell."""
     quoted_arguments = [f'"{a}"' if "'" in a and not set(a) & set('"$`\\!') else shlex.quote(a) for a in arguments]
     return " ".join(["python train.py", *quoted_arguments])

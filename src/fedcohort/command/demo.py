@@ -17,7 +17,7 @@ from fedcohort.api.comparison import Comparison, compare
 from fedcohort.api.run import INTERRUPTED_EXIT_CODE, run_with_overrides
 from fedcohort.console.terminal import make_console
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import shell_command, spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command, shell_command
 from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
 
 if TYPE_CHECKING:
@@ -69,7 +69,9 @@ def make_demo_table(comparison: Comparison, table_title: str) -> "Table":
             + ("" if math.isnan(result_row[f"{c}_times"]) else f" ({result_row[f'{c}_times']:.1f} ×)")
             for c in SHOWN_COSTS
         ]
-        demo_table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference_text, *cost_texts)
+        demo_table.add_row(
+            str(result_row["selector"]), units.format_percent(result_row["mean"]), difference_text, *cost_texts
+        )
     return demo_table
 
 
@@ -99,7 +101,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
         f"For more seeds: {shell_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} seed=0,1,2",
-        f"See them all: {spell_fedcohort_command('ui')} sweep=null",
+        f"See them all: {format_fedcohort_command('ui')} sweep=null",
     ):
         output_console.print(closing_line, soft_wrap=True, markup=False)
     return 0

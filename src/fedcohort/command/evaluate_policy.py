@@ -24,17 +24,22 @@ from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.command.replay import check_logged_cohort, make_selectors
 from fedcohort.console.terminal import print_markdown
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.maths.successive_draws import CohortLaw
+from fedcohort.maths.successive_draws import CohortDistribution
 from fedcohort.record import history
 from fedcohort.record.run_log import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
 from fedcohort.results.metric import find_metric_sign
-from fedcohort.results.policy_evaluation import ESTIMATORS_WITH_INTERVAL, ComparedRound, PolicyEvaluation, RunHistory
+from fedcohort.results.policy_evaluation import (
+    ESTIMATORS_WITH_INTERVAL,
+    CohortDistributions,
+    ComparedRound,
+    PolicyEvaluation,
+    RunHistory,
+)
 from fedcohort.rng import new_generator
 
 DEFAULT_OPTIONS = {"metric": "test/loss"}
-CohortLaws = tuple[CohortLaw, CohortLaw]  # of the run's selector and of the other one
 
 
 def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: Path, metric: str) -> PolicyEvaluation:
@@ -61,17 +66,21 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: choose {', '.join(sorted(map(str, metrics)))}")
         run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), find_metric_sign(metric))
-        for round, cohort_laws in replay_cohorts(run_log, selector, configs):
-            if exclusion_reason := find_exclusion_reason(round, cohort_laws, run_history):
+        for round, cohort_distributions in replay_cohorts(run_log, selector, configs):
+            if exclusion_reason := find_exclusion_reason(round, cohort_distributions, run_history):
                 exclusion_counts[exclusion_reason] += 1
             else:
                 rng = new_generator(run_log.info.seed, "evaluate_policy", round.t)
-                compared_rounds.append(policy_evaluation.compare_round(run_log, round, cohort_laws, run_history, rng))
+                compared_rounds.append(
+                    policy_evaluation.compare_round(run_log, round, cohort_distributions, run_history, rng)
+                )
             run_history.add_round(round)
     return policy_evaluation.estimate_gain(compared_rounds, exclusion_counts)
 
 
-def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, CohortLaws]]:
+def replay_cohorts(
+    run_log: RunLog, selector: Sequence[str], configs: Path
+) -> Iterator[tuple[LoggedRound, CohortDistributions]]:
     """Yield each round that has a cohort, with the distributions of cohorts under the run's and the other selector.
 
     The other selector observes the run's rounds as if it had selected the run's cohorts.
@@ -98,26 +107,30 @@ def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> I
         yield (
             round,
             (
-                CohortLaw.from_draws(round.draw_log, round.cohort),
-                CohortLaw.from_draws(draw_log, other_selection.clients),
+                CohortDistribution.from_draws(round.draw_log, round.cohort),
+                CohortDistribution.from_draws(draw_log, other_selection.clients),
             ),
         )
         other_selector.observe(round, selection, other_probes)
 
 
-def find_exclusion_reason(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
+def find_exclusion_reason(
+    round: LoggedRound, cohort_distributions: CohortDistributions, run_history: RunHistory
+) -> str:
     """Return why a round has no ratio of its cohort's probabilities under both selectors, or no gain; "" if it has.
 
     Args:
         round: the round in the log.
-        cohort_laws: distributions of cohorts under both selectors.
+        cohort_distributions: distributions of cohorts under both selectors.
         run_history: values of the metric by round.
     """
-    for selector_text, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
-        if cohort_law.is_deterministic:
+    for selector_text, cohort_distribution in zip(
+        ("the run's selector", "the other selector"), cohort_distributions, strict=True
+    ):
+        if cohort_distribution.is_deterministic:
             return f"{selector_text} is deterministic"
-        if cohort_law.unknown_reason:
-            return f"the probability of {selector_text} is unknown, as {cohort_law.unknown_reason}"
+        if cohort_distribution.unknown_reason:
+            return f"the probability of {selector_text} is unknown, as {cohort_distribution.unknown_reason}"
     if not np.isfinite(run_history.gains[round.t]):
         return "the metric was not measured before and after the round"
     return ""

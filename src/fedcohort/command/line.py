@@ -42,7 +42,7 @@ CONFIG_COMMANDS = ("data", "methods", "profile")  # commands that have no use in
 HELP_ARGUMENTS = {"-h", "--help", "help"}
 
 
-def spell_module_name(command: str) -> str:
+def to_module_name(command: str) -> str:
     """Return the name of the module of `command` in this package: a dash becomes an underscore."""
     return command.replace("-", "_")
 
@@ -90,7 +90,7 @@ def _run_command(command: str, arguments: Sequence[str]) -> int:
         folder_text = f"configs/, which is not in {Path.cwd()}"
         sys.stderr.write(f"fedcohort {command} reads {folder_text}: call it in the folder of train.py\n")
         return 2
-    module = import_module(f"fedcohort.command.{spell_module_name(command)}")
+    module = import_module(f"fedcohort.command.{to_module_name(command)}")
     return run_with_one_line_errors(lambda: module.main(arguments), arguments, Path.cwd() / "configs")
 
 
@@ -116,7 +116,7 @@ def _make_typer_app(command_name: str) -> "typer.Typer":
     for listed_name, summary in COMMANDS.items():
         help_text = summary
         if listed_name == command_name:  # the docstring of its module, without the import, which takes seconds
-            module_path = Path(__file__).with_name(f"{spell_module_name(listed_name)}.py")
+            module_path = Path(__file__).with_name(f"{to_module_name(listed_name)}.py")
             help_text = ast.get_docstring(ast.parse(module_path.read_text(encoding="utf-8"))) or summary
         preformatted_help = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
         typer_app.command(listed_name, help=preformatted_help, short_help=summary)(represent_command)

@@ -59,7 +59,7 @@ def make_signal_rows() -> list[str]:
     """
     table_lines = []
     for name in base.list_signals():
-        signal, oracle_mark = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
+        signal, oracle_mark = base.find_signal(name), " (oracle)" if name in base.find_oracle_signals([name]) else ""
         kind_text, n_forward_passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, base.Static | base.Reported) and not signal.bytes_up:
             kind_text = "known to the server" if isinstance(signal, base.Static) else "read off the update"
@@ -125,7 +125,7 @@ def _list_signals_read(component_options: Mapping[str, Any], group: str, compone
 
 
 def _format_signals(signal_names: Sequence[str]) -> str:
-    oracle_signals = base.unknowable_signals(signal_names)
+    oracle_signals = base.find_oracle_signals(signal_names)
     signal_texts = [f"`{n}`{' (oracle: no server can know it)' if n in oracle_signals else ''}" for n in signal_names]
     return ", ".join(signal_texts) or "nothing"
 

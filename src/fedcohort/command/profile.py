@@ -32,16 +32,16 @@ class StageTimer(Observer):
     """
 
     def __init__(self, path: str) -> None:
-        self._path, self._reported_s, self._stage_s = Path(path), list[float](), Counter[str]()
+        self._path, self._report_times_s, self._seconds_by_stage = Path(path), list[float](), Counter[str]()
 
     def observe(self, report: RoundReport) -> None:
-        self._reported_s.append(time.perf_counter())
+        self._report_times_s.append(time.perf_counter())
         if report.step > 1:
-            self._stage_s.update(report.wall_s)  # seconds, not counts
+            self._seconds_by_stage.update(report.wall_s)  # seconds, not counts
 
     def finish(self, status: str) -> None:
-        wall_s = self._reported_s[-1] - self._reported_s[1]
-        measured_times = {"rounds": len(self._reported_s) - 2, "wall_s": wall_s, "stage_s": self._stage_s}
+        wall_s = self._report_times_s[-1] - self._report_times_s[1]
+        measured_times = {"rounds": len(self._report_times_s) - 2, "wall_s": wall_s, "stage_s": self._seconds_by_stage}
         self._path.write_text(json.dumps(measured_times))
 
 

@@ -106,7 +106,7 @@ def _print_forecast(part: protocol.ProtocolPart, runner: StudyRunner) -> None:
     )
     time_left = progress.estimate_time_left(runner.results)
     seconds = time_left.estimate_seconds([key[:2] for key in run_keys]) / runner.launch.n_jobs
-    time_text = f"about {units.rough_seconds(seconds)}" if seconds else "time not known before the first run"
+    time_text = f"about {units.format_rough_seconds(seconds)}" if seconds else "time not known before the first run"
     baseline = part.study.baseline
     missing_text = (
         f"{n_method_runs} of {part.selector}, {n_equal_byte_runs} of {baseline} at equal bytes, "

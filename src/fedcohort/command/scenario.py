@@ -24,7 +24,7 @@ MAX_TABLE_CLIENTS = 200  # on a page
 MAX_GROUP_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
-def spell_scenario(typed_options: Sequence[str]) -> str:
+def format_scenario_options(typed_options: Sequence[str]) -> str:
     """Return the options of a scenario as text, with FOLDER in place of paths of this machine.
 
     `typed_options` are the options as typed.

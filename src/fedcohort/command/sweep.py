@@ -102,7 +102,11 @@ def _mark_run_killed(job_record: JobRecord) -> list[str]:
     """
     run_folder = job_record.folder if job_record.how in ("running", "stopped") else None
     tracked_run = identity.load_tracked_run(run_folder) if run_folder is not None else None
-    if run_folder is None or tracked_run is None or identity.is_upload_complete(run_folder, tracked_run.server_place):
+    if (
+        run_folder is None
+        or tracked_run is None
+        or identity.is_upload_complete(run_folder, tracked_run.server_location)
+    ):
         return []
     if is_locked(run_folder / "run.lock") or read_status(run_folder).get("status") == "finished":
         return []

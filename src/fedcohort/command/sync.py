@@ -43,10 +43,10 @@ def send_missing_rounds(
         TrackingError: the server does not answer, or none is known.
     """
     info = _load_run_info(folder)
-    server_place = _find_server_place(folder, tracking_uri, experiment)
-    sending_errors = server.explain_errors(f"{folder}: MLflow at {server_place.uri} can't be reached", "start it")
+    server_location = _find_server_location(folder, tracking_uri, experiment)
+    sending_errors = server.explain_errors(f"{folder}: MLflow at {server_location.uri} can't be reached", "start it")
     with sending_errors, limit_block_time(wait_s, "sending (wait_s)"):
-        return _send_run(info, server_place)
+        return _send_run(info, server_location)
 
 
 def _load_run_info(folder: Path) -> RunInfo:
@@ -56,25 +56,25 @@ def _load_run_info(folder: Path) -> RunInfo:
     return info
 
 
-def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
+def _send_run(info: RunInfo, server_location: server.ServerLocation) -> str:
     is_running = is_locked(info.folder / "run.lock")
-    run_upload = open_upload(info, server_place, is_running=is_running)
+    run_upload = open_upload(info, server_location, is_running=is_running)
     n_rounds, n_files = run_upload.send_rounds(), 0
     if not is_running:  # a running process ends its run itself
         n_files = run_upload.end_run(info, follow.read_end_status(info.folder))
-        identity.mark_upload_complete(info.folder, server_place)
+        identity.mark_upload_complete(info.folder, server_location)
     ending_text = "still running" if is_running else f"{n_files} files"
-    return f"{info.folder}: sent {n_rounds} rounds, {ending_text}, to {server_place.uri} (run {run_upload.run_id})"
+    return f"{info.folder}: sent {n_rounds} rounds, {ending_text}, to {server_location.uri} (run {run_upload.run_id})"
 
 
-def _find_server_place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:
+def _find_server_location(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerLocation:
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         if tracking_uri is None:
             raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
         return server.locate_server(tracking_uri, experiment or server.DEFAULT_EXPERIMENT, folder.parent)
     if tracking_uri in (None, tracked_run.tracking_uri) and experiment in (None, tracked_run.experiment):
-        return tracked_run.server_place
+        return tracked_run.server_location
     uri, experiment_name = tracking_uri or tracked_run.tracking_uri, experiment or tracked_run.experiment
     return server.locate_server(uri, experiment_name, folder.parent)
 
@@ -94,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
         if sync_options.get("follow") != "true":
             return send_missing_rounds(folder, *server_options, wait_s)
         _load_run_info(folder)
-        identity.register_place(folder, _find_server_place(folder, *server_options))
+        identity.register_server_location(folder, _find_server_location(folder, *server_options))
         follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing_rounds(folder, wait_s=wait_s)  # what an outage has left
 

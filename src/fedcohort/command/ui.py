@@ -40,30 +40,30 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def find_sweep_page(server_place: server.ServerPlace, sweep: str) -> str:
+def find_sweep_page(server_location: server.ServerLocation, sweep: str) -> str:
     """Return the path, to be added to the server's address, of the page that shows the runs of a sweep.
 
     Args:
-        server_place: address and experiment of the server.
+        server_location: address and experiment of the server.
         sweep: name of the sweep, "last" for the newest, or "null" for all runs.
 
     Raises:
         OptionError: the experiment or the sweep does not exist.
         TrackingError: the server does not answer.
     """
-    run_query = runs.RunQuery(server_place.uri, server_place.experiment)
-    with server.explain_errors(f"MLflow at {server_place.uri} can't be read"):
+    run_query = runs.RunQuery(server_location.uri, server_location.experiment)
+    with server.explain_errors(f"MLflow at {server_location.uri} can't be read"):
         mlflow_client = runs.connect(run_query)
         experiment = mlflow_client.get_experiment(runs.find_experiment(mlflow_client, run_query))
     sweep_ids = view.list_sweep_views(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweep_ids):
-        return view.spell_runs_page(experiment.experiment_id)
+        return view.format_runs_page_url(experiment.experiment_id)
     if sweep != "last" and sweep not in sweep_ids:
         sweeps_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else "null: no sweep has a report"
         allowed_text = f"{sweeps_text} (`fedcohort compare sweep={sweep} report=true` makes one)"
         sweep_hint = ranges.did_you_mean(sweep, ["last", *sweep_ids])
         raise OptionError(f"{ranges.range_error('sweep', allowed_text, sweep)}{sweep_hint}")
-    return view.spell_runs_page(experiment.experiment_id, sweep_ids[-1] if sweep == "last" else sweep)
+    return view.format_runs_page_url(experiment.experiment_id, sweep_ids[-1] if sweep == "last" else sweep)
 
 
 def stop_server(server_process: "subprocess.Popen[bytes]") -> None:
@@ -84,17 +84,17 @@ def main(arguments: Sequence[str]) -> int:
         TrackingError: the server does not answer.
     """
     options = parse_options(arguments)
-    server_place = server.locate_server(options["tracking_uri"], options["experiment"], Path("logs"))
-    page_path = find_sweep_page(server_place, options["sweep"])
-    if server_place.uri.startswith("http"):
-        sys.stdout.write(f"{server_place.uri.rstrip('/')}/{page_path}\n")
+    server_location = server.locate_server(options["tracking_uri"], options["experiment"], Path("logs"))
+    page_path = find_sweep_page(server_location, options["sweep"])
+    if server_location.uri.startswith("http"):
+        sys.stdout.write(f"{server_location.uri.rstrip('/')}/{page_path}\n")
         return 0
     with socket.socket() as port_socket:
         if port_socket.connect_ex((SERVER_HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
     server_args = [
         "--backend-store-uri",
-        server_place.uri,
+        server_location.uri,
         "--host",
         SERVER_HOST,
         "--port",

@@ -36,13 +36,13 @@ class Progress(Observer):
         self._total_rounds = self._first_round = 0
         self._latest_metrics: dict[str, float] = {}
         self._evaluated_round = 0  # the round that measured the accuracy
-        self._began_s = time.monotonic()
+        self._start_s = time.monotonic()
         self._console: Console  # of `start`
         self._progress_bar: TerminalBar | NotebookBar | None = None
 
     def start(self, info: RunInfo) -> None:
         """Print the table of facts of a run, given its metadata `info`, and open the progress bar."""
-        self._total_rounds, self._first_round, self._began_s = info.rounds, info.start, time.monotonic()
+        self._total_rounds, self._first_round, self._start_s = info.rounds, info.start, time.monotonic()
         self._console = make_console()
         if is_progress_only():
             self._lines_every = max(self._lines_every, math.ceil(info.rounds / MAX_PROGRESS_LINES))
@@ -72,14 +72,14 @@ class Progress(Observer):
 
     def _describe_round(self, round_number: int) -> str:
         """Return the text of the bar for round `round_number`: `accuracy 0.873  virtual 21 min  elapsed 9 s`."""
-        elapsed_s = time.monotonic() - self._began_s
+        elapsed_s = time.monotonic() - self._start_s
         fact_texts = [f"accuracy {self._latest_metrics['test/acc']:.3f}"] if "test/acc" in self._latest_metrics else []
         if "time/virtual_s" in self._latest_metrics:
-            fact_texts.append(f"virtual {units.rough_seconds(self._latest_metrics['time/virtual_s'])}")
-        fact_texts.append(f"elapsed {units.rough_seconds(elapsed_s)}")
+            fact_texts.append(f"virtual {units.format_rough_seconds(self._latest_metrics['time/virtual_s'])}")
+        fact_texts.append(f"elapsed {units.format_rough_seconds(elapsed_s)}")
         if self._first_round < round_number < self._total_rounds:
             seconds_left = elapsed_s * (self._total_rounds - round_number) / (round_number - self._first_round)
-            fact_texts.append(f"left {units.rough_seconds(seconds_left)}")
+            fact_texts.append(f"left {units.format_rough_seconds(seconds_left)}")
         return "  ".join(fact_texts)
 
 
@@ -95,7 +95,7 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
     fact_texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
     fact_texts += [f"{n} {metrics[n]:.3g}{measured_round_text}" for n in ("test/acc", "test/loss") if n in metrics]
     if "time/virtual_s" in metrics:
-        fact_texts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
+        fact_texts.append(f"virtual {units.format_seconds(metrics['time/virtual_s'])}")
     return "  ".join(fact_texts)
 
 

@@ -143,7 +143,7 @@ def covers_all_classes(
 
 
 @dataclass(frozen=True)
-class NoiseWatch:
+class NoiseMonitor:
     """The results of the probes so far, queries of all clients' losses by class, and the decision on label noise.
 
     Attributes:
@@ -164,11 +164,11 @@ class NoiseWatch:
     is_suspected: bool = False
     is_done: bool = False
 
-    def with_invalid_probe(self) -> "NoiseWatch":
+    def with_invalid_probe(self) -> "NoiseMonitor":
         """Return this record after a probe at which the model did not distinguish right labels from wrong ones."""
         return self if self.is_acting else replace(self, is_suspected=True)
 
-    def with_probe(self, rate_gap: float, gap_threshold: float, persistence: float) -> "NoiseWatch":
+    def with_probe(self, rate_gap: float, gap_threshold: float, persistence: float) -> "NoiseMonitor":
         """Return this record after a probe at which the model distinguished right labels from wrong ones.
 
         After a first probe with a gap below half of the threshold no further one is needed.
@@ -179,16 +179,16 @@ class NoiseWatch:
             persistence: least ratio of the gap to that of the previous probe for which clients are excluded.
         """
         is_first_probe, previous_gap = self.n_looks == 0, self.last_gap
-        updated_watch = replace(self, n_looks=self.n_looks + 1, last_gap=rate_gap)
+        updated_monitor = replace(self, n_looks=self.n_looks + 1, last_gap=rate_gap)
         if self.is_released:
-            return updated_watch
+            return updated_monitor
         if self.is_acting:
             if rate_gap < persistence * self.largest_gap:
-                return replace(updated_watch, is_acting=False, is_released=True, is_done=True)
-            return replace(updated_watch, largest_gap=max(rate_gap, self.largest_gap))
+                return replace(updated_monitor, is_acting=False, is_released=True, is_done=True)
+            return replace(updated_monitor, largest_gap=max(rate_gap, self.largest_gap))
         gap_persists = not is_first_probe and rate_gap >= gap_threshold and rate_gap >= persistence * previous_gap
         return replace(
-            updated_watch,
+            updated_monitor,
             is_acting=gap_persists,
             largest_gap=rate_gap if gap_persists else 0.0,
             is_suspected=rate_gap >= gap_threshold and not gap_persists,

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 
-def spell_fedcohort_command(subcommand: str) -> str:
+def format_fedcohort_command(subcommand: str) -> str:
     """Return `fedcohort` with a subcommand as typed in a shell, or `python -m fedcohort` if it is not installed."""
     has_command = Path(sys.executable).with_name("fedcohort").exists()
     program_text = shell_command("fedcohort") if has_command else f"{shell_command('python')} -m fedcohort"

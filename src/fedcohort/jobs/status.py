@@ -118,7 +118,7 @@ def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (best_value_and_job := sweep_status.find_best_job()) is not None:
         overrides_text = list_varying_overrides(jobs, best_value_and_job[1].words)
-        best = f"{BEST_METRIC} {units.percent(best_value_and_job[0])} ({overrides_text})"
+        best = f"{BEST_METRIC} {units.format_percent(best_value_and_job[0])} ({overrides_text})"
     seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.is_live else None
     return render("sweep_status.txt.j2", name=sweep_name, status=sweep_status, seconds=seconds_left, best=best).strip()
 
@@ -137,7 +137,7 @@ def describe_next_job(sweep: Path, plan: SweepPlan, job_number: int) -> str:
         job_number: number of the job, from 0.
     """
     seconds_left = SweepStatus(plan, sweep_folder.read_job_records(sweep), is_live=True).seconds_left(time.time())
-    time_left_text = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
+    time_left_text = "" if seconds_left is None else f", about {units.format_rough_seconds(seconds_left)} left"
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left_text}"
 
 

@@ -19,14 +19,14 @@ from omegaconf import DictConfig
 
 from fedcohort.errors import CheckpointError, FedcohortError
 from fedcohort.host import memory, messages
-from fedcohort.host.commands import spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
 from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_job_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import SWEEP_LOCK_FILE, JobRecord, SweepJob, SweepPlan, save_plan
 from fedcohort.report.comparison import page
-from fedcohort.results.matching.question import Question
+from fedcohort.results.matching.question import ComparisonQuestion
 from fedcohort.startup import compat
 from fedcohort.startup.comparison import compare_tracked_runs, publish_comparison
 from fedcohort.tracking import identity, sweeps
@@ -82,7 +82,7 @@ class Sweep:
             return 0
         if not self.waits_for_jobs:
             array_ids = cluster.list_array_ids(self.folder)
-            status_command = f"{spell_fedcohort_command('sweep')} status {self.folder.name}"
+            status_command = f"{format_fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
         if not sweep_folder.read_job_records(self.folder):
@@ -104,7 +104,7 @@ class Sweep:
         """
         counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), is_live=False))
         sweep_name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
-        compare_command = f" {sweeps.spell_compare_command(sweep_name, tracked_runs)}" if tracked_runs else ""
+        compare_command = f" {sweeps.format_compare_command(sweep_name, tracked_runs)}" if tracked_runs else ""
         return f"sweep {sweep_name}: {counts_text}.{compare_command}"
 
     def has_recorded_error(self, error: BaseException) -> bool:
@@ -204,7 +204,9 @@ def write_sweep_report(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> No
             options.get("cols"),
             options.get("baseline"),
         )
-        comparison = compare_tracked_runs(run_query, Question(rows_parameter, cols_parameter, baseline=baseline))
+        comparison = compare_tracked_runs(
+            run_query, ComparisonQuestion(rows_parameter, cols_parameter, baseline=baseline)
+        )
         _, report_files = page.write_comparison_files(comparison, sweep / REPORT_FOLDER)
         log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
         for verdict_line in page.list_verdicts(comparison):
@@ -213,7 +215,7 @@ def write_sweep_report(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> No
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
         failure_reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
         report_command = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
-        compare_command = f"{spell_fedcohort_command('compare')} {report_command}"
+        compare_command = f"{format_fedcohort_command('compare')} {report_command}"
         log.warning("the sweep has no report in MLflow (%s); `%s` creates it", failure_reason, compare_command)
 
 

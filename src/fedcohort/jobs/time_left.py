@@ -17,7 +17,7 @@ class WallTimeEstimate(Generic[T]):
         Args:
             list_run_groups: function that returns the groups of a run, the group with the most similar runs first.
         """
-        self._groups_of = list_run_groups
+        self._list_run_groups = list_run_groups
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
     @property
@@ -27,12 +27,12 @@ class WallTimeEstimate(Generic[T]):
 
     def add_run(self, finished_run: T, wall_s: float) -> None:
         """Add `finished_run`, which took `wall_s` seconds of wall time."""
-        for run_group in self._groups_of(finished_run):
+        for run_group in self._list_run_groups(finished_run):
             self._seconds[run_group].append(wall_s)
 
     def estimate_seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated seconds for all `runs` in sequence; a run without similar finished runs counts as 0."""
         group_times = (
-            [self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs
+            [self._seconds[group] for group in self._list_run_groups(run) if group in self._seconds] for run in runs
         )
         return sum(median(group_seconds[0]) for group_seconds in group_times if group_seconds)

@@ -44,7 +44,7 @@ class FederatedLoop(pl.Callback):
         engine_reason: name of the engine, which trains the clients, and why it was chosen.
         folder: folder for vectors that clients keep between rounds, if they do not fit into memory.
         new_folder: whether this process created the folder, which is removed if no round is trained.
-        last_reported: last round that this process reported.
+        last_reported_round: last round that this process reported.
         component_by_module: option by module, to name the component that raised an exception.
         ends_early: configs of the callbacks that may end the run.
         is_halted: whether one of these callbacks has ended the run.
@@ -61,8 +61,8 @@ class FederatedLoop(pl.Callback):
         self.engine_reason = ""
         self.folder: Path | None = None
         self.new_folder = False
-        self.last_reported = 0
-        self.asked_to_stop = False
+        self.last_reported_round = 0
+        self.is_stop_requested = False
         self.component_by_module: Mapping[str, str] = {}
         self.ends_early: Sequence[Any] = ()
         self.is_halted = False
@@ -155,12 +155,12 @@ class FederatedLoop(pl.Callback):
         # equal on all ranks, whichever received a signal
         exit_code, is_last_round, is_halted_by_callback = reduce_max(end_reason_flags).tolist()
         interrupts.record_exit_code(exit_code)
-        self.asked_to_stop, self.is_halted = exit_code > 0, is_halted_by_callback > 0
-        trainer.should_stop = self.asked_to_stop or is_last_round > 0 or self.is_halted
+        self.is_stop_requested, self.is_halted = exit_code > 0, is_halted_by_callback > 0
+        trainer.should_stop = self.is_stop_requested or is_last_round > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, rounds_done: int) -> None:
         round_report = self.round_runner.make_round_report(rounds_done, self._client_module.server_metrics)
-        self.last_reported = rounds_done
+        self.last_reported_round = rounds_done
         self.spending = self.spending.add_round_metrics(rounds_done, round_report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.measure_stage_time("log"):
@@ -180,12 +180,14 @@ class FederatedLoop(pl.Callback):
         if trainer.is_global_zero and self.folder is not None:
             write_final_weights(self.folder, self._client_module.network, self._client_module.average)
         self.shared_state.verify_data_unchanged(self.federation)
-        is_interrupted = self.asked_to_stop and not self.is_halted
+        is_interrupted = self.is_stop_requested and not self.is_halted
         self._finish_observers(log_run_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         interrupts.enter_failure_phase()  # so that further signals do not interrupt the observers
-        self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
+        self._finish_observers(
+            find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported_round == 0)
+        )
 
     def _finish_observers(self, run_status: str) -> None:
         if self.has_started:
@@ -200,7 +202,7 @@ class FederatedLoop(pl.Callback):
             "clients": self.round_runner.setup.store.state_dict(),
             "average": self.round_runner.setup.average.state_dict(),
             "spending": self.spending.to_plain_data(),
-            "journal": next(filter(None, (o.digest(self.last_reported) for o in self.observers)), None),
+            "journal": next(filter(None, (o.digest(self.last_reported_round) for o in self.observers)), None),
             "halted_by": list(self.ends_early) if self.is_halted else None,
         }
 

@@ -25,12 +25,12 @@ class ProgramTasks:
 
     Attributes:
         has_several_nodes: whether the run has several machines.
-        is_following: whether this process is not the first one.
+        is_follower: whether this process is not the first one.
     """
 
     def __init__(self, num_nodes: int) -> None:
         self.has_several_nodes = num_nodes > 1
-        self.is_following = is_non_first_task(num_nodes)
+        self.is_follower = is_non_first_task(num_nodes)
         self._has_sent = False
 
     @contextmanager
@@ -43,14 +43,14 @@ class ProgramTasks:
         try:
             yield
         finally:
-            if self.has_several_nodes and not self.is_following and not self._has_sent:
+            if self.has_several_nodes and not self.is_follower and not self._has_sent:
                 self._broadcast_value(None)
 
     def run_on_first_process(self, compute_value: Callable[[], T]) -> T | None:
         """Return the result of `compute_value` in the first process, in all processes; None if it failed there."""
         if not self.has_several_nodes:
             return compute_value()
-        if self.is_following:
+        if self.is_follower:
             return self._broadcast_value(None)
         first_value = compute_value()
         self._has_sent = True

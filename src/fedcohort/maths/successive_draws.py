@@ -55,7 +55,7 @@ def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
 
 
 @dataclass(frozen=True)
-class CohortLaw:
+class CohortDistribution:
     """The probability distribution of a round's cohort: clients that are always in it, and draws from disjoint pools.
 
     Attributes:
@@ -74,7 +74,7 @@ class CohortLaw:
         return not self.draws and not self.unknown_reason
 
     @classmethod
-    def from_draws(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
+    def from_draws(cls, draw_log: DrawLog, cohort: Ids) -> "CohortDistribution":
         """Return the distribution from which `cohort`, sorted ids, was drawn, by the draws in `draw_log`.
 
         The distribution is conditional on the queries and their answers. From the first random draw on, the pools must

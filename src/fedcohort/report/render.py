@@ -93,10 +93,10 @@ def _make_environment() -> "Environment":
     environment.filters |= {
         "markdown": render_markdown,
         "plain": escape_markdown,
-        "percent": units.percent,
-        "seconds": units.seconds,
-        "rough_seconds": units.rough_seconds,
-        "bytes": units.bytes_,
+        "percent": units.format_percent,
+        "seconds": units.format_seconds,
+        "rough_seconds": units.format_rough_seconds,
+        "bytes": units.format_bytes,
     }
     return environment
 

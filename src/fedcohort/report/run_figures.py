@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.host.commands import spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.folder import read_status, write_atomically
 from fedcohort.record.history import History, read_history, require_journal
@@ -67,7 +67,7 @@ class Figures(Observer):
         """
         if self._info is None or status in ("failed", "dropped"):
             return
-        figures_command = f"{spell_fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
+        figures_command = f"{format_fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
         is_in_sweep, has_page = SWEEPS_TAG in self._info.tags, (self._info.folder / PAGE_FILE).exists()
         if not (self._always or has_page or (sys.stdout.isatty() and not is_in_sweep)):
             if not is_in_sweep:

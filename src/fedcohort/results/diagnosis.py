@@ -15,7 +15,7 @@ from jaxtyping import Float64
 
 from fedcohort.diagnosis.class_balance import count_cohort_classes, effective_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
-from fedcohort.diagnosis.label_noise import NoiseEstimate, NoiseWatch, estimate_noise
+from fedcohort.diagnosis.label_noise import NoiseEstimate, NoiseMonitor, estimate_noise
 from fedcohort.diagnosis.speeds import JobDurations, SpeedEstimate, choose_fast_clients, estimate_speeds
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
@@ -116,16 +116,16 @@ class RunDiagnosis:
     @property
     def noise_case(self) -> str:
         """What the queries show about label noise, one of the keys from which the page's template makes a sentence."""
-        noise_watch = NoiseWatch()
+        noise_monitor = NoiseMonitor()
         for probe_result in self.valid_probes:
-            noise_watch = noise_watch.with_probe(probe_result.noise.gap, MIN_NOISE_RATE_GAP, MIN_NOISE_PERSISTENCE)
-        if not noise_watch.n_looks:
+            noise_monitor = noise_monitor.with_probe(probe_result.noise.gap, MIN_NOISE_RATE_GAP, MIN_NOISE_PERSISTENCE)
+        if not noise_monitor.n_looks:
             return "too_early" if self.probe_results else "not_measured"
-        if noise_watch.is_acting:
+        if noise_monitor.is_acting:
             return "persists"
         if max(probe_result.noise.gap for probe_result in self.valid_probes) < MIN_NOISE_RATE_GAP:
             return "none"
-        return "one_look" if noise_watch.n_looks == 1 else "falling"
+        return "one_look" if noise_monitor.n_looks == 1 else "falling"
 
     @property
     def rate_of_noisier_clients(self) -> float:

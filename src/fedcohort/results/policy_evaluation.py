@@ -23,11 +23,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from fedcohort.maths.successive_draws import CohortLaw
+from fedcohort.maths.successive_draws import CohortDistribution
 from fedcohort.record.run_log import LoggedRound, RunLog
 from fedcohort.results.difference import Mean, estimate_mean
 from fedcohort.types import Values
 
+CohortDistributions = tuple[CohortDistribution, CohortDistribution]  # of the run's selector and of the other one
 DOUBLY_ROBUST_DIFFERENCE = "doubly robust difference"
 ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DOUBLY_ROBUST_DIFFERENCE)
 # whose 95 % intervals contain the true value in 90 % or more of the simulated samples
@@ -46,8 +47,7 @@ class ComparedRound:
         run: number of the run, from 0.
         gain: change of the metric in the step, positive if it improves.
         log_ratio: log of the ratio of the cohort's probabilities, -inf if the other selector cannot draw it.
-        uncovered_share: share of the other selector's cohorts that the run's selector cannot draw; NaN if the log has
-            the weights of a sample of the clients only.
+        uncovered_share: share of the other selector's cohorts that the run's selector cannot draw; NaN if unknown.
         summary: summary of the run's cohort, [d] (`summarise_cohorts`).
         run_summary: mean summary of the cohorts of the run's selector, [d]; NaN where `uncovered_share` is.
         other_summary: mean summary of the other selector's cohorts, [d].
@@ -86,28 +86,28 @@ class PolicyEvaluation:
 
 
 def compare_round(
-    log: RunLog, round: LoggedRound, laws: tuple[CohortLaw, CohortLaw], history: "RunHistory", rng: np.random.Generator
+    log: RunLog, round: LoggedRound, policies: CohortDistributions, history: "RunHistory", rng: np.random.Generator
 ) -> ComparedRound:
     """Return the round with the probabilities of its cohort under two selectors.
 
     Args:
         log: log of the run.
         round: the logged round.
-        laws: distribution of the cohort by the run's selector, and by the other one.
+        policies: distribution of the cohort by the run's selector, and by the other one.
         history: the rounds before this one, with the gains of the run.
         rng: random generator that draws further cohorts of both selectors.
     """
-    run_law, other_law = laws
-    cohorts = other_law.draw_cohorts(N_DRAWN_COHORTS, rng)
+    run_policy, other_policy = policies
+    cohorts = other_policy.draw_cohorts(N_DRAWN_COHORTS, rng)
     uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.cohort[None])[0]
     run_summary = np.full(len(cohort_summary), math.nan)
-    if run_law.has_all_weights:
-        uncovered_share = 1 - float(np.mean([run_law.can_draw_cohort(cohort) for cohort in cohorts]))
-        run_summary = history.summarise_cohorts(log, round.t, run_law.draw_cohorts(N_DRAWN_COHORTS, rng)).mean(axis=0)
+    if run_policy.has_all_weights:
+        uncovered_share = 1 - float(np.mean([run_policy.can_draw_cohort(cohort) for cohort in cohorts]))
+        run_summary = history.summarise_cohorts(log, round.t, run_policy.draw_cohorts(N_DRAWN_COHORTS, rng)).mean(0)
     return ComparedRound(
         run=history.run,
         gain=history.gains[round.t],
-        log_ratio=other_law.log_probability(round.cohort) - run_law.log_probability(round.cohort),
+        log_ratio=other_policy.log_probability(round.cohort) - run_policy.log_probability(round.cohort),
         uncovered_share=uncovered_share,
         summary=cohort_summary,
         run_summary=run_summary,

@@ -182,7 +182,7 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
     choices = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
     no_arrival_text = f"no selected client finished in time ({choices['deadline']})"
     has_dropped_updates = _has_dropped_updates(history)
-    is_cause_by_text = {
+    applies_by_cause = {
         "clients' updates were dropped because they were not finite or longer than update_limit": has_dropped_updates,
         "the server's steps were dropped because they were not finite or longer than update_limit (a smaller server.lr "
         "may help)": any(map(len, history.arrived)),
@@ -191,7 +191,7 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
         reason = f"no client was selected ({choices['availability']}, {choices['selector']})"
     else:
         reason = (
-            ", and ".join(cause_text for cause_text, is_cause in is_cause_by_text.items() if is_cause)
+            ", and ".join(cause_text for cause_text, is_cause in applies_by_cause.items() if is_cause)
             or no_arrival_text
         )
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]

@@ -14,7 +14,7 @@ FINGERPRINT_LABEL = "fingerprint (equal for equal runs)"
 WALL_TIME_LABEL = "wall time (this machine)"
 COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/")
 METRIC_ROWS, MEAN_ROWS = (
-    [(label, name, getattr(units, show)) for name, (label, show) in METRIC_NAMES[kind].items()]
+    [(label, name, getattr(units, f"format_{show}")) for name, (label, show) in METRIC_NAMES[kind].items()]
     for kind in ("last", "mean")
 )
 SummaryRows = list[tuple[str, str]]
@@ -38,22 +38,24 @@ def list_brief_rows(summary: Mapping[str, Any]) -> SummaryRows:
     """
     final, rows = summary["final"], []
     if "test/acc" in final:
-        rows.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
+        rows.append(
+            (f"test accuracy{format_older_round(summary, 'test/acc')}", units.format_percent(final["test/acc"]))
+        )
     if best := summary["best"].get("test/acc"):
-        rows.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+        rows.append(("best so far (early stop)", f"{units.format_percent(best['value'])} at round {best['round']}"))
     rows += _list_metric_rows(summary, lambda name: name == WORST_CLIENTS_METRIC)
     rows.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
     rows += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
     rows += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
     if {DOWN_METRIC, UP_METRIC} <= final.keys():
-        rows.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP_METRIC])))
+        rows.append(("bytes, down and up", units.format_bytes(final[DOWN_METRIC] + final[UP_METRIC])))
     if summary["forced"]:
         rows.append(("resume=force", "; ".join(summary["forced"])))
     if n_idle_rounds := summary["rounds_without_update"]:
         rows.append(("rounds without an update", f"{n_idle_rounds} of {summary['rounds']}"))
     return [
         *rows,
-        (WALL_TIME_LABEL, units.seconds(summary["wall_s"])),
+        (WALL_TIME_LABEL, units.format_seconds(summary["wall_s"])),
         (FINGERPRINT_LABEL, str(summary["fingerprint"])),
     ]
 
@@ -66,16 +68,19 @@ def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:
     final, means = summary["final"], summary["means"]
     rows = []
     if "test/loss" in final:
-        rows.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
+        rows.append((f"test loss{format_older_round(summary, 'test/loss')}", units.format_number(final["test/loss"])))
     rows += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
     rows += _list_metric_rows(summary, lambda name: name not in (WORST_CLIENTS_METRIC, CLOCK_METRIC))
     rows += [(row_label, value_format(means[name])) for row_label, name, value_format in MEAN_ROWS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
-        lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
+        lowest_share, highest_share = (
+            units.format_percent(final["select/share_min"]),
+            units.format_percent(final["select/share_max"]),
+        )
         rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
         departure_texts, uniform_draw = (
-            units.number(final[f"select/departure{name_ending}"]) for name_ending in ("", "_uniform")
+            units.format_number(final[f"select/departure{name_ending}"]) for name_ending in ("", "_uniform")
         )
         rows.append(("departure from uniform selection", f"{departure_texts} (a uniform draw: {uniform_draw})"))
     return rows
@@ -87,7 +92,11 @@ def list_cost_rows(summary: Mapping[str, Any]) -> SummaryRows:
     `summary` is the content of `summary.json`.
     """
     rows = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
-    return [*rows, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
+    return [
+        *rows,
+        *_list_reached_rows(summary, lambda _: True),
+        (WALL_TIME_LABEL, units.format_seconds(summary["wall_s"])),
+    ]
 
 
 def _list_metric_rows(summary: Mapping[str, Any], is_shown_metric: Callable[[str], bool]) -> SummaryRows:
@@ -117,7 +126,7 @@ def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:
 
     These are `to 90 % of its best, 78.1 %` and `round 12, 20 min 34 s, 31 MB`.
     """
-    time_text = "no clock" if share_facts["virtual_s"] is None else units.seconds(share_facts["virtual_s"])
-    bytes_text = "bytes unknown" if share_facts["bytes"] is None else units.bytes_(share_facts["bytes"])
-    row_label = f"to {100 * share_facts['share']:.0f} % of its best, {units.percent(share_facts['target'])}"
+    time_text = "no clock" if share_facts["virtual_s"] is None else units.format_seconds(share_facts["virtual_s"])
+    bytes_text = "bytes unknown" if share_facts["bytes"] is None else units.format_bytes(share_facts["bytes"])
+    row_label = f"to {100 * share_facts['share']:.0f} % of its best, {units.format_percent(share_facts['target'])}"
     return row_label, f"round {share_facts['round']}, {time_text}, {bytes_text}"

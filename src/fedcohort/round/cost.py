@@ -39,9 +39,9 @@ class CostModel:
         pass_flops: FLOPs of one sample's forward pass.
         merge_last_batch: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
         work_units: epochs or steps of a whole job.
-        usual_rates: costs of a client's job with the run's aggregator.
-        plain_rates: costs of a client's job in a round that is trained as FedAvg does.
-        query_rates: costs of a query, for which a client receives only the global model.
+        usual_job_costs: costs of a client's job with the run's aggregator.
+        plain_job_costs: costs of a client's job in a round that is trained as FedAvg does.
+        query_costs: costs of a query, for which a client receives only the global model.
         update_bytes: bytes of an encoded update.
     """
 
@@ -54,15 +54,15 @@ class CostModel:
         self.work_units = client_options.epochs if client_options.steps is None else client_options.steps
         extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.is_deadline_announced
         needed_signals, agg_signals, hooks = components.needed_signals(), components.agg.needs, components.hooks
-        self.usual_rates = JobCosts.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
+        self.usual_job_costs = JobCosts.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
         needed_signals, hooks = components.needed_signals(True), components.select_client_hooks(is_fedavg=True)
-        self.plain_rates = JobCosts.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
-        self.query_rates = JobCosts.from_signals((), (), (), layout)
+        self.plain_job_costs = JobCosts.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
+        self.query_costs = JobCosts.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def select_job_rates(self, is_fedavg: bool) -> JobCosts:
+    def select_job_costs(self, is_fedavg: bool) -> JobCosts:
         """Return the costs of a client's job; `is_fedavg`: whether it is trained as FedAvg (`Selection.plain`)."""
-        return self.plain_rates if is_fedavg else self.usual_rates
+        return self.plain_job_costs if is_fedavg else self.usual_job_costs
 
     def count_samples(self, clients: Ids, sample_rows: Sequence[Ids | None]) -> Ids:
         """Return how many samples each of `clients` trains on, [n]: those at `sample_rows`, or all for None."""
@@ -109,17 +109,17 @@ class CostModel:
         n_sample_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
         return np.asarray(3 * is_training * n_sample_uses)
 
-    def count_forward_passes(self, clients: Ids, job_rates: JobCosts, answered_probes: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, job_costs: JobCosts, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.
 
         Args:
             clients: ids of the clients.
-            job_rates: costs of a client's job in the round.
+            job_costs: costs of a client's job in the round.
             answered_probes: the selector's queries, each with the clients that answered. The aggregator's queries of
                 these clients for the same signal cost nothing.
         """
-        n_forward_passes: Values = job_rates.report_passes * self.federation.n_train[clients]
-        for k, signal in job_rates.queried_signals.items():
+        n_forward_passes: Values = job_costs.report_passes * self.federation.n_train[clients]
+        for k, signal in job_costs.queried_signals.items():
             n_forward_passes = n_forward_passes + np.where(
                 mark_answering_clients(k, clients, answered_probes), 0.0, self.count_query_passes(signal, clients)
             )
@@ -129,7 +129,7 @@ class CostModel:
         self,
         n_samples: Ids,
         forward_passes: Values,
-        job_rates: JobCosts,
+        job_costs: JobCosts,
         up_bytes: Values | float,
         has_received_model: Bool[np.ndarray, "_n"] | bool = False,
         work_units: Ids | None = None,
@@ -142,20 +142,20 @@ class CostModel:
         Args:
             n_samples: samples that each client trains on, [n].
             forward_passes: forward passes before and after the training, [n].
-            job_rates: costs of a client's job in the round.
+            job_costs: costs of a client's job in the round.
             up_bytes: bytes that the client uploads, [n].
             has_received_model: whether the client received the global model with a query of the same round.
             work_units: epochs or steps of each client, [n]; None for those of a whole job.
         """
         n_work_units = self.work_units if work_units is None else work_units
         epochs_per_job = self.work_units if self.components.client.steps is None else 1
-        ones, query_bytes = np.ones(len(n_samples)), self.query_rates.down_bytes * np.asarray(has_received_model)
+        ones, query_bytes = np.ones(len(n_samples)), self.query_costs.down_bytes * np.asarray(has_received_model)
         n_sample_uses = self.count_sample_uses(n_samples, n_work_units)
         return Workload(
-            unit_load=n_sample_uses / n_work_units * (job_rates.training_passes / 3.0) / epochs_per_job,
+            unit_load=n_sample_uses / n_work_units * (job_costs.training_passes / 3.0) / epochs_per_job,
             infer_load=forward_passes / (3.0 * epochs_per_job),
             units=self.work_units,
-            bytes_down=(job_rates.down_bytes - query_bytes) * ones,
+            bytes_down=(job_costs.down_bytes - query_bytes) * ones,
             bytes_up=up_bytes * ones,
             epochs=epochs_per_job,
         )
@@ -166,8 +166,8 @@ class CostModel:
         `draws` has the random numbers of the run.
         """
         n_train, client = self.federation.n_train, self.components.client
-        up_bytes = self.update_bytes + self.usual_rates.extra_bytes
-        workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
+        up_bytes = self.update_bytes + self.usual_job_costs.extra_bytes
+        workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_job_costs, up_bytes)
         job_timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
         if self.components.device.timed:
             check_job_durations(job_timing.finish_s(self.work_units), n_train)
@@ -225,7 +225,7 @@ class CostModel:
             is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
-        client_ids, job_rates, model_bytes = jobs.client, self.select_job_rates(is_fedavg), self.query_rates.down_bytes
+        client_ids, job_costs, model_bytes = jobs.client, self.select_job_costs(is_fedavg), self.query_costs.down_bytes
         model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
         training_probes = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
@@ -233,17 +233,17 @@ class CostModel:
         n_sent_models += sum(len(p.clients) for p, _ in training_probes)
         answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
         answered_probes = drop_unanswered_clients(probes, answers)
-        for k, signal in job_rates.queried_signals.items():
+        for k, signal in job_costs.queried_signals.items():
             answer_bytes += signal.bytes_up * int((~mark_answering_clients(k, client_ids, answered_probes)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in training_probes)
-        n_forward_passes = float(self.count_forward_passes(client_ids, job_rates, answered_probes).sum())
+        n_forward_passes = float(self.count_forward_passes(client_ids, job_costs, answered_probes).sum())
         n_forward_passes += float(self.sum_query_work(probes, draws).total_passes.sum())
         units_done = np.where(deadline_outcome.is_in_time, deadline_outcome.units_done, jobs.assigned)
         n_sample_uses = self.count_sample_uses(self.count_samples(client_ids, jobs.rows), units_done)
         n_charged_uses = n_sample_uses[~mark_trained_clients(client_ids, answered_probes)]
         return Charge(
-            down_bytes=float(len(client_ids) * job_rates.down_bytes + n_sent_models * model_bytes),
+            down_bytes=float(len(client_ids) * job_costs.down_bytes + n_sent_models * model_bytes),
             up_bytes=float(jobs.bytes_up[deadline_outcome.is_in_time].sum() + answer_bytes),
             probe_bytes=float(n_sent_models * model_bytes + answer_bytes),
-            client_flops=self.pass_flops * (n_forward_passes + job_rates.training_passes * float(n_charged_uses.sum())),
+            client_flops=self.pass_flops * (n_forward_passes + job_costs.training_passes * float(n_charged_uses.sum())),
         )

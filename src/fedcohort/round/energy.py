@@ -35,7 +35,7 @@ def compute_joules(settings: Settings, cost_model: CostModel, closed_round: Clos
     clients = np.flatnonzero(query_passes)
     if len(clients):
         workload = cost_model.make_workload(
-            np.zeros_like(clients), query_passes[clients], cost_model.query_rates, np.zeros(len(clients))
+            np.zeros_like(clients), query_passes[clients], cost_model.query_costs, np.zeros(len(clients))
         )
         computation_s += float(cost_model.components.device.sample(clients, workload, draws).infer_s.sum())
     return joules + settings.watts * computation_s

@@ -141,7 +141,7 @@ def _answer_agg_queries(dispatcher: Dispatcher, is_fedavg: bool, round: int, cli
         round: number of the round whose global model the queries are about.
         clients: ids of the queried clients.
     """
-    queried_signals = dispatcher.cost_model.select_job_rates(is_fedavg).queried_signals
+    queried_signals = dispatcher.cost_model.select_job_costs(is_fedavg).queried_signals
     return {k: dispatcher.queries.report_agg_signal(k, signal, clients, round) for k, signal in queried_signals.items()}
 
 
@@ -173,5 +173,5 @@ def _charge_round(
         client_flops=cost_model.pass_flops * int(dispatcher.federation.n_train[loss_measuring_client_ids].sum()),
         virtual_s=dispatch.pause_s + queries.query_s + max(outcome.train_s, queries.concurrent_query_s),
     )
-    has_agg_queries = bool(cost_model.select_job_rates(selection.plain).queried_signals)
+    has_agg_queries = bool(cost_model.select_job_costs(selection.plain).queried_signals)
     return list_queried_clients(queries.probes, selection.clients if has_agg_queries else selection.clients[:0]), charge

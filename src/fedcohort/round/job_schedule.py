@@ -41,7 +41,7 @@ class JobScheduler:
     ) -> None:
         self.components, self.cost_model, self.samples = components, cost_model, sample_selection
         self.stopwatch, self.clock = stopwatch, clock
-        self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobCosts` object; the cost model has two
+        self.timing_by_costs: dict[int, Timing] = {}  # by the id of a `JobCosts` object; the cost model has two
 
     def make_jobs(
         self, selection: Selection, queries: QueryRecord, server_state: ServerState, draws: Draws, start_s: float
@@ -58,25 +58,25 @@ class JobScheduler:
             start_s: virtual second at which the jobs begin.
         """
         components, cost_model, n_train = self.components, self.cost_model, self.cost_model.federation.n_train
-        job_rates, clients = cost_model.select_job_rates(selection.plain), selection.clients
+        job_costs, clients = cost_model.select_job_costs(selection.plain), selection.clients
         jobs = make_untimed_jobs(
-            selection, cost_model.work_units, cost_model.layout, components.codec, job_rates.extra_bytes, draws, start_s
+            selection, cost_model.work_units, cost_model.layout, components.codec, job_costs.extra_bytes, draws, start_s
         )
 
         measuring_client_ids = self.samples.find_clients_without_losses(server_state.samples, clients)
-        forward_passes = cost_model.count_forward_passes(clients, job_rates, queries.answered_probes)
+        forward_passes = cost_model.count_forward_passes(clients, job_costs, queries.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_client_ids), n_train[clients], 0)
         has_client_trained = mark_trained_clients(clients, queries.answered_probes)
 
         workload_arguments = (jobs.bytes_up, queries.has_received_model[clients], jobs.assigned)
 
         def make_job_workload(n_samples: Ids) -> Workload:
-            workload = cost_model.make_workload(n_samples, forward_passes, job_rates, *workload_arguments)
+            workload = cost_model.make_workload(n_samples, forward_passes, job_costs, *workload_arguments)
             load_per_unit = np.where(has_client_trained, 0.0, workload.unit_load)
             return replace(workload, unit_load=load_per_unit) if has_client_trained.any() else workload
 
         expected_timing = components.device.expect(clients, make_job_workload(n_train[clients]), draws.draws_of_run())
-        timing_of_all_jobs = self._expect_job_timing(job_rates, draws)
+        timing_of_all_jobs = self._expect_job_timing(job_costs, draws)
         deadline_context = PaceContext(draws.round, clients, cost_model.work_units, timing_of_all_jobs, expected_timing)
         deadline_s = components.deadline.announce(server_state.deadline, deadline_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), deadline_s))
@@ -88,17 +88,17 @@ class JobScheduler:
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), deadline_s, initial_losses
 
-    def _expect_job_timing(self, job_rates: JobCosts, draws: Draws) -> Timing:
+    def _expect_job_timing(self, job_costs: JobCosts, draws: Draws) -> Timing:
         """Return the expected seconds of each phase of every client's whole job, on all of its samples.
 
-        `job_rates` are the costs of a job in the round; the result is cached for each object. Of the round's random
+        `job_costs` are the costs of a job in the round; the result is cached for each object. Of the round's random
         numbers, `draws`, only those that hold for the whole run have an effect.
         """
-        if id(job_rates) not in self.timing_by_rates:
+        if id(job_costs) not in self.timing_by_costs:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
-            answer_bytes = cost_model.update_bytes + job_rates.extra_bytes
-            forward_passes = cost_model.count_forward_passes(all_client_ids, job_rates)
-            workload = cost_model.make_workload(cost_model.federation.n_train, forward_passes, job_rates, answer_bytes)
+            answer_bytes = cost_model.update_bytes + job_costs.extra_bytes
+            forward_passes = cost_model.count_forward_passes(all_client_ids, job_costs)
+            workload = cost_model.make_workload(cost_model.federation.n_train, forward_passes, job_costs, answer_bytes)
             timing = self.components.device.expect(all_client_ids, workload, draws.draws_of_run())
-            self.timing_by_rates[id(job_rates)] = timing
-        return self.timing_by_rates[id(job_rates)]
+            self.timing_by_costs[id(job_costs)] = timing
+        return self.timing_by_costs[id(job_costs)]

@@ -52,7 +52,7 @@ def _time_slowest_client(
     clients, has_client_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
     if not len(clients):
         return 0.0, has_client_left
-    workload_arguments = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
+    workload_arguments = (n_forward_passes[clients], cost_model.query_costs, up_bytes[clients])
     workload = cost_model.make_workload(np.zeros_like(clients), *workload_arguments)
     query_s = cost_model.components.device.sample(clients, workload, draws).finish_s(0)
     has_client_left[clients] = compute_wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S

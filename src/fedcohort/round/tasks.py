@@ -60,7 +60,7 @@ def _task_of_job(run_setup: RunSetup, closed_round: ClosedRound, job_row: int, t
         stored_vectors=run_setup.store.read_vectors(client),
         uses_only_codec_hooks=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        needs_final_loss=run_setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,
+        needs_final_loss=run_setup.cost_model.select_job_costs(is_fedavg).report_passes > 0,
         store_losses=run_setup.samples.make_loss_updater(threshold, jobs, job_row, draws),
     )
 

@@ -29,7 +29,7 @@ from jaxtyping import Bool, Float64
 from fedcohort import ranges
 from fedcohort.diagnosis.class_balance import balance_cohort, count_cohort_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
-from fedcohort.diagnosis.label_noise import NoiseWatch, choose_pool, estimate_noise, rounds_between_probes
+from fedcohort.diagnosis.label_noise import NoiseMonitor, choose_pool, estimate_noise, rounds_between_probes
 from fedcohort.diagnosis.speeds import JobDurations, choose_fast_clients, estimate_speeds
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -70,7 +70,7 @@ class State:
     in_pool: Bool[np.ndarray, "_k"]
     is_fast: Bool[np.ndarray, "_k"]
     durations: JobDurations
-    watch: NoiseWatch = field(default_factory=NoiseWatch)
+    watch: NoiseMonitor = field(default_factory=NoiseMonitor)
     is_undecided: bool = False
     is_balanced: bool = False
     needs_counts: bool = False
@@ -218,7 +218,7 @@ class Auto(Selector[State]):
         counts[clients] = losses.class_counts
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
-            return replace(state, watch=NoiseWatch(is_done=True))
+            return replace(state, watch=NoiseMonitor(is_done=True))
         if not (noise_estimate := estimate_noise(losses)).is_valid:
             log_text = "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)"
             log.info(log_text, round + 1, noise_estimate.fit.nats_per_wrong_label)

@@ -242,7 +242,7 @@ def _module_exists(module_name: str) -> bool:
         return False
 
 
-def unknowable_signals(signal_names: Iterable[str]) -> list[str]:
+def find_oracle_signals(signal_names: Iterable[str]) -> list[str]:
     """Return those of the signals `signal_names` that no server could receive in practice, sorted."""
     return sorted(
         signal_name for signal_name in signal_names if not getattr(find_signal(signal_name), "knowable", True)

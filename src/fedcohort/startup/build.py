@@ -82,11 +82,11 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
     blamed_module = next((m for m in network.modules() if not type(m).__module__.startswith("torch.")), model)
     input_shape = [2, *federation.server_test.x.shape[1:]]
     forward_pass_text = (
-        f"{format_option_name(blamed_module, composition.spell_choice('model'))}: forward of inputs {input_shape}"
+        f"{format_option_name(blamed_module, composition.format_choice('model'))}: forward of inputs {input_shape}"
     )
     with prefix_errors_with_method(forward_pass_text, type(blamed_module).__module__):
         logits = check_network_outputs(network, federation)
-    objective_name = format_option_name(objective, composition.spell_choice("objective"))
+    objective_name = format_option_name(objective, composition.format_choice("objective"))
     with prefix_errors_with_method(objective_name, type(objective).__module__):
         check_objective_results(objective, logits, federation)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hydra.utils import get_method
 
 from fedcohort.errors import IncompatibleConfig, OptionError
-from fedcohort.ranges import spell_value
+from fedcohort.ranges import format_option_value
 from fedcohort.startup import components, options
 from fedcohort.startup.compose import Composition
 
@@ -112,16 +112,16 @@ def check_aliases(composition: Composition) -> None:
         for name, required_value in required_choices.items():
             node, _, option_name = name.partition(".")
             actual_value = composition.config[node].get(option_name) if option_name else composition.choices.get(node)
-            alias_text = f"{composition.spell_choice(group)} stands for {name}={spell_value(required_value)}"
+            alias_text = f"{composition.format_choice(group)} stands for {name}={format_option_value(required_value)}"
             if actual_value != required_value:
-                message_start = f"{alias_text}, but {name}={spell_value(actual_value)} was requested"
+                message_start = f"{alias_text}, but {name}={format_option_value(actual_value)} was requested"
                 raise IncompatibleConfig(f"{message_start}: leave {name} out, or choose another {group}")
             accepted_options: Container[str] = (option_name,)
             with suppress(Exception):  # an invalid `_target_` is reported where the component is made
                 accepted_options = inspect.signature(get_method(composition.config[node]["_target_"])).parameters
             if option_name and option_name not in accepted_options:
                 raise IncompatibleConfig(
-                    f"{alias_text}, but {composition.spell_choice(node)} has no option {option_name}: choose another "
+                    f"{alias_text}, but {composition.format_choice(node)} has no option {option_name}: choose another "
                     f"{group}, or another {node}"
                 )
 
@@ -136,7 +136,7 @@ def check_client_column(composition: Composition, partition: "Partition") -> Non
     client_column = composition.config["dataset"].get("client")
     if client_column is not None and not partition.takes_owners:
         raise IncompatibleConfig(
-            f"dataset.client={client_column} has no effect with {composition.spell_choice('partition')}, which makes "
+            f"dataset.client={client_column} has no effect with {composition.format_choice('partition')}, which makes "
             "the clients: set heterogeneity=natural, or leave dataset.client out (and set "
             f"dataset.leave_out=[{client_column}] if the column must not be an input)"
         )

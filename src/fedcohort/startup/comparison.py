@@ -8,14 +8,16 @@ from fedcohort.host.time_limit import limit_block_time
 from fedcohort.report.comparison import page
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
-from fedcohort.results.matching.question import Answer, Question, answer_question
+from fedcohort.results.matching.question import ComparisonAnswer, ComparisonQuestion, answer_comparison_question
 from fedcohort.tracking import report, runs, server
 from fedcohort.tracking.runs import RunQuery
 
 ALL_RUNS_TEXT = "all runs"
 
 
-def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
+def compare_tracked_runs(
+    run_query: RunQuery, question: ComparisonQuestion, wait_s: float = server.SWEEP_WAIT_S
+) -> ComparisonAnswer:
     """Read runs from MLflow and compare them.
 
     Args:
@@ -35,10 +37,12 @@ def compare_tracked_runs(run_query: RunQuery, question: Question, wait_s: float 
         matched_runs = match(runs.read_runs(mlflow_client, run_query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
         metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     run_source_text = f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}"
-    return answer_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
+    return answer_comparison_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
 
 
-def compare_run_folders(folders: Sequence[Path], question: Question, option_filters: Mapping[str, str]) -> Answer:
+def compare_run_folders(
+    folders: Sequence[Path], question: ComparisonQuestion, option_filters: Mapping[str, str]
+) -> ComparisonAnswer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
@@ -54,11 +58,16 @@ def compare_run_folders(folders: Sequence[Path], question: Question, option_filt
     q, listed_runs = question, runs.read_folders(dict.fromkeys(map(Path.absolute, folders)))
     selected_runs = [run for run in listed_runs if all(run.find_value(k) == v for k, v in option_filters.items())]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-    return answer_question(q, matched_runs, read_curves([Path(run.id) for run in matched_runs.runs], q.metrics))
+    return answer_comparison_question(
+        q, matched_runs, read_curves([Path(run.id) for run in matched_runs.runs], q.metrics)
+    )
 
 
 def publish_comparison(
-    comparison: Answer, run_query: RunQuery, attached_files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
+    comparison: ComparisonAnswer,
+    run_query: RunQuery,
+    attached_files: Sequence[Path],
+    wait_s: float = server.SWEEP_WAIT_S,
 ) -> str:
     """Create or rewrite the MLflow run that shows a comparison's report, and return its name and id as a text.
 
@@ -75,10 +84,10 @@ def publish_comparison(
         with limit_block_time(wait_s, "finding the sweep (wait_s)"):
             run_query = runs.resolve_sweep(runs.connect(run_query), run_query)
         report_title = page.format_title(comparison)
-        server_place = server.locate_server(run_query.tracking_uri, run_query.experiment, Path("logs"))
+        server_location = server.locate_server(run_query.tracking_uri, run_query.experiment, Path("logs"))
         with limit_block_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
-                server_place,
+                server_location,
                 name=f"report: {report_title}",
                 sweep=run_query.sweep,
                 subject=run_query.sweep or run_query.filter or ALL_RUNS_TEXT,

@@ -70,7 +70,7 @@ def make_component(composition: Composition, group: str, *, is_from_run: bool = 
     if not node:
         return None
     arguments = {k: v for k, v in node.items() if k not in options.list_node_options(group)}
-    option = composition.spell_choice(group)
+    option = composition.format_choice(group)
     component = build_component(arguments, group, option, is_from_run=is_from_run)
     return add_result_checks(component, group, option, find_base_class(group))
 

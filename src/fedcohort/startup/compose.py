@@ -40,7 +40,7 @@ class Composition:
     choices: Mapping[str, str]
     overrides: tuple[str, ...]
 
-    def spell_choice(self, group: str) -> str:
+    def format_choice(self, group: str) -> str:
         """Return the choice in `group` in the form in which users type it, such as `selector=flash`."""
         return f"{group}={self.choices.get(group, '?')}"
 

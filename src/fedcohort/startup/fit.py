@@ -76,7 +76,7 @@ def fit(
     choose_memory_layout(loop.settings, network, loop.federation)  # before processes are forked, which share it
     log_file_context = nullcontext() if run_folder is None else messages.log_to_file(run_path)
     loop.component_by_module = _list_module_options(composition, loop, network)
-    ending_context = _report_ending(run_path, _spell_resume_command(composition, sweep_id), loop.component_by_module)
+    ending_context = _report_ending(run_path, _format_resume_command(composition, sweep_id), loop.component_by_module)
     with log_file_context, _set_torch_threads(config["trainer"]["threads"]), ending_context:
         if not is_new_run:
             resume_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
@@ -99,7 +99,7 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
     """
     objects_by_group = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
     objects_by_group["model"] = tuple(network.modules())
-    options = {k: f"{composition.spell_choice(k)} ({composition.config[k]['_target_']})" for k in objects_by_group}
+    options = {k: f"{composition.format_choice(k)} ({composition.config[k]['_target_']})" for k in objects_by_group}
     objects_by_option = {options[group]: group_objects for group, group_objects in objects_by_group.items()}
     return map_modules_to_options(objects_by_option, loop.components.needed_signals())
 
@@ -180,7 +180,7 @@ def _report_ending(run_path: Path, resume_command: str, option_by_module: Mappin
         raise StoppedBySignal(interrupts.exit_code, run_path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
-def _spell_resume_command(composition: Composition, sweep_id: str | None) -> str:
+def _format_resume_command(composition: Composition, sweep_id: str | None) -> str:
     """Return the command that resumes the run.
 
     Args:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fedcohort.component import PROXY_INPUTS, Facts, Requirement
-from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
+from fedcohort.signal.base import QueriedSignal, Reported, Static, find_oracle_signals, find_signal
 from fedcohort.startup import requirements
 
 # options of the node `eval`, and where they evaluate
@@ -21,7 +21,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
     """
     notices = []
     for group in requirements.SIGNAL_READING_GROUPS:
-        if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
+        if signals := ", ".join(find_oracle_signals(getattr(facts.components, group).needs)):
             notices.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in requirements.GROUPS_WITH_REQUIREMENTS:

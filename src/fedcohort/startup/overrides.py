@@ -12,7 +12,7 @@ from typing import Any
 from hydra.core.override_parser.types import Quote, QuotedString
 
 from fedcohort.errors import OptionError
-from fedcohort.ranges import spell_value
+from fedcohort.ranges import format_option_value
 
 PLAIN_TEXT_PATTERN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 YAML_RESERVED_WORDS = {"null", "true", "false", "nan", "inf"}
@@ -40,12 +40,12 @@ def list_overrides(option_values: Mapping[str, object], *, is_sweep: bool = Fals
         value_by_option = {name: value}
         if isinstance(value, Mapping) and "." not in name:
             value_by_option = {f"{name}.{k}": option_value for k, option_value in value.items()}
-        spell_option = _spell_sweep_values if is_sweep else spell_override_value
-        overrides += [f"{k}={spell_option(k, option_value)}" for k, option_value in value_by_option.items()]
+        format_option = _format_sweep_values if is_sweep else format_override_value
+        overrides += [f"{k}={format_option(k, option_value)}" for k, option_value in value_by_option.items()]
     return overrides
 
 
-def _spell_sweep_values(name: str, value: object) -> str:
+def _format_sweep_values(name: str, value: object) -> str:
     """Return the values of the option `name` in a sweep, with commas between them.
 
     `value` is a single value, an iterable of values, or a text with commas.
@@ -53,27 +53,29 @@ def _spell_sweep_values(name: str, value: object) -> str:
     if isinstance(value, str) and "," in value:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        return spell_override_value(name, value)
-    if not (spelled_values := [spell_override_value(name, list_element) for list_element in value]):
+        return format_override_value(name, value)
+    if not (formatted_values := [format_override_value(name, list_element) for list_element in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one, as in [0.1]")
-    return ",".join(spelled_values)
+    return ",".join(formatted_values)
 
 
-def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
+def format_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
     """Return `value` in the grammar of Hydra's overrides; `name` is the option's name for an `OptionError`."""
     if value is None or isinstance(value, int | float):
-        return spell_value(value)
+        return format_option_value(value)
     if isinstance(value, str | Path):
         option_text = str(value)
         needs_no_quotes = PLAIN_TEXT_PATTERN.fullmatch(option_text) and option_text.lower() not in YAML_RESERVED_WORDS
         return option_text if needs_no_quotes else str(QuotedString(option_text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        key_value_texts = (f"{spell_override_value(name, k)}:{spell_override_value(name, v)}" for k, v in value.items())
+        key_value_texts = (
+            f"{format_override_value(name, k)}:{format_override_value(name, v)}" for k, v in value.items()
+        )
         return "{" + ",".join(key_value_texts) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(spell_override_value(name, v) for v in value) + "]"
+        return "[" + ",".join(format_override_value(name, v) for v in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return spell_override_value(name, value.tolist())
+        return format_override_value(name, value.tolist())
     raise OptionError(f"{name} must be {ALLOWED_TYPES_TEXT}, got {type(value).__name__}")
 
 

@@ -68,7 +68,7 @@ def _execute_run_steps(composition: Composition, job: SweepJob | None) -> Path:
     memory.enable_garbage_collection()
     program_tasks, logs_folder = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
     restarted_slurm_job = slurm.find_restarted_job()
-    if program_tasks.is_following:
+    if program_tasks.is_follower:
         with program_tasks.connect():
             return fit(composition, loop, network, run_observers, program_tasks, sweep_id, None) or logs_folder
     if restarted_slurm_job:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.record import folder, provenance, tags
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import find_role
-from fedcohort.signal.base import unknowable_signals
+from fedcohort.signal.base import find_oracle_signals
 from fedcohort.startup.compose import Composition
 from fedcohort.tracking import sweeps
 
@@ -72,7 +72,7 @@ def _list_run_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        tags.ORACLE_TAG: ", ".join(unknowable_signals(loop.components.needed_signals())),
+        tags.ORACLE_TAG: ", ".join(find_oracle_signals(loop.components.needed_signals())),
     }
     return {k: tag_text for k, tag_text in run_tags.items() if tag_text or k in ("tracking", "engine", "data")}
 

@@ -101,18 +101,20 @@ def _format_horizon(run_budget: str) -> str:
     """
     limit_by_option = dict(re.findall(r"(\w+)=([\d.e+]+)", run_budget))
     limit_texts = (
-        [f"{units.seconds(float(limit_by_option['virtual_s']))} of virtual time"]
+        [f"{units.format_seconds(float(limit_by_option['virtual_s']))} of virtual time"]
         if "virtual_s" in limit_by_option
         else []
     )
-    limit_texts += [units.bytes_(float(limit_by_option["bytes"]))] if "bytes" in limit_by_option else []
+    limit_texts += [units.format_bytes(float(limit_by_option["bytes"]))] if "bytes" in limit_by_option else []
     limit_texts += (
-        [f"{units.flops(float(limit_by_option['client_flops']))} of the clients"]
+        [f"{units.format_flops(float(limit_by_option['client_flops']))} of the clients"]
         if "client_flops" in limit_by_option
         else []
     )
     limit_texts += (
-        [f"{units.joules(float(limit_by_option['joules']))} of the clients"] if "joules" in limit_by_option else []
+        [f"{units.format_joules(float(limit_by_option['joules']))} of the clients"]
+        if "joules" in limit_by_option
+        else []
     )
     limit_texts += [f"{limit_by_option['rounds']} rounds"] if "rounds" in limit_by_option else []
     return " or ".join(limit_texts) or run_budget

@@ -18,7 +18,7 @@ from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, V
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
 ORACLE_MARK, OTHER_CODE_MARK = "‡", "§"
-TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
+TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.format_seconds, "bytes": units.format_bytes}
 
 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
@@ -184,10 +184,12 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: MetricFormat)
                 "verdict": method.verdict,
                 "headroom closed": format_headroom_share(method.headroom_share),
                 "rank": format_rank(method.rank),
-                "virtual time": units.seconds(method.costs["virtual_s"]) + cost_ratios["virtual_s"] + rounds_text,
-                "bytes": units.bytes_(method.costs["bytes"]) + cost_ratios["bytes"],
+                "virtual time": units.format_seconds(method.costs["virtual_s"])
+                + cost_ratios["virtual_s"]
+                + rounds_text,
+                "bytes": units.format_bytes(method.costs["bytes"]) + cost_ratios["bytes"],
                 "client FLOPs (ratio)": cost_ratios["client_flops"].strip(" ()"),
-                **({"energy": units.joules(joules) + cost_ratios["joules"]} if joules else {}),
+                **({"energy": units.format_joules(joules) + cost_ratios["joules"]} if joules else {}),
                 "to target": format_target(method) if setting_definition.target is not None else "",
             }
         )

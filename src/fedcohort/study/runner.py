@@ -103,7 +103,7 @@ class StudyRunner:
                 if row["status"] == DONE and outcome.equal_run is None:
                     time_left.add_run((condition.setting, condition.method), row["wall_s"])
                 remaining_seconds = time_left.estimate_seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
-                time_left_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
+                time_left_text = f", {units.format_rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
                 self.print_line(f"[{run_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_left_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.StudyProgress:

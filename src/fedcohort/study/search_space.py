@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.ranges import spell_value
+from fedcohort.ranges import format_option_value
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_mapping, read_named_mapping, read_seeds
 
@@ -173,7 +173,7 @@ def _read_range(yaml_path: str, value: Any) -> OptionRange:  # noqa: ANN401 - an
     is_scalar_list = is_list and all(
         list_element is None or isinstance(list_element, str | int | float) for list_element in value
     )
-    if is_scalar_list and len(set(map(spell_value, value))) == len(value):
+    if is_scalar_list and len(set(map(format_option_value, value))) == len(value):
         return ValueList(tuple(value))
     raise ranges.range_error(
         yaml_path, "a list of two or more different values, or {low: 0.1, high: 10, log: true}", value

@@ -23,7 +23,7 @@ import yaml
 from fedcohort import rng
 from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import LaunchOptions
-from fedcohort.ranges import spell_value
+from fedcohort.ranges import format_option_value
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import LATE_WINDOW_SHARE, result_of_run
@@ -122,8 +122,8 @@ class MethodTuning:
                 raise make_unknown_option_error(f"tune.space.{method}", name, known_options)
             if not option_range.allows_value(options[name]):
                 raise OptionError(
-                    f"tune.space.{method}.{name} must include the default {spell_value(options[name])}, the first "
-                    "trial: add it"
+                    f"tune.space.{method}.{name} must include the default {format_option_value(options[name])}, the "
+                    "first trial: add it"
                 )
         return {name: options[name] for name in self.search_space.methods[method]}
 
@@ -211,7 +211,7 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
 
 
 def _make_overrides(value_by_option: Mapping[str, object]) -> Overrides:
-    return tuple(f"{name}={spell_value(option_value)}" for name, option_value in value_by_option.items())
+    return tuple(f"{name}={format_option_value(option_value)}" for name, option_value in value_by_option.items())
 
 
 def _find_untried_values(

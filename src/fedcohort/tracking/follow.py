@@ -2,8 +2,8 @@
 
 Importing MLflow takes seconds, and sending to a slow server takes minutes, for which a run must not wait. The follower
 compares the journal with what MLflow has, and may therefore be killed at any point. The process of a run starts a
-follower (`tracking/tracker.py`) and sends it a message with the folder of each run, and another one with the status at
-the run's end. If a run is killed, the follower's input ends and the run's lock is free.
+follower (`tracking/tracker.py`), and sends it the folder of each run and the status at its end. If a run is killed, the
+follower's input ends and the run's lock is free.
 """
 
 import gc
@@ -23,7 +23,7 @@ from typing import Any
 
 from fedcohort.errors import FedcohortError
 from fedcohort.host import memory
-from fedcohort.host.commands import spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import metadata
@@ -44,25 +44,25 @@ StatusWaiter = Callable[[float], str | None]  # wait at most these seconds, and 
 class RunSender:
     """Sends one run to MLflow: its new rounds at intervals, and its files at the end.
 
-    An unreachable server is no error: the missing rounds are sent once it can be reached again.
+    An unreachable server is no error: the missing rounds are sent later.
 
     Attributes:
         info: metadata of the run.
-        place: server or database that the run is sent to.
+        location: server or database that the run is sent to.
         every_s: smallest number of seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
         next_send_s: time of the next send, on the clock `time.monotonic`.
     """
 
-    def __init__(self, info: RunInfo, server_place: server.ServerPlace, send_interval_s: float, wait_s: float) -> None:
-        self.info, self.place, self.every_s, self.wait_s = info, server_place, send_interval_s, wait_s
+    def __init__(self, info: RunInfo, location: server.ServerLocation, send_interval_s: float, wait_s: float) -> None:
+        self.info, self.location, self.every_s, self.wait_s = info, location, send_interval_s, wait_s
         self.next_send_s = 0.0
         self._upload: RunUpload | None = None
         self._failures = 0
 
     def start(self) -> None:
         """Find or create the MLflow run, and send its rounds. Raises `TrackingError` if the experiment was deleted."""
-        identity.register_place(self.info.folder, self.place)
+        identity.register_server_location(self.info.folder, self.location)
         self._try_action(self._send_rounds)
         if not self._failures:  # importing and connecting takes longer than sending
             self.next_send_s = time.monotonic() + self.every_s
@@ -81,7 +81,7 @@ class RunSender:
 
         def end_run() -> None:
             self._send_rounds().end_run(self.info, status)
-            identity.mark_upload_complete(self.info.folder, self.place)
+            identity.mark_upload_complete(self.info.folder, self.location)
 
         def delete_run() -> None:
             if self._upload is not None:
@@ -92,10 +92,10 @@ class RunSender:
 
     def _send_rounds(self) -> RunUpload:
         if self._upload is None:
-            self._upload = open_upload(self.info, self.place)
+            self._upload = open_upload(self.info, self.location)
         n_sent_rounds = self._upload.send_rounds()
         if self._failures:
-            log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent_rounds)
+            log.info("MLflow at %s is reachable again: %d rounds sent", self.location.uri, n_sent_rounds)
         return self._upload
 
     def _try_action(self, send_action: Callable[[], object]) -> None:
@@ -109,7 +109,8 @@ class RunSender:
                 log.warning(
                     "MLflow at %s can't be reached (%s). The run continues: its metrics stay in %s, and `%s` "
                     "sends them later.",
-                    *(self.place.uri, server.find_cause(error), self.info.folder, spell_send_command(self.info.folder)),
+                    *(self.location.uri, server.find_cause(error), self.info.folder),
+                    format_send_command(self.info.folder),
                 )
             self._failures += 1
         self.next_send_s = time.monotonic() + self._choose_pause_s(time.monotonic() - started_s)
@@ -126,9 +127,9 @@ class RunSender:
         return min(backoff_s, max(MAX_PAUSE_S, send_duration_s / MAX_SEND_TIME_SHARE))
 
 
-def spell_send_command(folder: Path) -> str:
+def format_send_command(folder: Path) -> str:
     """Return the command that sends the rounds and files of the run in `folder` that MLflow lacks."""
-    return f"{spell_fedcohort_command('sync')} {shlex.quote(str(folder))}"
+    return f"{format_fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
 def read_end_status(folder: Path) -> str:
@@ -153,8 +154,8 @@ def follow_run(folder: Path, send_interval_s: float, wait_s: float, wait_for_sta
     """
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
-        raise ValueError(f"{folder} was never tracked: call identity.register_place first")
-    run_sender = RunSender(metadata.load_info(folder), tracked_run.server_place, send_interval_s, wait_s)
+        raise ValueError(f"{folder} was never tracked: call identity.register_server_location first")
+    run_sender = RunSender(metadata.load_info(folder), tracked_run.server_location, send_interval_s, wait_s)
     run_sender.start()
     end_status = None
     while end_status is None:
@@ -167,7 +168,7 @@ def follow_run(folder: Path, send_interval_s: float, wait_s: float, wait_for_sta
     run_sender.finish(end_status)
 
 
-class _LogRelay(QueueHandler):
+class _LogForwarder(QueueHandler):
     """A log handler that sends log records to the training process, which logs them to its terminal and its file.
 
     The handler's queue is the connection to that process.
@@ -182,8 +183,7 @@ def serve_runs(message_reader: Connection, message_writer: Connection) -> None:
     """Send the journals of the runs that messages name, one after the other, until no more messages can come.
 
     Args:
-        message_reader: connection for messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its
-            `status` at its end.
+        message_reader: connection for messages: `folder`, `every_s`, `wait_s` at a run's start, `status` at its end.
         message_writer: connection for messages with `done` (the folder) and `error` of each run, and log records.
     """
 
@@ -210,7 +210,7 @@ def serve_runs(message_reader: Connection, message_writer: Connection) -> None:
         except Exception as error:  # a defect here must not affect the run
             log.warning(
                 "MLflow did not receive the last rounds of this run (%s: %s); `%s` sends what is missing",
-                *(type(error).__name__, error, spell_send_command(folder)),
+                *(type(error).__name__, error, format_send_command(folder)),
             )
         with suppress(OSError):
             message_writer.send({"done": str(folder), "error": error_text})
@@ -235,7 +235,7 @@ def main() -> None:
         signal.signal(signal_number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE_LEVEL)
     run_connection: Any = Connection(0)
-    log.addHandler(_LogRelay(run_connection))
+    log.addHandler(_LogForwarder(run_connection))
     log.setLevel(logging.INFO)
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()

@@ -15,7 +15,7 @@ from fedcohort.record import metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import record
-from fedcohort.tracking.server import ServerPlace, find_or_create_experiment
+from fedcohort.tracking.server import ServerLocation, find_or_create_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,9 +51,9 @@ class TrackedRun:
     complete: bool = False
 
     @property
-    def server_place(self) -> ServerPlace:
+    def server_location(self) -> ServerLocation:
         """The tracking server and the experiment of the run."""
-        return ServerPlace(self.tracking_uri, self.experiment, self.artifacts)
+        return ServerLocation(self.tracking_uri, self.experiment, self.artifacts)
 
 
 def load_tracked_run(folder: "Path") -> TrackedRun | None:
@@ -62,34 +62,36 @@ def load_tracked_run(folder: "Path") -> TrackedRun | None:
     return tracked_runs[0] if tracked_runs else None
 
 
-def register_place(folder: "Path", server_place: ServerPlace) -> None:
-    """Record that the run in `folder` is tracked at `server_place`, so that it can be sent later."""
+def register_server_location(folder: "Path", server_location: ServerLocation) -> None:
+    """Record that the run in `folder` is tracked at `server_location`, so that it can be sent later."""
     with exclusive_lock(folder / LOCK_FILE):
-        _find_or_add_entry(folder, server_place)
+        _find_or_add_entry(folder, server_location)
 
 
-def mark_upload_complete(folder: "Path", server_place: ServerPlace) -> None:
-    """Record that the server at `server_place` has all rounds and files of the run in `folder`."""
+def mark_upload_complete(folder: "Path", server_location: ServerLocation) -> None:
+    """Record that the server at `server_location` has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK_FILE):
-        _write_tracked_run(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
+        _write_tracked_run(folder, replace(_find_or_add_entry(folder, server_location), complete=True))
 
 
-def is_upload_complete(folder: "Path", server_place: ServerPlace) -> bool:
-    """Return whether the server at `server_place` has all rounds and files of the run in `folder`."""
-    return any(r.complete for r in _read_entries(folder) if r.server_place == server_place)
+def is_upload_complete(folder: "Path", server_location: ServerLocation) -> bool:
+    """Return whether the server at `server_location` has all rounds and files of the run in `folder`."""
+    return any(r.complete for r in _read_entries(folder) if r.server_location == server_location)
 
 
-def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
-    """Return the entry of the server at `server_place` in `mlflow.json` in `folder`; it is created if necessary."""
+def _find_or_add_entry(folder: "Path", server_location: ServerLocation) -> TrackedRun:
+    """Return the entry of the server at `server_location` in `mlflow.json` in `folder`; it is created if necessary."""
     for tracked_run in _read_entries(folder):
-        if tracked_run.server_place == server_place:
+        if tracked_run.server_location == server_location:
             return tracked_run
-    tracked_run = TrackedRun(server_place.uri, server_place.experiment, server_place.artifact_uri, uuid.uuid4().hex)
+    tracked_run = TrackedRun(
+        server_location.uri, server_location.experiment, server_location.artifact_uri, uuid.uuid4().hex
+    )
     _write_tracked_run(folder, tracked_run)
     return tracked_run
 
 
-def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
+def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_location: ServerLocation) -> str:
     """Return the id of the MLflow run of a run folder, which is created if MLflow has none.
 
     A killed process may have created an MLflow run without recording its id. Such a run is found by its key.
@@ -97,15 +99,15 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
     Args:
         mlflow_client: client of MLflow.
         info: metadata of the run.
-        server_place: server or database that the run is sent to.
+        server_location: server or database that the run is sent to.
 
     Raises:
         TrackingError: the experiment was deleted, or `mlflow.json` is damaged.
     """
     with exclusive_lock(info.folder / LOCK_FILE):
         # first: a server that is down leaves mlflow.json unchanged
-        experiment_id = find_or_create_experiment(mlflow_client, server_place)
-        tracked_run = _find_or_add_entry(info.folder, server_place)
+        experiment_id = find_or_create_experiment(mlflow_client, server_location)
+        tracked_run = _find_or_add_entry(info.folder, server_location)
         run = _find_recorded_run(mlflow_client, tracked_run)
         if run is None:
             key_condition = f"tags.`{RUN_KEY_TAG}` = '{tracked_run.key}'"
@@ -177,7 +179,7 @@ def _read_entries(folder: "Path") -> list[TrackedRun]:
 
 def _write_tracked_run(folder: "Path", latest_entry: TrackedRun) -> None:
     earlier_entries = [
-        asdict(entry) for entry in _read_entries(folder) if entry.server_place != latest_entry.server_place
+        asdict(entry) for entry in _read_entries(folder) if entry.server_location != latest_entry.server_location
     ]
     write_atomically(
         folder / TRACKED_FILE, json.dumps({**asdict(latest_entry), "earlier": earlier_entries}, indent=1) + "\n"

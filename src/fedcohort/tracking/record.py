@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.ranges import spell_value
+from fedcohort.ranges import format_option_value
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
@@ -42,10 +42,10 @@ def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
         info: metadata of the run.
         run_status: state of the run, such as "running" or "finished".
     """
-    budget_tags = {k: spell_value(v) for k, v in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
+    budget_tags = {k: format_option_value(v) for k, v in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
-    budget_texts = [f"{k}={v}" for k, v in budget_tags.items() if v != spell_value(None)]
+    budget_texts = [f"{k}={v}" for k, v in budget_tags.items() if v != format_option_value(None)]
     tag_values = {
         **_list_choices(info),
         **{tag_name: str(v) for tag_name, v in info.tags.items() if tag_name not in UNSENT_TAGS},
@@ -80,7 +80,7 @@ def list_params(info: RunInfo) -> dict[str, str]:
     tracked_options = ((k, v) for k, v in flatten_config(info.config) if find_role(k).is_tracked)
     options = {k: v for k, v in tracked_options if v != {} and not str(v).startswith(PACKAGE_PREFIX)}
     parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {k[:MAX_KEY_LENGTH]: spell_value(v)[:MAX_PARAM_LENGTH] for k, v in parameter_values.items()}
+    return {k[:MAX_KEY_LENGTH]: format_option_value(v)[:MAX_PARAM_LENGTH] for k, v in parameter_values.items()}
 
 
 def describe_dataset(info: RunInfo) -> "DatasetInput":

@@ -15,7 +15,7 @@ from fedcohort.record.tags import SWEEPS_TAG
 from fedcohort.roles import RunIdentity, find_role
 from fedcohort.tracking import server, sweeps, view
 from fedcohort.tracking.record import MAX_TAG_LENGTH, REPORT_TAG
-from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
+from fedcohort.tracking.server import ServerLocation, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def publish_report(
-    place: ServerPlace, *, name: str, sweep: str | None, subject: str, verdict: str, note: str, files: Sequence[Path]
+    store: ServerLocation, *, name: str, sweep: str | None, subject: str, verdict: str, note: str, files: Sequence[Path]
 ) -> str:
     """Create the MLflow run of a report and the view of its sweep, and return the run's id.
 
@@ -32,7 +32,7 @@ def publish_report(
     Raises the exceptions of `server.list_server_errors`, and `TrackingError` if the experiment was deleted.
 
     Args:
-        place: the server or database.
+        store: the server or database.
         name: name of the run.
         sweep: sweep whose runs are compared, None for runs of several sweeps.
         subject: what the report compares, the value of the tag `report`: the sweep, or the condition on the runs.
@@ -42,8 +42,8 @@ def publish_report(
     """
 
     def create_report_run() -> str:
-        mlflow_client = connect(place)
-        experiment_id = server.find_or_create_experiment(mlflow_client, place)
+        mlflow_client = connect(store)
+        experiment_id = server.find_or_create_experiment(mlflow_client, store)
         sweep_runs = _list_runs_of_sweep(mlflow_client, experiment_id, sweep or "")
         report_runs = _list_reports(mlflow_client, experiment_id)
         earlier_reports = [run for run in report_runs if run.data.tags[REPORT_TAG] == subject]
@@ -60,7 +60,7 @@ def publish_report(
             view.SWEEP_TAG: sweep or "",
             view.OPTIONS_TAG: " ".join(f"{o}={','.join(v)}" for o, v in swept_options.items()),
             view.DATE_TAG: time.strftime("%Y-%m-%d %H:%M"),
-            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment_id, report_run_id, page_name)})\n\n{note}",
+            view.NOTE_TAG: f"[The page]({view.format_artifact_url(experiment_id, report_run_id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",
         }

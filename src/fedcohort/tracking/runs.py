@@ -61,10 +61,10 @@ def connect(query: RunQuery) -> "MlflowClient":
 
     Raises `OptionError` for an invalid address, and for a database that does not exist, which MLflow would create.
     """
-    server_place = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
-    if server_place.database is not None and not server_place.database.exists():
+    server_location = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
+    if server_location.database is not None and not server_location.database.exists():
         raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
-    return server.connect(server_place)
+    return server.connect(server_location)
 
 
 def resolve_sweep(mlflow_client: "MlflowClient", query: RunQuery) -> RunQuery:

@@ -44,7 +44,7 @@ MLFLOW_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class ServerPlace:
+class ServerLocation:
     """The MLflow server or database that holds runs, and the experiment in it.
 
     Attributes:
@@ -63,7 +63,7 @@ class ServerPlace:
         return Path(self.uri.removeprefix(SQLITE_PREFIX)) if self.uri.startswith(SQLITE_PREFIX) else None
 
 
-def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> ServerPlace:
+def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> ServerLocation:
     """Return the server or database that options name.
 
     Args:
@@ -87,12 +87,12 @@ def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> Server
         db_file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
         if db_file.is_dir() or "?" in uri:  # the path of a database ends at a question mark
             raise range_error("tracking_uri", "the path of a file, not of a folder, without '?' (rename it)", uri)
-        return ServerPlace(f"{SQLITE_PREFIX}{db_file}", experiment, (db_file.parent / "mlartifacts").as_uri())
-    is_remote_server = uri.startswith(("http:", "https:", "databricks"))
-    return ServerPlace(uri, experiment, None if is_remote_server else (logs_folder.absolute() / "mlartifacts").as_uri())
+        return ServerLocation(f"{SQLITE_PREFIX}{db_file}", experiment, (db_file.parent / "mlartifacts").as_uri())
+    is_remote = uri.startswith(("http:", "https:", "databricks"))
+    return ServerLocation(uri, experiment, None if is_remote else (logs_folder.absolute() / "mlartifacts").as_uri())
 
 
-def list_server_options(location: ServerPlace) -> dict[str, str]:
+def list_server_options(location: ServerLocation) -> dict[str, str]:
     """Return the options of a command that name the server and experiment `location`, without default values."""
     default_uri = f"{SQLITE_PREFIX}{Path('logs', 'mlflow.db').absolute()}"
     uri = {} if location.uri == default_uri else {"tracking_uri": location.uri}
@@ -130,7 +130,7 @@ def import_mlflow() -> None:
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
-def connect(location: ServerPlace) -> "MlflowClient":
+def connect(location: ServerLocation) -> "MlflowClient":
     """Return a client of MLflow at `location`. A new SQLite file gets its tables under a lock, all of them or none.
 
     Raises `OSError` if SQLite cannot open an existing file.
@@ -149,7 +149,7 @@ def connect(location: ServerPlace) -> "MlflowClient":
         return MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
 
 
-def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
+def lock_database(location: ServerLocation) -> AbstractContextManager[None]:
     """Return a lock on the SQLite file at `location`, so that one process at a time creates tables or an experiment.
 
     For a server or another database the lock has no effect.
@@ -159,7 +159,7 @@ def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
     return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
 
 
-def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
+def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerLocation) -> str:
     """Return the id of the experiment, which is created if necessary.
 
     Args:
@@ -191,7 +191,7 @@ def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerPla
     return str(experiment.experiment_id)
 
 
-def _create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
+def _create_experiment(mlflow_client: "MlflowClient", location: ServerLocation) -> str:
     folder_name = re.sub(r"[^\w.-]", "-", location.experiment)
     artifact_folder = location.artifact_uri and f"{location.artifact_uri}/{folder_name}"
     tags = view.make_experiment_tags()

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.errors import CheckpointError
-from fedcohort.host.commands import spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command
 from fedcohort.host.time_limit import limit_block_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
@@ -61,7 +61,9 @@ def send_sweep_tags(run_infos: Sequence[RunInfo]) -> None:
             continue
         try:
             with limit_block_time(server.SWEEP_WAIT_S, "sending"):
-                server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS_TAG, info.tags[SWEEPS_TAG])
+                server.connect(tracked_run.server_location).set_tag(
+                    tracked_run.run_id, SWEEPS_TAG, info.tags[SWEEPS_TAG]
+                )
         except server.list_server_errors() as error:
             record_text = f"record that {info.name} belongs to this sweep, too ({server.find_cause(error)})"
             log.warning("MLflow at %s cannot %s", tracked_run.tracking_uri, record_text)
@@ -82,15 +84,17 @@ def list_compare_options(sweep_id: str, swept_runs: Sequence[SweptRun]) -> dict[
         prefix_by_name = {k: "tags" if k in BUDGET_TAGS else "params" for k in fixed_options}
         compare_options["filter"] = " and ".join(f'{prefix_by_name[k]}.`{k}` = "{v}"' for k, v in fixed_options.items())
     tracked_run = identity.load_tracked_run(swept_runs[0][0].folder)
-    return compare_options | (server.list_server_options(tracked_run.server_place) if tracked_run is not None else {})
+    return compare_options | (
+        server.list_server_options(tracked_run.server_location) if tracked_run is not None else {}
+    )
 
 
-def spell_compare_command(sweep_id: str, swept_runs: Sequence[SweptRun]) -> str:
+def format_compare_command(sweep_id: str, swept_runs: Sequence[SweptRun]) -> str:
     """Return the command that compares the runs of a sweep, as a line; arguments as in `list_compare_options`."""
     option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, swept_runs).items()]
     fixed_options = choose_axes(swept_runs)[1]
     runs_text = f"the runs of {', '.join(f'{o}={v}' for o, v in fixed_options.items())}" if fixed_options else "them"
-    return f"Compare {runs_text}: {spell_fedcohort_command('compare')} {shlex.join(option_texts)}"
+    return f"Compare {runs_text}: {format_fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
 def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str]]:

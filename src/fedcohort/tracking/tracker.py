@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.errors import TrackingError
-from fedcohort.host.commands import spell_fedcohort_command
+from fedcohort.host.commands import format_fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
-from fedcohort.tracking.follow import spell_send_command
-from fedcohort.tracking.identity import is_upload_complete, register_place
+from fedcohort.tracking.follow import format_send_command
+from fedcohort.tracking.identity import is_upload_complete, register_server_location
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -83,7 +83,7 @@ class MlflowTracker(Observer):
         if self._place.uri.startswith("http"):
             return self._place.uri
         server_options = server.list_server_options(self._place)
-        return shlex.join([*spell_fedcohort_command("ui").split(), *(f"{n}={v}" for n, v in server_options.items())])
+        return shlex.join([*format_fedcohort_command("ui").split(), *(f"{n}={v}" for n, v in server_options.items())])
 
     def prepare(self) -> None:
         """Start the uploading process, which imports MLflow while this process imports torch."""
@@ -99,7 +99,7 @@ class MlflowTracker(Observer):
         Raises `IncompatibleConfig` if no journal is written.
         """
         require_journal(info.folder, "logger=mlflow")
-        register_place(info.folder, self._place)
+        register_server_location(info.folder, self._place)
         self._folder = info.folder
         if not self._begin_upload():  # the follower has died since the last run
             self._begin_upload()
@@ -121,7 +121,7 @@ class MlflowTracker(Observer):
         run_folder, deadline_s = self._folder, time.monotonic() + self._wait_s
         if run_folder is None:
             return
-        command = spell_send_command(run_folder)
+        command = format_send_command(run_folder)
         if not self._end_upload(status, deadline_s, command) and time.monotonic() < deadline_s and self._begin_upload():
             # the follower was killed, perhaps by the system: try another one
             self._end_upload(status, deadline_s, command)

@@ -14,7 +14,7 @@ from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import ENDED_BY_TAG, ROUNDS_DONE_TAG
 from fedcohort.tracking import identity, record
-from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
+from fedcohort.tracking.server import ServerLocation, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -92,18 +92,18 @@ class RunUpload:
         self.client.log_batch(self.run_id, tags=[RunTag(k, v) for k, v in status_tags.items()])
 
 
-def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = True) -> RunUpload:
+def open_upload(info: RunInfo, server_location: ServerLocation, *, is_running: bool = True) -> RunUpload:
     """Connect to MLflow, find or create the MLflow run of a run folder, and read the rounds that it has.
 
     Args:
         info: metadata of the run.
-        server_place: server or database that the run is sent to.
+        server_location: server or database that the run is sent to.
         is_running: whether to set the run's status in MLflow to running, as for a run that is resumed.
     """
 
     def connect_run() -> RunUpload:
-        mlflow_client = connect(server_place)
-        run_id = identity.find_or_create_run(mlflow_client, info, server_place)
+        mlflow_client = connect(server_location)
+        run_id = identity.find_or_create_run(mlflow_client, info, server_location)
         if is_running:
             mlflow_client.update_run(run_id, MLFLOW_STATUS["running"])
         return RunUpload(mlflow_client, run_id, info.folder)

@@ -38,7 +38,7 @@ MAX_LISTED_REPORTS = 5  # reports in the note
 MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
-def spell_runs_page(experiment_id: str, sweep_id: str | None = None) -> str:
+def format_runs_page_url(experiment_id: str, sweep_id: str | None = None) -> str:
     """Return the path of a page on the server: the runs of an experiment, or the view of a sweep.
 
     Args:
@@ -51,7 +51,7 @@ def spell_runs_page(experiment_id: str, sweep_id: str | None = None) -> str:
     )
 
 
-def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
+def format_artifact_url(experiment_id: str, run_id: str, file_name: str) -> str:
     """Return the path of the page of an artifact on the server.
 
     Args:
@@ -77,7 +77,7 @@ def make_experiment_tags() -> dict[str, str]:
 
 def write_experiment_note(experiment_id: str) -> str:
     """Return the note of the experiment `experiment_id`, with links to the view of all runs."""
-    runs_page = spell_runs_page(experiment_id)
+    runs_page = format_runs_page_url(experiment_id)
     return (
         f"Client selection in federated learning, one run per row. [Selectors and results]({runs_page}) groups the "
         f"runs and selects columns; [charts]({runs_page}&compareRunsMode=CHART) shows all metrics by round."
@@ -135,9 +135,9 @@ def _make_paragraph(experiment_id: str, report_run_id: str, report_tags: Mapping
         report_tags.get(t, "") for t in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
     answer_link = (
-        f"{REPORT_PARAGRAPH_PREFIX}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+        f"{REPORT_PARAGRAPH_PREFIX}{format_artifact_url(experiment_id, report_run_id, page_name)})**: {verdict}"
     )
-    sweep_link = f"[sweep {sweep_id}]({spell_runs_page(experiment_id, sweep_id)})" if sweep_id else ""
+    sweep_link = f"[sweep {sweep_id}]({format_runs_page_url(experiment_id, sweep_id)})" if sweep_id else ""
     report_facts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
     return f"{answer_link} ({', '.join(report_facts)})" if report_facts else answer_link
 

@@ -16,11 +16,11 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import one_round
 from fedcohort.report.figure.one_round import (
     ARRIVED,
-    AWAY,
     IDLE,
     MAX_ROWS,
     N_BEST_CLIENT_ROWS,
     TOO_LATE,
+    UNAVAILABLE,
     ScoredRound,
     choose_shown_clients,
     list_scored_rounds,
@@ -57,7 +57,7 @@ def round_of(score: list[float], outcome: list[int], **parts: list[float]) -> Sc
 
 
 def test_the_best_come_first_and_those_without_a_score_last() -> None:
-    scored_round = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, AWAY, IDLE, TOO_LATE])
+    scored_round = round_of([NAN, 1.0, INF, -INF, 2.0, 1.0], [IDLE, IDLE, ARRIVED, UNAVAILABLE, IDLE, TOO_LATE])
     assert scored_round.ranking.tolist() == [2, 4, 5, 1, 3, 0]  # 5 before 1: at equal scores those who were selected
 
 
@@ -85,7 +85,10 @@ def test_a_scored_round_is_loaded_as_it_was_written(tmp_path: Path) -> None:
     assert (
         np.flatnonzero(loaded.outcomes == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
     )
-    assert np.flatnonzero(loaded.outcomes == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
+    assert (
+        np.flatnonzero(loaded.outcomes == UNAVAILABLE).tolist()
+        == np.flatnonzero(~original.clients["available"]).tolist()
+    )
 
 
 def test_the_last_round_that_chose_by_a_score_is_explained(
@@ -143,11 +146,13 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn_figur
 
 
 def test_the_title_counts_score_components_that_are_not_drawn(tmp_path: Path, drawn_figures: dict[str, Figure]) -> None:  # noqa: F811
-    parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
+    parts = {
+        f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_COMPONENT_PANELS + 1)
+    }  # explore is the seventh
     facts = write_run(tmp_path / "run", parts)
     drawn_figures["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
     assert "(2 more are not shown)" in read_figure_text(drawn_figures["round.png"])
-    assert len(drawn_figures["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
+    assert len(drawn_figures["round.png"].axes) == 1 + one_round.MAX_COMPONENT_PANELS
 
 
 @pytest.mark.parametrize(

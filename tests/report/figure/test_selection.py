@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import selection
-from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
+from fedcohort.report.figure.one_round import ARRIVED, IDLE, TOO_LATE, UNAVAILABLE
 from optional_values import not_none
 from record.example_run import make_report, make_run_info
 from report.test_run_figures import drawn_figures, read_figure_text, run  # noqa: F401
@@ -18,7 +18,7 @@ from report.test_run_figures import drawn_figures, read_figure_text, run  # noqa
 
 def test_a_coarse_selection_map_keeps_rare_outcomes() -> None:
     """Groups of two clients and two rounds: an arrival wins over lateness, that over absence of at least half."""
-    idle, away, too_late, arrived = IDLE, AWAY, TOO_LATE, ARRIVED
+    idle, away, too_late, arrived = IDLE, UNAVAILABLE, TOO_LATE, ARRIVED
     outcome = np.array(
         [[idle, idle, too_late, idle], [idle, arrived, idle, too_late], [away, idle, away, idle], [away] + 3 * [idle]]
     )
@@ -37,7 +37,7 @@ def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Pat
         assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
         assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
         unavailable_ids = np.flatnonzero(~round_report.clients["available"])
-        assert np.flatnonzero(outcome[:, step - 1] == AWAY).tolist() == unavailable_ids.tolist()
+        assert np.flatnonzero(outcome[:, step - 1] == UNAVAILABLE).tolist() == unavailable_ids.tolist()
 
 
 def test_a_large_population_has_rows_of_those_ever_selected(

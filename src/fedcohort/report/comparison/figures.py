@@ -15,7 +15,7 @@ from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import STYLE_BY_SIGN, IntervalRow, draw_intervals
 from fedcohort.results.compare import Cell, CellResult, RunsByCell, group_runs_by_cell
 from fedcohort.results.difference import Mean
-from fedcohort.results.matching.question import Answer
+from fedcohort.results.matching.question import ComparisonAnswer
 from fedcohort.results.method_names import METHOD_FOLDERS, METHOD_GROUPS, ORACLE_GROUP, describe_method, name_method
 from fedcohort.results.metric import MetricUnit, find_metric_unit, label_metric
 from fedcohort.results.verdict import sign_of_verdict
@@ -28,7 +28,7 @@ LINE_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.P
 MAX_LINES = len(LINE_COLOURS)  # lines that colours can distinguish
 
 
-def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
+def draw_comparison(answer: ComparisonAnswer, folder: Path, *, curves: bool = True) -> list[Path]:
     """Draw the figures of a comparison in all formats and return the files.
 
     Args:
@@ -45,7 +45,7 @@ def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> lis
     return [*files, *_draw_differences(answer, runs_by_cell, folder), *_draw_curves(answer, runs_by_cell, folder)]
 
 
-def _format_note(answer: Answer) -> str:
+def _format_note(answer: ComparisonAnswer) -> str:
     """Return the second line of a figure of `answer`, such as "digits, 12 runs, 3 seeds per condition"."""
     dataset_names = sorted({run.params["dataset"] for run in answer.matching.runs if "dataset" in run.params})
     seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.results.values()})
@@ -54,7 +54,7 @@ def _format_note(answer: Answer) -> str:
     return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", seeds_text])
 
 
-def _name_condition(answer: Answer, condition: str | None) -> str:
+def _name_condition(answer: ComparisonAnswer, condition: str | None) -> str:
     """Return the published name of the method `condition`; other conditions, such as values of client.lr, are as typed.
 
     `answer` is the comparison, which has the option whose values are the conditions.
@@ -62,7 +62,7 @@ def _name_condition(answer: Answer, condition: str | None) -> str:
     return name_method(str(condition)) if answer.matching.condition in METHOD_FOLDERS else str(condition)
 
 
-def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
+def _draw_intervals(answer: ComparisonAnswer, folder: Path) -> list[Path]:
     """Draw one point for each setting and condition: its difference to the baseline, or its mean without a baseline.
 
     `answer` is the comparison; the files are written into `folder` and returned.
@@ -73,13 +73,13 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     baseline_name, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
     group_by_cell = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
     n_groups = len(set(group_by_cell.values()))
-    shows_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and n_groups > 1]
+    shows_name_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and n_groups > 1]
     interval_rows = []
     for cell in drawn_cells:
         cell_result = table.results[cell]
         estimate: Mean = cell_result.difference if cells and cell_result.difference is not None else cell_result.mean
         lower_end, upper_end = estimate.low * unit.factor, estimate.high * unit.factor
-        group = ", ".join(compress((cell[0], group_by_cell[cell]), shows_parts))
+        group = ", ".join(compress((cell[0], group_by_cell[cell]), shows_name_parts))
         sign, has_other_options = sign_of_verdict(cell_result.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
         verdict_text = _format_verdict(cell_result, baseline_name, has_other_options=has_other_options)
@@ -92,11 +92,11 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     return style.save_figure(figure, folder / f"{figure_name}.png", style.FILE_FORMATS)
 
 
-def _name_method_group(answer: Answer, cell: Cell) -> str:
+def _name_method_group(answer: ComparisonAnswer, cell: Cell) -> str:
     return ORACLE_GROUP if answer.headline.results[cell].is_untested else describe_method(cell[1])[1]
 
 
-def _sort_cells(answer: Answer) -> list[Cell]:
+def _sort_cells(answer: ComparisonAnswer) -> list[Cell]:
     """Return the pairs (setting, condition) of `answer` by setting and group of method, the best of a group first."""
     settings = list(answer.headline.settings)
     return sorted(
@@ -115,7 +115,7 @@ def _format_verdict(cell_result: CellResult, baseline: str, *, has_other_options
     return f"{verdict}, but other options differ" if has_other_options else verdict
 
 
-def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
+def _draw_differences(answer: ComparisonAnswer, curves: RunsByCell, folder: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round; return the files in `folder`.
 
     `answer` is the comparison; `curves` are its evaluations by setting, condition and seed.
@@ -148,7 +148,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     return style.save_figure(figure, folder / "differences.png", style.FILE_FORMATS)
 
 
-def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
+def _draw_curves(answer: ComparisonAnswer, curves: RunsByCell, folder: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged.
 
     `answer` is the comparison; `curves` are its evaluations by setting, condition and seed. The files in `folder` are
@@ -190,7 +190,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     return style.save_figure(figure, folder / "curves.png", style.FILE_FORMATS)
 
 
-def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
+def _mark_target(axes: "Axes", answer: ComparisonAnswer, setting: str, unit: MetricUnit) -> None:
     """Draw the metric's target as a line, if all seeds have the same one; its label says if no mean curve meets it.
 
     `axes` is the panel of `setting` with the curves; `answer` has the targets; `unit` is that of the metric.
@@ -221,7 +221,7 @@ def _label_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     return label_by_axis
 
 
-def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
+def _choose_line_styles(answer: ComparisonAnswer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the line options of the conditions that are drawn in a colour, by condition; others are drawn in grey.
 
     These are the baseline and the best conditions on average over settings; `conditions` are all those of `answer`.

@@ -16,7 +16,7 @@ from jaxtyping import Float64
 
 from fedcohort.results.compare import Options
 from fedcohort.results.difference import run_t_test
-from fedcohort.results.matching.question import Answer
+from fedcohort.results.matching.question import ComparisonAnswer
 from fedcohort.results.run import Evaluations
 from fedcohort.results.verdict import Rules
 
@@ -48,7 +48,7 @@ class MeanCurve:
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def describe_estimate(answer: Answer) -> str:
+def describe_estimate(answer: ComparisonAnswer) -> str:
     """Return what the figures of `answer` show: a mean with its interval, or one seed, which has none."""
     return "one seed" if answer.has_one_seed else "mean and 95 % interval over seeds"
 

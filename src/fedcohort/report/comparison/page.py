@@ -11,7 +11,7 @@ from fedcohort.report.figure import style
 from fedcohort.report.render import Picture, render
 from fedcohort.results.compare import Cell, CellResult
 from fedcohort.results.difference import EMPTY_DIFFERENCE
-from fedcohort.results.matching.question import Answer
+from fedcohort.results.matching.question import ComparisonAnswer
 from fedcohort.results.metric import MetricUnit, find_metric_unit
 from fedcohort.results.verdict import TARGET_POWER, sign_of_verdict
 
@@ -22,7 +22,7 @@ EQUAL_COST_TOLERANCE = 0.005  # relative difference up to which costs count as e
 FIGURE_FILES = tuple(f"{name}.{suffix}" for name in figures.FIGURE_NAMES for suffix in style.FILE_FORMATS)
 
 
-def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
+def write_comparison_files(comparison: ComparisonAnswer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
     """Write all files of a comparison, and return the tables in Markdown, and the files, the page first.
 
     Files of an earlier comparison that this one does not have are removed.
@@ -53,24 +53,24 @@ def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True
     return tables_text, [*(folder / file_name for file_name in files), *figure_paths]
 
 
-def to_markdown(comparison: Answer) -> str:
+def to_markdown(comparison: ComparisonAnswer) -> str:
     """Return the verdict, the tables and the notes of `comparison` in Markdown."""
     return render("comparison.md.j2", **_collect_data(comparison))
 
 
-def show_in_notebook(comparison: Answer) -> str:
+def show_in_notebook(comparison: ComparisonAnswer) -> str:
     """Return the verdict and the tables of `comparison` as HTML for a notebook."""
     return render("comparison_notebook.html.j2", **_collect_data(comparison))
 
 
-def format_title(comparison: Answer) -> str:
+def format_title(comparison: ComparisonAnswer) -> str:
     """Return the title of `comparison`, such as "test/acc by selector and agg, against random"."""
     question = comparison.question
     metric_text = f"{question.metrics[0]} by {' and '.join(filter(None, (question.rows, question.cols)))}"
     return f"{metric_text}, against {question.baseline}" if question.baseline is not None else metric_text
 
 
-def list_verdicts(comparison: Answer) -> list[str]:
+def list_verdicts(comparison: ComparisonAnswer) -> list[str]:
     """Return the verdicts of `comparison` as sentences; none without a baseline."""
     if comparison.question.baseline is None:
         return []
@@ -102,7 +102,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
 
 
 def _describe_method(
-    comparison: Answer, cell: Cell, result: CellResult, unit: MetricUnit, n_decimals: int
+    comparison: ComparisonAnswer, cell: Cell, result: CellResult, unit: MetricUnit, n_decimals: int
 ) -> dict[str, Any]:
     """Return the values that the template needs for one method, by name, with numbers as text.
 
@@ -144,7 +144,7 @@ def _describe_method(
     }
 
 
-def _collect_data(comparison: Answer) -> dict[str, Any]:
+def _collect_data(comparison: ComparisonAnswer) -> dict[str, Any]:
     """Return the values of `comparison` that its templates share, by name."""
     return {
         "title": format_title(comparison),
@@ -156,7 +156,7 @@ def _collect_data(comparison: Answer) -> dict[str, Any]:
     }
 
 
-def describe_target(comparison: Answer) -> str:
+def describe_target(comparison: ComparisonAnswer) -> str:
     """Return the target of `comparison` as text, such as "84 %"; "" without a target.
 
     It is a range, such as "81.2 to 84 %", if it differs by setting or seed.

@@ -9,7 +9,7 @@ from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare import Cell, Comparison
 from fedcohort.results.compare_cost import ROUNDS_AXIS, CostComparison, CostResult
 from fedcohort.results.difference import Mean
-from fedcohort.results.matching.question import Answer
+from fedcohort.results.matching.question import ComparisonAnswer
 from fedcohort.results.metric import find_metric_unit
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ DIFFERENCE_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # o
 COST_NAMES_AND_FORMATS: Sequence[
     tuple[str, str, Callable[[float], str]]
 ] = (  # cost, its name, and the format of its values
-    ("virtual_s", "virtual time", units.seconds),
-    ("bytes", "bytes", units.bytes_),
-    ("client_flops", "client computation", units.flops),
-    ("joules", "energy", units.joules),
+    ("virtual_s", "virtual time", units.format_seconds),
+    ("bytes", "bytes", units.format_bytes),
+    ("client_flops", "client computation", units.format_flops),
+    ("joules", "energy", units.format_joules),
     (ROUNDS_AXIS, "rounds", "{:.0f}".format),
 )
 COST_NAMES = {cost: cost_name for cost, cost_name, _ in COST_NAMES_AND_FORMATS}
@@ -68,7 +68,7 @@ def format_p(p: float) -> str:
     return EMPTY_CELL if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def choose_caption_texts(answer: Answer) -> tuple[str, str, str]:
+def choose_caption_texts(answer: ComparisonAnswer) -> tuple[str, str, str]:
     """Return the texts on results, intervals and tests in the captions of `answer`; one seed has only results."""
     if answer.has_one_seed:
         return "Result of one seed", "", ""
@@ -76,7 +76,7 @@ def choose_caption_texts(answer: Answer) -> tuple[str, str, str]:
     return "Mean over seeds [95 % interval]", " [95 % interval]", test_text
 
 
-def sort_cells(answer: Answer) -> list[Cell]:
+def sort_cells(answer: ComparisonAnswer) -> list[Cell]:
     """Return the pairs (setting, condition) in the order of settings, from the best result to the worst in each.
 
     Results are those of the first metric of the comparison `answer`.
@@ -85,7 +85,7 @@ def sort_cells(answer: Answer) -> list[Cell]:
     return [(setting, condition) for setting in table.settings for condition in table.list_results(setting)]
 
 
-def make_result_table(answer: Answer) -> Table:
+def make_result_table(answer: ComparisonAnswer) -> Table:
     """Return the table of the comparison `answer`, with one row per setting and condition.
 
     Its columns are results, differences, verdict, required seeds, other metrics and costs.
@@ -123,7 +123,7 @@ def make_result_table(answer: Answer) -> Table:
     return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=make_result_frame(answer))
 
 
-def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
+def _make_name_columns(answer: ComparisonAnswer, cells: Sequence[Cell]) -> dict[str, list[str]]:
     """Return the columns that name setting and condition, by heading; oracles and runs with other options are marked.
 
     `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
@@ -137,7 +137,7 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
     return {**setting_column, answer.matching.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
+def _make_cell_columns(answer: ComparisonAnswer, cell: Cell) -> dict[str, Any]:
     """Return condition and setting, the first columns of a CSV file, by heading; `cell` is this pair in reverse order.
 
     `answer` is the comparison, whose options are the headings.
@@ -145,7 +145,7 @@ def _make_cell_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
     return {answer.matching.condition: cell[1], answer.matching.setting or "column": cell[0]}
 
 
-def make_result_frame(answer: Answer) -> "pd.DataFrame":
+def make_result_frame(answer: ComparisonAnswer) -> "pd.DataFrame":
     """Return the CSV content of `answer`: one row per setting, condition and metric; accuracies are in [0, 1]."""
     import pandas as pd
 
@@ -168,7 +168,7 @@ def make_result_frame(answer: Answer) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def make_cost_table(answer: Answer) -> Table | None:
+def make_cost_table(answer: ComparisonAnswer) -> Table | None:
     """Return the table of costs until the target is met, with one row per setting and condition; None without a target.
 
     Its columns are the number of seeds that met the target, costs along each axis, and speed-ups. `answer` is the
@@ -224,7 +224,7 @@ def format_speed_up(cost_result: CostResult) -> str:
     return f"{speed_up.bound + ' ' if speed_up.bound else ''}{speed_up.ratio:.2f}{interval_text}"
 
 
-def _make_cost_frame(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame":
+def _make_cost_frame(answer: ComparisonAnswer, target_costs: CostComparison) -> "pd.DataFrame":
     """Return the CSV file's content by setting, condition and cost: a row per seed, and a row of all seeds.
 
     `answer` is the comparison, and `target_costs` has the costs until the target is met.

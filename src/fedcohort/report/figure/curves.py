@@ -70,7 +70,9 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     else:
         s_per_round = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
         round_length_text = (
-            f"about {units.seconds(s_per_round)} of virtual time each" if s_per_round > 0 else "without virtual time"
+            f"about {units.format_seconds(s_per_round)} of virtual time each"
+            if s_per_round > 0
+            else "without virtual time"
         )
         panel_grid[1, 0].set_xlabel(f"communication round\n({round_length_text})")
     panel_grid[0, 0].set_ylabel("accuracy, %")

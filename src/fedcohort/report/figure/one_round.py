@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
+IDLE, UNAVAILABLE, TOO_LATE, ARRIVED = range(4)
 OutcomeCodes = Int[np.ndarray, "_n"]
 N_BEST_CLIENT_ROWS, MAX_ROWS = (
     30,
     60,
 )  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
-MAX_PART_PANELS = 5  # components that are drawn next to a score
+MAX_COMPONENT_PANELS = 5  # components that are drawn next to a score
 STYLE_BY_OUTCOME = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
     TOO_LATE: (style.VERMILLION, "X", "selected, too late or lost"),
     IDLE: ("#ABABAB", ".", "available, not selected"),
-    AWAY: ("#D9D9D9", "$\u25cb$", "unavailable"),
+    UNAVAILABLE: ("#D9D9D9", "$\u25cb$", "unavailable"),
 }
 
 
@@ -43,8 +43,8 @@ class ScoredRound:
 
     Attributes:
         step: number of the round.
-        outcomes: outcome of each client, [n_clients]: IDLE (available, not selected), AWAY (unavailable), TOO_LATE
-            (selected, but no update arrived) or ARRIVED.
+        outcomes: outcome of each client, [n_clients]: IDLE (available, not selected), UNAVAILABLE, TOO_LATE (selected,
+            but no update arrived) or ARRIVED.
         columns: values by client, [n_clients], NaN if unknown: `score`, `probability` if the selector draws, and each
             component of the scores as `part_<name>`.
     """
@@ -85,14 +85,16 @@ def list_scored_rounds(history: History) -> list[int]:
 
 
 def encode_outcomes(is_available: np.ndarray, is_selected: np.ndarray, has_arrived: np.ndarray) -> OutcomeCodes:
-    """Return whether each client was IDLE, AWAY, TOO_LATE or ARRIVED in a round, int8 [n_clients].
+    """Return whether each client was IDLE, UNAVAILABLE, TOO_LATE or ARRIVED in a round, int8 [n_clients].
 
     Args:
         is_available: whether each client was available, bool [n_clients].
         is_selected: whether each client was selected, bool [n_clients].
         has_arrived: whether the update of each client arrived, bool [n_clients].
     """
-    outcome_codes = np.select([is_selected & has_arrived, is_selected, ~is_available], [ARRIVED, TOO_LATE, AWAY], IDLE)
+    outcome_codes = np.select(
+        [is_selected & has_arrived, is_selected, ~is_available], [ARRIVED, TOO_LATE, UNAVAILABLE], IDLE
+    )
     return outcome_codes.astype(np.int8)
 
 
@@ -160,7 +162,7 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
 
 
 def _format_title(round: ScoredRound) -> str:
-    n_available, n_selected = int((round.outcomes != AWAY).sum()), int(round.is_selected.sum())
+    n_available, n_selected = int((round.outcomes != UNAVAILABLE).sum()), int(round.is_selected.sum())
     n_arrived = int((round.outcomes == ARRIVED).sum())
     return f"Round {round.step}: {n_selected:,} of {n_available:,} available clients selected, {n_arrived:,} arrived"
 
@@ -168,10 +170,13 @@ def _format_title(round: ScoredRound) -> str:
 def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
     """Return the label of each panel, and its values by client, [n_clients]; `round` has scores and probabilities."""
     columns = round.columns
-    part_columns = [name for name in columns if name.startswith("part_")]
+    component_columns = [name for name in columns if name.startswith("part_")]
     panels = [] if np.isnan(columns["score"]).all() else [("score", columns["score"])]
-    panels += [(label_component(name.removeprefix("part_")), columns[name]) for name in part_columns[:MAX_PART_PANELS]]
-    if (n_hidden := len(part_columns) - MAX_PART_PANELS) > 0:
+    panels += [
+        (label_component(name.removeprefix("part_")), columns[name])
+        for name in component_columns[:MAX_COMPONENT_PANELS]
+    ]
+    if (n_hidden := len(component_columns) - MAX_COMPONENT_PANELS) > 0:
         panel_label, client_values = panels[-1]
         panels[-1] = (f"{panel_label}\n({n_hidden} more are not shown)", client_values)
     return panels + [(name, columns[name]) for name in ("probability",) if name in columns]

@@ -13,7 +13,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import partition, style
-from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, STYLE_BY_OUTCOME, TOO_LATE, encode_outcomes
+from fedcohort.report.figure.one_round import ARRIVED, IDLE, STYLE_BY_OUTCOME, TOO_LATE, UNAVAILABLE, encode_outcomes
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
             panel_axes[1].set_xlabel(f"{panel_axes[1].get_xlabel()}\n(rank correlation\nwith {trait.name}\n{rho:+.2f})")
     panel_axes[0].set_xlim(0.5, n_rounds + 0.5)
     panel_axes[0].set_ylim(len(clients) - 0.5, -0.5)
-    outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcomes == code).any()]
+    outcome_codes = [code for code in (ARRIVED, TOO_LATE, UNAVAILABLE, IDLE) if (outcomes == code).any()]
     style.add_legend(figure, [Patch(**_choose_bar_style(c), label=STYLE_BY_OUTCOME[c][2]) for c in outcome_codes])
     return figure
 
@@ -76,7 +76,7 @@ def find_selected_clients(history: History) -> Ids:
 
 
 def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
-    """Return the outcome of each client in each round, [clients, rounds]: IDLE, AWAY, TOO_LATE or ARRIVED.
+    """Return the outcome of each client in each round, [clients, rounds]: IDLE, UNAVAILABLE, TOO_LATE or ARRIVED.
 
     Args:
         history: the journal.
@@ -88,7 +88,7 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
     outcome_codes = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
     for i, round_number in enumerate(steps.tolist()):
         if (is_available := history.available(round_number)) is not None:
-            outcome_codes[~is_available[clients], i] = AWAY
+            outcome_codes[~is_available[clients], i] = UNAVAILABLE
     if len(table):
         client_positions = np.searchsorted(clients, table["client"].to_numpy())
         status_flags = [table[column_name].to_numpy(dtype=bool) for column_name in ("available", "selected", "arrived")]
@@ -109,8 +109,12 @@ def coarsen_outcomes(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids
         column_starts: first column of each group of rounds.
     """
     best_outcomes = np.maximum.reduceat(np.maximum.reduceat(outcomes, row_starts, axis=0), column_starts, axis=1)
-    away_shares = partition.average_groups(partition.average_groups(outcomes == AWAY, row_starts).T, column_starts).T
-    return np.where(best_outcomes >= TOO_LATE, best_outcomes, np.where(away_shares >= 0.5, AWAY, IDLE)).astype(np.int64)
+    unavailable_shares = partition.average_groups(
+        partition.average_groups(outcomes == UNAVAILABLE, row_starts).T, column_starts
+    ).T
+    return np.where(
+        best_outcomes >= TOO_LATE, best_outcomes, np.where(unavailable_shares >= 0.5, UNAVAILABLE, IDLE)
+    ).astype(np.int64)
 
 
 def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:

@@ -69,16 +69,20 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
         info: the run.
         history: journal of the run.
     """
-    parts_and_facts = [
-        part_and_fact for metric in history.metrics if (part_and_fact := split_metric_name(str(metric))) is not None
+    components_and_facts = [
+        component_and_fact
+        for metric in history.metrics
+        if (component_and_fact := split_metric_name(str(metric))) is not None
     ]
-    score_parts = list(dict.fromkeys(term for term, _ in parts_and_facts))[:MAX_SCORE_PANELS]
+    score_components = list(dict.fromkeys(term for term, _ in components_and_facts))[:MAX_SCORE_PANELS]
     facts = list_varying_facts(info)
-    if not score_parts or not facts:
+    if not score_components or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.make_panels(list(map(label_component, score_parts)), title, note, columns=1, height=0.85)
-    for axes, term in zip(panels, score_parts, strict=True):
+    figure, panels = style.make_panels(
+        list(map(label_component, score_components)), title, note, columns=1, height=0.85
+    )
+    for axes, term in zip(panels, score_components, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
             correlations = history.metrics.get(f"{METRIC_PREFIX}{term}_{fact_name}") if fact_name in facts else None

@@ -176,11 +176,11 @@ def describe_round(round: TimedRound) -> str:
     flight_text = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
     extra_seconds = round.total_s - round.closed_s
     wait_text = (
-        f" ({units.seconds(extra_seconds)} more for queries and waits)"
+        f" ({units.format_seconds(extra_seconds)} more for queries and waits)"
         if extra_seconds > 0.005 * round.closed_s
         else ""
     )
-    close_text = f"closed after {units.seconds(round.closed_s)}{wait_text}"
+    close_text = f"closed after {units.format_seconds(round.closed_s)}{wait_text}"
     return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{flight_text}; {close_text}"
 
 
@@ -213,7 +213,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         is_beyond_axis = job_ends[i] > right_edge
         if is_beyond_axis and not job.goes_on:
             finish_s = float(jobs["finish"].iloc[i])
-            note_texts.append(f"done after {units.seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
+            note_texts.append(f"done after {units.format_seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
         if note_texts:
             text_alignment = "right" if is_beyond_axis else "left"
             text_style: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""Compare tracked runs: the options (`Question`), and the results (`Answer`) for tables, figures and pages."""
+"""Compare tracked runs: options (`ComparisonQuestion`) and results (`ComparisonAnswer`) for tables, figures, pages."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ FIRST_NAMED_OPTIONS = (*BUDGET_TAGS, "deadline")  # named before other options: 
 
 
 @dataclass(frozen=True)
-class Question:
+class ComparisonQuestion:
     """The options of a comparison of tracked runs.
 
     Attributes:
@@ -51,7 +51,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ComparisonAnswer:
     """The result of a comparison of tracked runs. A cell is (setting, condition).
 
     Attributes:
@@ -66,7 +66,7 @@ class Answer:
         notes: runs that were left out, options that also differ, and cells that cannot be compared.
     """
 
-    question: Question
+    question: ComparisonQuestion
     matching: Matching
     frames: RunFrames
     tables: Sequence[Comparison]
@@ -87,7 +87,9 @@ class Answer:
         return all(cell_result.mean.n < 2 for cell_result in self.headline.results.values())
 
 
-def answer_question(question: Question, matching: Matching, curves: "pd.DataFrame") -> Answer:
+def answer_comparison_question(
+    question: ComparisonQuestion, matching: Matching, curves: "pd.DataFrame"
+) -> ComparisonAnswer:
     """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
@@ -119,7 +121,7 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
     if unpaired_cells:
         cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matching.cells if cell in unpaired_cells)
         notes.append(f"not compared with {q.baseline}: {cell_names}, as clients or data differ (see `also differs`)")
-    return Answer(
+    return ComparisonAnswer(
         q,
         matching,
         frames,

@@ -221,7 +221,9 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     for budget, budget_runs in runs_by_budget.items():
         timed_runs = [run for run in budget_runs if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
-        time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
+        time_range = (
+            f"{units.format_seconds(end_times[0])} to {units.format_seconds(end_times[-1])}" if end_times else ""
+        )
         end_range_text = f", the last round of each after {time_range}" if end_times else ""
         round_counts = sorted({int(run.tags[tags.ROUNDS_DONE_TAG]) for run in budget_runs})
         rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
