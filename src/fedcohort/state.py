@@ -69,7 +69,9 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
 def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:
     record_classes = [c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)]
     if not record_classes:
-        raise CheckpointError(f"another version of fedcohort saved another {value_type_hint}: start a new run")
+        raise CheckpointError(
+            f"the checkpoint holds a record where this version of fedcohort has {value_type_hint}: start a new run"
+        )
     fields_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in record_classes}
     record_class: Any = next((c for c in record_classes if fields_by_class[c] == set(packed_fields)), record_classes[0])
     if fields_by_class[record_class] != set(packed_fields):

@@ -216,7 +216,7 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
             },
         ),
         (
-            r"takes samples of owners with more than 3 training samples, but no owner has more",
+            r"takes samples of clients with more than 3 training samples, but no client has more",
             DataError,
             {"data": make_natural_raw(60, train_owner=np.arange(60) % 20), "partition": Natural(), "clients": None},
         ),

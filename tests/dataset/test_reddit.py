@@ -89,9 +89,9 @@ def test_invalid_sequences_are_rejected_with_file_and_row(small: Path) -> None:
     valid_columns: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
-        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but must hold 4 as the first row"),
-        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but must hold 4 as the training part"),
-        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but must hold 4 as 'x'"),
+        ({"x": [x[0], x[1][:3]]}, "column 'x', row 1 holds 3 words, but must hold 4 like the first row"),
+        ({"x": [x[0][:3], x[1][:3]]}, "column 'x', row 0 holds 3 words, but must hold 4 like the training part"),
+        ({"y": [y[0][:3], y[1][:3]]}, "column 'y', row 0 holds 3 words, but must hold 4 like 'x'"),
         ({"x": [x[0], pads], "y": [y[0], pads]}, "column 'x', row 1 holds only <PAD>"),
         (
             {"y": [y[0], ["is", *y[1][1:]]], "x": [x[0], ["<EOS>", "so", "<PAD>", "<PAD>"]]},
@@ -126,7 +126,10 @@ def test_token_sequences_are_read_one_row_group_at_a_time(small: Path, monkeypat
     data = load(small)
     np.testing.assert_array_equal(data.train_x, np.tile(data.train_x[: len(x)], (20, 1))[:20])
     assert (data.train_x.dtype, data.train_y.dtype) == (np.dtype("int16"), np.dtype("int64"))
-    for row, words, refusal in ((9, ["it"], "holds 1 words, but must hold 4 as the first row"), (15, None, "is empty")):
+    for row, words, refusal in (
+        (9, ["it"], "holds 1 words, but must hold 4 like the first row"),
+        (15, None, "is empty"),
+    ):
         write_part(small, "test", **rows | {"x": [*rows["x"][:row], words, *rows["x"][row + 1 :]]})
         with pytest.raises(DataError, match=f"column 'x', row {row} {refusal}"):
             load(small)

@@ -51,7 +51,7 @@ NAMES = [
     ("+selector=flash", "selector is chosen already"),
     ("~nope", "~nope"),
     ("~selector.nope", "deletes an option that does not exist"),
-    ("objective@objective.base=gce", "no chosen component contains this one"),
+    ("objective@objective.base=gce", "no chosen component contains another one"),
     ("partition@partition.base=nope", "partition@partition.base"),
     ("+requires.agg.server=sgd", "requires"),
     ("requires=3", "requires is set by aliases"),

@@ -134,7 +134,10 @@ def test_a_partition_with_its_own_sizes_is_rejected() -> None:
 
 
 def test_partitions_that_choose_sizes_reject_given_sizes() -> None:
-    with pytest.raises(OptionError, match=r"Natural can't use the 2 sizes that .* draws: choose another base"):
+    with pytest.raises(
+        OptionError,
+        match=r"Natural can't use the 2 sizes that .* draws: choose another partition@partition\.base",
+    ):
         Natural().deal(SamplePool(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
 
 

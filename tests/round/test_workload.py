@@ -52,10 +52,10 @@ def test_valid_requests_are_accepted() -> None:
         ((1, 2, 4), {}, "chose 3 clients, but cohort=2"),
         ((1, 4), {"units": np.array([1, 1, 1, 1, 0])}, "units of local work"),
         ((1, 4), {"units": np.array([1, 1])}, "units of local work"),
-        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 0.0])}, "shares of an update"),
-        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 1.1])}, "shares of an update"),
-        ((1, 4), {"upload": np.array([1.0, NAN, 1.0, 1.0, 1.0])}, "shares of an update"),
-        ((1, 4), {"upload": np.array([1.0, 1.0])}, "shares of an update"),
+        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 0.0])}, "upload probabilities must be numbers in"),
+        ((1, 4), {"upload": np.array([1.0, 0.5, 1.0, 1.0, 1.1])}, "upload probabilities must be numbers in"),
+        ((1, 4), {"upload": np.array([1.0, NAN, 1.0, 1.0, 1.0])}, "upload probabilities must be numbers in"),
+        ((1, 4), {"upload": np.array([1.0, 1.0])}, "upload probabilities must be numbers in"),
     ],
 )
 def test_invalid_requests_are_rejected(clients: tuple[int, ...], requests: dict[str, Any], message: str) -> None:

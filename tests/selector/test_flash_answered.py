@@ -54,7 +54,7 @@ def test_no_additional_signal_is_queried() -> None:
 def test_a_global_reward_is_rejected(reward: str) -> None:
     message = {
         "global": "reward must be client with credit=answered, which learns from each client's loss, got 'global'",
-        "progress": "credit must be causal with reward=progress, which the cohort shares, got 'answered'",
+        "progress": "credit must be causal with reward=progress, a reward that the cohort shares, got 'answered'",
     }
     with pytest.raises(OptionError, match=re.escape(message[reward])):
         replace(make_flash_answered(), reward=reward)

@@ -106,7 +106,7 @@ def test_clients_are_queried_only_for_contexts() -> None:
 
 @pytest.mark.parametrize("credit", ["literal", "answered"])
 def test_only_the_cohort_gets_credit(credit: str) -> None:
-    message = f"credit must be causal with reward=progress, which the cohort shares, got {credit!r}"
+    message = f"credit must be causal with reward=progress, a reward that the cohort shares, got {credit!r}"
     with pytest.raises(OptionError, match=re.escape(message)):
         replace(progress(), credit=credit)
 

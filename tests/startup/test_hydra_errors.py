@@ -72,7 +72,7 @@ CASES = [
     ("selector=ucb_cs +selector.discount=0.5", "selector.discount exists already: leave out the +"),
     ("+deadline=fixed", "deadline is chosen already: leave out the +"),
     ("~selector.foo", "~selector.foo deletes an option that does not exist"),
-    ("~server=momentum", "~server=momentum deletes a choice that was not made"),
+    ("~server=momentum", "~server=momentum deletes a choice that the config does not have"),
     ("seed=[1,2", "can't read 'seed=[1,2': type name=value"),
     ("seed", "can't read 'seed'"),
     ("=3", "can't read =3"),
@@ -135,15 +135,15 @@ CASES = [
     # parts inside of parts
     (
         "objective@objective.base=gce",
-        "objective@objective.base: no chosen component contains this one; objective=",
+        "objective@objective.base has no effect: no chosen component contains another one, as objective=",
     ),
     ("objective=propfair objective@objective.base=best", "objective@objective.base must be one of ce, "),
     ("objective=propfair objective.base.q=1", "objective.base has no option 'q'; it has no options"),
     ("objective=propfair objective@objective.base=propfair", "objective.base must be an objective other than propfair"),
     ("objective=propfair objective@objective.base=flash_robust", "objective.M must be above 16, the largest value"),
-    ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist sets the clients too"),
+    ("agg=feddf proxy=dataset dataset@proxy.source=cmnist", "dataset=cmnist also defines the clients"),
     ("agg=feddf proxy=dataset dataset@proxy.source=best", "dataset@proxy.source must be one of celeba, cifar10"),
-    ("agg=feddf proxy=dataset dataset@proxy.source=folder", "part of another component (proxy=folder reads a folder)"),
+    ("agg=feddf proxy=dataset dataset@proxy.source=folder", "choose another dataset, or proxy=folder to read a folder"),
     ("agg=feddf proxy=dataset", "proxy=dataset (dataset@proxy.source=digits): the inputs are samples of the clients"),
     ("agg=feddf proxy=client_heldout proxy.n=9999", "proxy.n must be at most"),
     # nothing where something must be

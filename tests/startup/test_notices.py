@@ -46,7 +46,7 @@ ONE_PASS = ("selector=ucb_cs", "client.epochs=1", "client.batch=20", CLEAN)
         ),
         # more than the cohort, and under a name of its own
         (("selector=low_ratio", CLEAN), [ALL_FIRST]),
-        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "stands in for a paper whose text was not available"]),
+        (("selector=neural_bandit", CLEAN), [ALL_FIRST, "approximates a paper whose text was not available"]),
         (("selector=hcsfed", "selector.variant=feddiverse_paper", CLEAN), [ALL_FIRST]),
         # wrong labels have high losses
         (("selector=powd",), [NOISY.format("selector=powd")]),

@@ -92,7 +92,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     assert [condition.method for condition in conditions] == ["random", "powd", "same_bytes"]
     reference_conditions = [condition for condition in conditions if condition.method == "same_bytes"]
     work.run_conditions(reference_conditions, [1])
-    message = "references of same_cost wait for runs of powd, whose cost they have"
+    message = "references of same_cost start after the runs of powd, whose cost they spend"
     assert lines[-2:] == ["0 of 1 runs are done, 0 to do", message]
 
 

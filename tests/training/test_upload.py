@@ -76,9 +76,9 @@ def test_jobs_have_the_requested_units_and_upload_bytes() -> None:
     [
         ({"units": np.array([1, 0, 1])}, "units of local work"),
         ({"units": np.array([1, 1])}, "units of local work"),
-        ({"upload": np.array([1.0, 0.0, 1.0])}, "shares of an update"),
-        ({"upload": np.array([1.0, np.nan, 1.0])}, "shares of an update"),
-        ({"upload": np.array([1.0])}, "shares of an update"),
+        ({"upload": np.array([1.0, 0.0, 1.0])}, "upload probabilities must be numbers in"),
+        ({"upload": np.array([1.0, np.nan, 1.0])}, "upload probabilities must be numbers in"),
+        ({"upload": np.array([1.0])}, "upload probabilities must be numbers in"),
     ],
 )
 def test_invalid_upload_requests_are_rejected(fields: dict[str, Any], match: str) -> None:

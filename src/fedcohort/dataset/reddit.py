@@ -153,12 +153,12 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     x = read_tokens(frame, input_column, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
     if n_tokens is not None and x.shape[1] != n_tokens:
         raise frame.cell_error(
-            input_column, 0, f"holds {x.shape[1]} words, but must hold {n_tokens} as the training part"
+            input_column, 0, f"holds {x.shape[1]} words, but must hold {n_tokens} like the training part"
         )
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
         raise frame.cell_error(
-            target_column, 0, f"holds {y.shape[1]} words, but must hold {x.shape[1]} as {input_column!r}"
+            target_column, 0, f"holds {y.shape[1]} words, but must hold {x.shape[1]} like {input_column!r}"
         )
     frame.check_cells(
         input_column, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it"
@@ -195,7 +195,7 @@ def read_tokens(frame: Frame, column: str, tokens: Any, dtype: type) -> np.ndarr
             token_ids = np.empty((frame.table.num_rows, int(n_words[0])), dtype)
         T = token_ids.shape[1]
         has_wrong_length = (n_words != T) | (n_words == 0)
-        length_problem = f"holds {{}} words, but must hold {T} as the first row"
+        length_problem = f"holds {{}} words, but must hold {T} like the first row"
         frame.check_cells(column, has_wrong_length, lambda row: length_problem.format(n_words[row]), chunk_start)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
         has_missing_word = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))

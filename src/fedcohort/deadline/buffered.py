@@ -33,8 +33,8 @@ from fedcohort.types import Population, Values
 
 TIMED_REQUIREMENT = Requirement(
     lambda facts: facts.timed,
-    "{option} lets late clients go on, and none is late with {device}, where work takes no time: every step waits for "
-    "all clients at work (choose device=shifted_exponential, or deadline=wait_for_all)",
+    "{option} lets late clients continue, but work takes no time with {device}, so that no client is late and every "
+    "step waits for all clients (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 CONCURRENCY_REQUIREMENT = Requirement(
     lambda facts: facts.federation and facts.cohort >= facts.components.deadline.max_arrivals(facts.config["cohort"]),

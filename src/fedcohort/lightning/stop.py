@@ -30,7 +30,7 @@ def describe_stopping_callback(trainer: pl.Trainer) -> str:
     """Return which callback ended the run of `trainer` early, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
     stop_reasons = ((type(c).__name__, getattr(c, "stopping_reason_message", None)) for c in callbacks)
-    return "; ".join(f"{k}: {r}" for k, r in stop_reasons if r) or "a callback asked for it"
+    return "; ".join(f"{k}: {r}" for k, r in stop_reasons if r) or "a callback stopped the run"
 
 
 def log_run_end(trainer: pl.Trainer, budget: Budget, budget_use: BudgetUse, is_interrupted: bool) -> str:

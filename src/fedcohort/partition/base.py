@@ -114,5 +114,6 @@ class Partition(Component, Protocol):
             DataError: the data lack a property that the partition needs.
         """
         raise OptionError(
-            f"{type(self).__name__} can't use the {len(sizes)} sizes that partition=quantity draws: choose another base"
+            f"partition.base: {type(self).__name__} can't use the {len(sizes)} sizes that partition=quantity draws: "
+            "choose another partition@partition.base"
         )

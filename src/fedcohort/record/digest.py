@@ -73,7 +73,7 @@ def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:
         file_text = path.read_text()
         json_content = json.loads(file_text)
         if not isinstance(json_content, dict) or ("digest" in json_content and not check_digest(file_text)[1]):
-            raise ValueError("it is no object, or its digest is wrong")
+            raise ValueError("it is no JSON object, or its digest is wrong")
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is damaged: it is not the JSON that was written ({error}). {advice_text}") from error
     return json_content

@@ -1,4 +1,4 @@
-"""Metrics and per-client columns of runs whose deadline lets late clients go on working."""
+"""Metrics and per-client columns of runs whose deadline lets late clients continue into later rounds."""
 
 from collections.abc import Mapping
 

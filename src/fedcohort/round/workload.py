@@ -42,14 +42,20 @@ def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int,
             f"the selector chose {len(chosen_ids)} clients, but cohort={cohort_size}: choose ctx.cohort clients at most"
         )
     if work_units is not None and (work_units.shape != (n_clients,) or (work_units[chosen_ids] < 1).any()):
-        raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
+        raise FedcohortError(
+            f"the selector's units of local work must be one integer >= 1 for each of the {n_clients} clients, got "
+            f"{work_units!r}"
+        )
     if upload_probabilities is None:
         return
     chosen_upload_probabilities = (
         upload_probabilities[chosen_ids] if upload_probabilities.shape == (n_clients,) else np.zeros(1)
     )
     if not ((chosen_upload_probabilities > 0) & (chosen_upload_probabilities <= 1)).all():
-        raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
+        raise FedcohortError(
+            f"the selector's upload probabilities must be numbers in (0, 1] for each of the {n_clients} clients, got "
+            f"{upload_probabilities!r}"
+        )
     if codec.hooks and (chosen_upload_probabilities < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, but the codec already restricts training: choose codec=none"

@@ -215,8 +215,8 @@ def _warn_without_attribute_information(delta: Triplets) -> None:
     n_uninformative_triplets = int(has_no_attribute_information(finite_triplets).sum())
     if 2 * n_uninformative_triplets > len(finite_triplets):
         log.warning(
-            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
-            "(AI = 1, SC = 0), so that class imbalance alone decides: use more samples per client or fewer classes",
+            "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes, so that class "
+            "imbalance alone decides: use more samples per client or fewer classes",
             *(n_uninformative_triplets, len(finite_triplets)),
         )
 

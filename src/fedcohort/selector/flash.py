@@ -135,9 +135,7 @@ class Flash(Selector[State]):
         return {"alpha": self.alpha, "beta": self.beta, "A": self.A} if "robust_loss" in self.needs else {}
 
     def notices(self, selector_name: str) -> Sequence[str]:
-        notice = (
-            f"selector={selector_name} stands in for a paper whose text was not available: report it under another name"
-        )
+        notice = f"selector={selector_name} approximates a paper whose text was not available: report it as such"
         return (first_round_notice(selector_name), *((notice,) if self.bandit in ("neural", "restless") else ()))
 
     @property

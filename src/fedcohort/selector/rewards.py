@@ -40,7 +40,9 @@ def check_reward_options(reward: str, credit_option: str, scale_option: str, ban
     `configs/selector/flash.yaml`.
     """
     if reward == "progress" and credit_option != "causal":
-        raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit_option)
+        raise ranges.range_error(
+            "credit", "causal with reward=progress, a reward that the cohort shares", credit_option
+        )
     if credit_option == "answered" and reward != "client":
         raise ranges.range_error("reward", "client with credit=answered, which learns from each client's loss", reward)
     if bandit == "calibrated" and scale_option == "none":

@@ -29,14 +29,18 @@ MESSAGE_BY_PATTERN = (  # pattern of the first line of Hydra's error, and the me
     (r"Multiple values for (\S+)\. ", "{0} is chosen already: leave out the +"),
     (
         r"Could not override '(\S+@\S+)'",
-        "{0}: no chosen component contains this one; objective=propfair and proxy=dataset contain one",
+        "{0} has no effect: no chosen component contains another one, as objective=propfair and proxy=dataset do",
     ),
     (
         r"In 'dataset/(\w+)': Could not override",
-        "dataset={0} sets the clients too: it can't be part of another component (proxy=folder reads a folder)",
+        "dataset={0} also defines the clients, so that no other component can use it: choose another dataset, or "
+        "proxy=folder to read a folder",
     ),
-    (r"Could not delete from config\. '(.*)' does not exist", "~{0} deletes an option that does not exist"),
-    (r"Could not delete '(.*)'\. No match", "~{0} deletes a choice that was not made"),
+    (
+        r"Could not delete from config\. '(.*)' does not exist",
+        "~{0} deletes an option that does not exist: leave it out",
+    ),
+    (r"Could not delete '(.*)'\. No match", "~{0} deletes a choice that the config does not have: leave it out"),
 )
 
 

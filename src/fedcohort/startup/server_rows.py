@@ -47,7 +47,8 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     if len(server_rows) == 0:
         small_client_advice = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         few_samples_text = (
-            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_CLIENT_ROWS} training samples"
+            f"dataset={raw.name}: split.server_val only takes samples of clients with more than {MIN_CLIENT_ROWS} "
+            "training samples"
         )
-        raise DataError(f"{few_samples_text}, but no owner has more{small_client_advice}")
+        raise DataError(f"{few_samples_text}, but no client has more{small_client_advice}")
     return server_rows

@@ -94,7 +94,7 @@ class StudyRunner:
         n_done_runs = run_progress.count_runs(DONE) - sum(run_progress.states[key] == DONE for key in runs_to_do)
         self.print_line(f"{n_done_runs} of {len(run_progress.runs)} runs are done, {n_runs} to do")
         for method in dict.fromkeys(c.awaited_method for c, _ in run_progress.runs if c.awaited_method):
-            self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
+            self.print_line(f"references of same_cost start after the runs of {method}, whose cost they spend")
         # an error or a signal ends the processes first
         with closing(self._yield_run_outcomes(list(runs_to_do.values()))) as outcomes:
             for run_number, ((condition, seed), outcome) in enumerate(outcomes, 1):
