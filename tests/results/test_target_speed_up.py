@@ -16,7 +16,7 @@ from fedcohort.results.target import (
     judge_speed_up,
     measure_speed_up,
 )
-from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
+from fedcohort.results.verdict import FASTER, NOT_SETTLED, TARGET_UNREACHED, Rules
 from results.statistics_cases import approx_nested, load_case
 
 UNMET_COST = Cost(60.0, is_met=False)
@@ -68,7 +68,7 @@ def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
     assert judge_speed_up(result, result.p, Rules()) == FASTER
     assert judge_speed_up(censored, censored.p, Rules()) == NOT_SETTLED
     unmet = measure_speed_up(costs(40, None, None), costs(20, None, None))
-    assert judge_speed_up(unmet, 0.01, Rules()) == UNREACHED
+    assert judge_speed_up(unmet, 0.01, Rules()) == TARGET_UNREACHED
     without_cost = measure_speed_up({0: Cost(0.0, is_met=True), 1: Cost(0.0, is_met=True)}, costs(1, 1))
     assert math.isnan(without_cost.ratio)
 

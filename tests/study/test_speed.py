@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pytest
 
-from fedcohort.results.verdict import UNREACHED
+from fedcohort.results.verdict import TARGET_UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
 from fedcohort.study.speed import COST_LABELS, format_cost_ratios, format_speed_up, measure_speed_ups
@@ -59,7 +59,7 @@ def test_speed_ups_are_formatted(tmp_path: Path, base: Sequence[float], method: 
     speeds = measure_speed_ups(study, timed(study, {"equal": {"random": base, "flash": method}}, spent=spent))
     speed = speeds["virtual_s"]["equal", "flash"]
     assert format_speed_up(speed) == text
-    assert (speed.verdict == UNREACHED) == (text == "not reached")
+    assert (speed.verdict == TARGET_UNREACHED) == (text == "not reached")
 
 
 def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:

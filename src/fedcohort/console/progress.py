@@ -14,7 +14,7 @@ from fedcohort.types import RoundReport
 if TYPE_CHECKING:
     from rich.console import Console
 
-UNWRAPPED_FACTS = ("folder", "tracking")  # a path and a command, which are copied
+FACTS_WITHOUT_LINE_BREAKS = ("folder", "tracking")  # a path and a command, which are copied
 SHOWN_METRICS = ("test/acc", "test/loss", "time/virtual_s")
 HTML_BAR_TEMPLATE = '<progress value="{done}" max="{total}"></progress> round {done}/{total}&emsp;{facts}'
 MAX_PROGRESS_LINES = 5  # of a run, where the output is no terminal
@@ -116,12 +116,12 @@ def print_start_table(console: "Console", info: RunInfo) -> None:
 
     fact_table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
     for fact_label, fact_text in label_value_pairs:
-        if fact_label not in UNWRAPPED_FACTS:
+        if fact_label not in FACTS_WITHOUT_LINE_BREAKS:
             fact_table.add_row(f"[bold]{fact_label}[/bold]", fact_text)
     console.print(info.name, style="italic", soft_wrap=True, markup=False)
     console.print(fact_table)
     for fact_label, fact_text in label_value_pairs:
-        if fact_label in UNWRAPPED_FACTS:
+        if fact_label in FACTS_WITHOUT_LINE_BREAKS:
             console.print(Text.assemble((f"{fact_label:<12}", "bold"), fact_text), soft_wrap=True)
 
 

@@ -167,7 +167,7 @@ def residual_skewness(differences: Iterable[Difference]) -> float:
     return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SKEW_SETTINGS else math.nan
 
 
-def is_collapsing(differences: Iterable[Difference]) -> bool:
+def collapses_on_some_seeds(differences: Iterable[Difference]) -> bool:
     """Return whether the residuals of a method are so skewed that it collapses on some seeds.
 
     Verdicts in single settings are then not reliable. `differences` are those to the baseline, one for each setting.

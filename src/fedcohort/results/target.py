@@ -23,7 +23,7 @@ from fedcohort import ranges
 from fedcohort.results.difference import Difference, summarise_differences
 from fedcohort.results.metric import is_accuracy
 from fedcohort.results.run import Evaluations, Numbers
-from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, name_verdict, tost_p_value
+from fedcohort.results.verdict import BETTER, FASTER, SLOWER, TARGET_UNREACHED, WORSE, Rules, name_verdict, tost_p_value
 
 DEFAULT_TARGET_LEVEL = 0.95  # of the baseline's mean result, the default target
 TARGET_TOLERANCE = 1e-6  # of the target
@@ -243,7 +243,7 @@ def judge_speed_up(speed_up: SpeedUp, p: float, rules: Rules) -> str:
         rules: significance level, smallest speed-up and number of seeds of a verdict.
     """
     if not speed_up.is_target_reached:
-        return UNREACHED
+        return TARGET_UNREACHED
     log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.min_seeds)
     p_equivalent = tost_p_value(speed_up.log_ratios.values, log_rules.equivalence_margin)
     verdict = name_verdict(speed_up.log_ratios.mean, p, p_equivalent, speed_up.n, log_rules)

@@ -36,7 +36,7 @@ from fedcohort.results.run import Numbers
 BETTER, WORSE, EQUIVALENT, NOT_SETTLED = "better", "worse", "equivalent", "not settled"
 DIFFERENT = "different, below the minimum effect"
 TOO_FEW_SEEDS, DIVERGED, SAME_ON_ALL_SEEDS = "too few seeds", "diverged", "same on all seeds"
-FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
+FASTER, SLOWER, TARGET_UNREACHED = "faster", "slower", "target not reached"
 TARGET_POWER = 0.8
 MAX_NEEDED_SEEDS = 100_000  # seeds: larger numbers are of no practical use
 Test = TypeVar("Test", bound=Hashable)

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from fedcohort.results.compare import CellResult, compare_results
-from fedcohort.results.difference import EMPTY_DIFFERENCE, Difference, is_collapsing, summarise_differences
+from fedcohort.results.difference import EMPTY_DIFFERENCE, Difference, collapses_on_some_seeds, summarise_differences
 from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.headroom import BestMethod, HeadroomShare, cross_fit_best_method, estimate_headroom_share
 from fedcohort.results.overall import rank_values
@@ -63,7 +63,9 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.has_difference:
                 differences_by_method.setdefault(method, []).append(verdict.difference)
-    collapsing_methods = frozenset(name for name, gains in differences_by_method.items() if is_collapsing(gains))
+    collapsing_methods = frozenset(
+        name for name, gains in differences_by_method.items() if collapses_on_some_seeds(gains)
+    )
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fedcohort.report.table import EMPTY_CELL, Table
 from fedcohort.results.compare_cost import compare_axis_costs, compute_relative_cost
 from fedcohort.results.target import RESTRICTED_RATIO, SpeedUp
-from fedcohort.results.verdict import UNREACHED, sign_of_verdict
+from fedcohort.results.verdict import TARGET_UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
 from fedcohort.study.judge import read_target_cost
 from fedcohort.study.number_formats import MARK_BY_SIGN, join_first_texts
@@ -118,7 +118,7 @@ def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) ->
 
 def format_speed_up(speed: SpeedVerdict) -> str:
     """Format a `speed`-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
-    if speed.verdict == UNREACHED:
+    if speed.verdict == TARGET_UNREACHED:
         return "not reached"
     bound_mark, speed_up_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{MARK_BY_SIGN[speed.sign]}"
     return f"{speed_up_text} ({bound_mark})" if bound_mark == RESTRICTED_RATIO else f"{bound_mark}{speed_up_text}"

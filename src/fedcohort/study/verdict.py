@@ -209,7 +209,7 @@ class Verdict:
         settings: verdicts on the settings, by name.
         ranks: ranks of methods over settings; None if there is too little to rank.
         missing_seed_counts: number of the study's seeds without a result, by setting and method.
-        collapsing: methods whose mean gain hides large losses on some seeds (`results.difference.is_collapsing`).
+        collapsing: methods whose mean gain hides large losses (`results.difference.collapses_on_some_seeds`).
     """
 
     settings: Mapping[str, SettingVerdict]
