@@ -18,7 +18,7 @@ LOSS_LISTS = ("samples=fedbalancer", "deadline=fixed")
 PACE_CONTROL = ("samples=fedbalancer", "deadline=fedbalancer")
 NOISY = "with {}, clients with high losses get more weight, and label noise (label_noise=beta) also raises losses"
 WEIGHTS_NOTICE = "changes the weights of arriving clients only, and so favours clients that train often"
-TWO_LOSSES = "reads the loss that clients train with in the paper, and its robust loss has other weights than"
+TWO_LOSSES = "reads the loss that clients minimise, but its robust loss has other weights than"
 RHFL_NOTICE = (
     "agg=rhfl compares a client's loss with that of its last participation: clients that are away for longer seem"
 )

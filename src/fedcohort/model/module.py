@@ -156,7 +156,7 @@ class Module(Model):
             remedy_text = f"type model.args={{{missing_name}: ...}}"
             data_parameter_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
             raise OptionError(
-                f"model.args: {self.path} needs the parameter {missing_name!r}: {remedy_text}. The data set "
+                f"model.args: {self.path} needs the parameter {missing_name!r}: {remedy_text}. The dataset determines "
                 f"{data_parameter_names}"
             )
         return all_arguments

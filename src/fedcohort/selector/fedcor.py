@@ -164,7 +164,7 @@ class FedCor(Selector[State]):
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _store_losses(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Return the state with the losses in `probes` of the round's global model, and of a discarded model if any.
+        """Return the state with the losses in `probes` of the global model, and of a shadow round's model if any.
 
         The losses of the round's global model complete the loss changes of the previous round.
         """

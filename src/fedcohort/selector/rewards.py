@@ -28,7 +28,7 @@ SAME_ROBUST_LOSS_REQUIREMENT = Requirement(
     lambda facts: (
         not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
     ),
-    "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
+    "in the paper, {option} reads the loss that clients minimise, but its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )
 

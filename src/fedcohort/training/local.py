@@ -40,7 +40,7 @@ class LocalTrainer:
     """The training of clients one by one by `local_method` on the model `worker`, from the global model `server`.
 
     Attributes:
-        chain: the network's layers with hand-written gradients; None to use autograd, as without `uses_closed_form`.
+        chain: the network's layers with hand-written gradients; None to use autograd (`uses_closed_form` False).
         wrap_step: function that wraps the steps, for debugging.
     """
 
