@@ -23,31 +23,18 @@ def _list_shapes(annotations: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-class Shapes:
-    """Checks values against their annotations, in which a letter stands for one length.
+def _describe(value: Any) -> Any:
+    """Return all that an annotation of a shape depends on; of an object that is no array, only the type."""
+    try:
+        return type(value), value.dtype, value.shape
+    except AttributeError:
+        return type(value)
 
-    Args:
-        name: of the function or class, for the message.
-        annotations: annotation by name of the value.
-    """
 
-    def __init__(self, name: str, annotations: Mapping[str, Any]) -> None:
-        self.name, self.annotations = name, annotations
-        self.accepted: set[tuple[Any, ...]] = set()
-
-    def check(self, values: Mapping[str, Any]) -> None:
-        """Raise TypeError where a value does not have the shape or dtype of its annotation."""
-        kinds = [
-            (type(value), getattr(value, "dtype", None), getattr(value, "shape", None)) for value in values.values()
-        ]
-        key = (*values, *kinds)
-        if key in self.accepted:
-            return
-        with JAXTYPED("context"):
-            for name, value in values.items():
-                if not isinstance(value, self.annotations[name]):
-                    raise TypeError(f"{self.name}: {name} is {value!r:.200}, not {self.annotations[name]}")
-        self.accepted.add(key)
+def _find_mismatch(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return the name of a value without the shape or dtype of its annotation, in which a letter is one length."""
+    with JAXTYPED("context"):
+        return next((name for name, value in values.items() if not isinstance(value, annotations[name])), "")
 
 
 def check(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,19 +42,31 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     annotations = _list_shapes(function.__annotations__)
     if not annotations:
         return function
-    shapes = Shapes(function.__qualname__, annotations)
     parameters = list(inspect.signature(function).parameters)  # no function of fedcohort takes *args
     places = [(parameters.index(name), name) for name in annotations if name != "return"]
+    has_result = "return" in annotations
+    accepted: set[Any] = set()
+
+    def examine(key: Any, values: Mapping[str, Any]) -> None:
+        given = {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
+        if name := _find_mismatch(annotations, given):
+            raise TypeError(f"{function.__qualname__}: {name} is {given[name]!r:.200}, not {annotations[name]}")
+        accepted.add(key)
 
     @functools.wraps(function)
     def check_shapes(*args: Any, **kwargs: Any) -> Any:
-        values = {name: args[place] for place, name in places if place < len(args)}
-        if kwargs:
-            values |= {name: kwargs[name] for name in annotations if name in kwargs}
-        shapes.check(values)
+        n_args = len(args)
+        values = [
+            args[place] if place < n_args else kwargs.get(name, inspect.Parameter.empty) for place, name in places
+        ]
+        key = (*map(_describe, values),)
+        if key not in accepted:
+            examine(key, dict(zip(annotations, values, strict=False)))
         result = function(*args, **kwargs)
-        if "return" in annotations:
-            shapes.check({**values, "return": result})
+        if has_result:
+            result_key = (key, _describe(result))
+            if result_key not in accepted:
+                examine(result_key, {**dict(zip(annotations, values, strict=False)), "return": result})
         return result
 
     return check_shapes
