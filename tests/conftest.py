@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
+from _pytest import logging as log_capture
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: a fork of a process with OpenMP threads hangs
 
@@ -45,6 +46,21 @@ def _rounds_with_checkpoint(request: pytest.FixtureRequest) -> Iterator[None]:
             run_harness, "small_checkpoints", run_harness.EACH_ROUND if stops_runs else run_harness.LAST_ROUND
         )
         yield
+
+
+@pytest.fixture
+def caplog(request: pytest.FixtureRequest) -> Iterator[pytest.LogCaptureFixture]:
+    """Yield pytest's `caplog`, with a handler that only the tests that use it have.
+
+    `-p no:logging` disables pytest's own, which adds handlers to 50 loggers before each test and removes them after it.
+    """
+    handler = log_capture.LogCaptureHandler()
+    request.node.stash[log_capture.caplog_handler_key] = handler
+    request.node.stash[log_capture.caplog_records_key] = {"call": handler.records}
+    fixture = pytest.LogCaptureFixture(request.node, _ispytest=True)
+    with log_capture.catching_logs(handler):
+        yield fixture
+    fixture._finalize()
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
