@@ -54,9 +54,7 @@ class ClientModule(pl.LightningModule):
         self.automatic_optimization = False
         self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {
-            metric_suffix: [make_metrics() for _ in LOADER_NAMES] for metric_suffix in ("", UNAVERAGED_SUFFIX)
-        }
+        self._metrics_by_model = {"": [make_metrics() for _ in LOADER_NAMES]}
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -94,7 +92,9 @@ class ClientModule(pl.LightningModule):
     @property
     def _metrics_by_suffix(self) -> dict[str, list[MetricCollection]]:
         """The metrics of the evaluated models, one collection per sample set, by the suffix of the metrics' names."""
-        return self._metrics_by_model if self.average.vectors else {"": self._metrics_by_model[""]}
+        if self.average.vectors and UNAVERAGED_SUFFIX not in self._metrics_by_model:
+            self._metrics_by_model[UNAVERAGED_SUFFIX] = [make_metrics() for _ in LOADER_NAMES]
+        return self._metrics_by_model
 
     def on_validation_epoch_end(self) -> None:
         """Compute the metrics over all ranks by one exchange.

@@ -221,18 +221,15 @@ def save_figure(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("pn
     `path` is the name of the file, with any suffix; `file_formats` are suffixes, such as "png". An existing file is
     replaced once the new one is complete.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backend_bases import get_registered_canvas_class
 
-    figure_files = [path.with_suffix(f".{file_format}") for file_format in file_formats]
-    for figure_file in figure_files:
+    figure_files = {file_format: path.with_suffix(f".{file_format}") for file_format in file_formats}
+    for file_format, figure_file in figure_files.items():
         with disk.write_file_atomically(figure_file) as draft_path:
-            if figure_file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
-                canvas.set_dpi(DPI)
-                agg_canvas: Any = FigureCanvasAgg(canvas)  # its methods have no types
-                agg_canvas.print_png(draft_path)
-            else:
-                canvas.savefig(draft_path, dpi=DPI, format=figure_file.suffix[1:])
-    return figure_files
+            canvas.set_dpi(DPI)  # printing a pdf or svg changes it
+            # the same bytes as `savefig`, which draws twice, first for the layout
+            getattr(get_registered_canvas_class(file_format)(canvas), f"print_{file_format}")(draft_path)
+    return list(figure_files.values())
 
 
 def find_group_starts(n_rows: int, max_groups: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
