@@ -20,11 +20,15 @@ if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv or sys.argv[sys.a
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+gc.disable()  # imports and collection create a million objects, hardly any of which are garbage
+
+
 def pytest_collection_finish() -> None:
-    """Exclude modules and tests, a million objects, from garbage collection."""
+    """Exclude modules and tests from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(scope="session", autouse=True)

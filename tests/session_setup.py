@@ -13,7 +13,7 @@ import hydra.utils  # noqa: F401
 import jaxtyping
 import omegaconf  # noqa: F401
 import pyarrow.compute  # noqa: F401
-import torch.distributed  # noqa: F401
+import torch.distributed
 import typer  # noqa: F401
 from lightning.fabric.utilities import registry
 
@@ -25,6 +25,7 @@ jaxtyping.jaxtyped = typecheck.shape_checks  # type: ignore[assignment]
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 cached_hydra.install()
 os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk ten times
+torch.testing._comparison._HAS_DTENSOR = False  # `assert_close` imports distributed tensors, which no test compares
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
 registry.entry_points = importlib.metadata.entry_points  # type: ignore[attr-defined]

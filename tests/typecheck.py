@@ -48,9 +48,9 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     accepted: set[Any] = set()
 
     def examine(key: Any, values: Mapping[str, Any]) -> None:
-        given = {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
-        if name := _find_mismatch(annotations, given):
-            raise TypeError(f"{function.__qualname__}: {name} is {given[name]!r:.200}, not {annotations[name]}")
+        values = {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
+        if name := _find_mismatch(annotations, values):
+            raise TypeError(f"{function.__qualname__}: {name} is {values[name]!r:.200}, not {annotations[name]}")
         accepted.add(key)
 
     @functools.wraps(function)

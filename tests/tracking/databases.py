@@ -11,6 +11,7 @@ from sqlite3 import Connection
 import pytest
 from mlflow import MlflowClient
 from mlflow.entities import Run
+from mlflow.store.db import utils as mlflow_tables
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
 
@@ -20,6 +21,10 @@ from fedcohort.tracking.follow import RunSender
 from fedcohort.types import RoundReport
 
 EXPERIMENT = "selectors"
+
+
+# MLflow reads all scripts of its migrations for each database, and no test changes them.
+mlflow_tables._get_latest_schema_revision = functools.cache(mlflow_tables._get_latest_schema_revision)
 
 
 @event.listens_for(Engine, "connect")
