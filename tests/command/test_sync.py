@@ -1,7 +1,9 @@
 """`fedcohort sync`: whatever MLflow lacks of a run, it has afterwards."""
 # ruff: noqa: F811
 
+import errno
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -12,7 +14,7 @@ from fedcohort.record import folder, history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
-from fedcohort.tracking import upload
+from fedcohort.tracking import identity, upload
 from process_kills import kill_at_call, kill_self, run_in_child
 from record.example_run import make_report, make_run_info, replay_run
 from tracking.databases import Logs, logs  # noqa: F401
@@ -108,12 +110,24 @@ def test_several_folders_are_sent_and_each_error_is_reported(
     logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs))
-    assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 1
+    assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 2
     captured = capsys.readouterr()
     assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json. Name one in logs/runs\n"
     assert "sent 7 rounds" in captured.out
     with pytest.raises(CheckpointError):
         send_missing_rounds(tmp_path)
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    replay_run([Journal(), RunStatus()], run_info(logs))
+    lock_file = run_info(logs).folder / identity.LOCK_FILE
+    refuse_lock = Mock(side_effect=PermissionError(errno.EACCES, "Permission denied", str(lock_file)))
+    monkeypatch.setattr(identity, "exclusive_lock", refuse_lock)
+    assert main([str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 2
+    message_start = f"{lock_file} could not be read or written (Permission denied): free disk space or allow access"
+    assert capsys.readouterr().err.startswith(message_start)
 
 
 def test_an_unreachable_server_is_reported(logs: Logs) -> None:

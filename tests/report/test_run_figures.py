@@ -269,7 +269,7 @@ def test_the_command_draws_the_figures_again(
     assert main([str(facts.folder)]) == 0
     assert sorted(drawn_figures) == NAMES
     assert str(facts.folder / "figures" / "belief.png") in capsys.readouterr().out
-    assert main([str(tmp_path)]) == 1
+    assert main([str(tmp_path)]) == 2
     assert "is not the folder of a run" in capsys.readouterr().err
     with pytest.raises(CheckpointError):
         module.redraw_run(tmp_path)

@@ -15,7 +15,7 @@ from fedcohort.report.run_figures import check_figure_formats, draw_round, redra
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw figures of runs again; return 0 if those of every folder were drawn, else 1.
+    """Draw figures of runs again; return 0 if those of every folder were drawn, else 2.
 
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """

@@ -80,7 +80,7 @@ def _find_server_location(folder: Path, tracking_uri: str | None, experiment: st
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Send runs to MLflow; return 0 if all of them were sent completely, else 1.
+    """Send runs to MLflow; return 0 if all of them were sent completely, else 2.
 
     Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
     """

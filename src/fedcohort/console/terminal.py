@@ -101,7 +101,7 @@ def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path]
         describe_folder: function from a folder to its text.
 
     Returns:
-        1 if a folder had an error, else 0.
+        2 if a folder had an error, else 0.
     """
     from rich.console import Console
 
@@ -112,5 +112,5 @@ def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path]
             standard_console.print(describe_folder(folder.absolute()), soft_wrap=True, markup=False)
         except FedcohortError as error:
             error_console.print(str(error), markup=False)
-            exit_code = 1
+            exit_code = 2
     return exit_code

@@ -20,6 +20,14 @@ def is_disk_error(error: BaseException) -> bool:
     return isinstance(error, OSError) and error.errno in DISK_REFUSAL_CODES
 
 
+def describe_disk_error(error: OSError) -> str:
+    """Return a message that names the file of an error of the disk, and says what to do."""
+    return (
+        f"{error.filename or 'a file'} could not be read or written ({error.strerror}): free disk space or allow "
+        "access, and type the command again. HYDRA_FULL_ERROR=1 shows where"
+    )
+
+
 @contextmanager
 def convert_disk_errors(folder: Path) -> Iterator[None]:
     """Convert an error of the disk in the `with` block into a `DiskError`; the block writes to `folder`."""

@@ -1,6 +1,7 @@
 """Locks between processes, which the kernel releases when their holder ends for any reason."""
 
 import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -33,7 +34,8 @@ def try_to_lock(lock_path: Path) -> IO[str] | None:
 
 def is_locked(lock_path: Path) -> bool:
     """Return whether a process holds the lock on the file `lock_path` now."""
-    with suppress(FileNotFoundError, NotADirectoryError), lock_path.open("rb+", buffering=0) as lock_file:
+    mode = "rb+" if os.access(lock_path, os.W_OK) else "rb"  # network file systems lock files for writing only
+    with suppress(FileNotFoundError, NotADirectoryError), lock_path.open(mode, buffering=0) as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

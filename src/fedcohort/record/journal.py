@@ -199,7 +199,7 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
         fingerprint=report.fingerprint,
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
-        present=_encode_available(report),
+        present=presence.encode_available(report.clients["available"]) if "available" in report.clients else None,
         table=table_digest,
         draws=None if report.draw_log is None else encode_draws(report.draw_log),
     )
@@ -209,11 +209,6 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
     journal_file.flush()
     os.fsync(journal_file.fileno())
     return digest.read_digest(line_text)
-
-
-def _encode_available(report: RoundReport) -> str | None:
-    """Return the clients that are available in the round of `report` as text; None if the report lacks them."""
-    return presence.encode_available(report.clients["available"]) if "available" in report.clients else None
 
 
 def _check_all_rounds(folder: Path, rounds_done: int, journal_steps: Collection[int]) -> None:

@@ -14,7 +14,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import find_signal
-from fedcohort.training.upload import TensorMask, draw_tensor_masks, make_sent_layout
+from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
 
 
@@ -99,7 +99,14 @@ def make_untimed_jobs(
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
     upload_bytes = [
-        extra_bytes + (update_bytes if tensor_mask is None else _count_masked_bytes(codec, layout, tensor_mask))
+        extra_bytes
+        + (
+            update_bytes
+            if tensor_mask is None
+            else codec.bytes_up(make_sent_layout(layout, tensor_mask))
+            if tensor_mask.any()
+            else 0
+        )
         for tensor_mask in tensor_masks
     ]
     return Jobs(
@@ -112,10 +119,6 @@ def make_untimed_jobs(
         tensor_mask=tensor_masks,
         bytes_up=np.array(upload_bytes, dtype=np.float64),
     )
-
-
-def _count_masked_bytes(codec: Codec, layout: Layout, tensor_mask: TensorMask) -> int:
-    return codec.bytes_up(make_sent_layout(layout, tensor_mask)) if tensor_mask.any() else 0
 
 
 def list_queried_clients(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:

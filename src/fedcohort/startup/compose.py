@@ -119,7 +119,10 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
             `heterogeneity`, a choice that only sets options elsewhere.
     """
     try:
-        config: dict[str, Any] = {str(k): _resolve_interpolations(cfg[k]) for k in cfg if k != "hydra"}
+        config: dict[str, Any] = {
+            str(k): OmegaConf.to_container(v, resolve=True, throw_on_missing=True) if OmegaConf.is_config(v) else v
+            for k, v in ((k, cfg[k]) for k in cfg if k != "hydra")
+        }
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     top_level_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
@@ -137,10 +140,6 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         )
     _remove_preset(config, choice_by_group)
     return Composition(config, choice_by_group, overrides)
-
-
-def _resolve_interpolations(value: object) -> object:
-    return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:

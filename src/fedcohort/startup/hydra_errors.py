@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
-from fedcohort.host.disk import is_disk_error
+from fedcohort.host.disk import describe_disk_error, is_disk_error
 from fedcohort.startup.options import make_unknown_option_error
 
 LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
@@ -56,10 +56,7 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
         return str(error)
     error_text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders after it
     if isinstance(error, OSError) and is_disk_error(error):
-        return (
-            f"{error.filename or 'a file'} could not be read or written ({error.strerror}): free disk space or allow "
-            "access, and type the command again. HYDRA_FULL_ERROR=1 shows where"
-        )
+        return describe_disk_error(error)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({error_text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from fedcohort.errors import TrackingError
-from fedcohort.host.disk import write_file_atomically
+from fedcohort.errors import DiskError, TrackingError
+from fedcohort.host.disk import describe_disk_error, is_disk_error, write_file_atomically
 from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
@@ -109,10 +109,12 @@ def list_server_errors() -> tuple[type[Exception], ...]:
 
 @contextmanager
 def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -> Iterator[None]:
-    """Raise errors of MLflow in the `with` block as `TrackingError`, with the problem and the remedy in its message."""
+    """Raise errors of MLflow in the `with` block as `TrackingError` with problem and remedy, and those of files."""
     try:
         yield
     except list_server_errors() as error:
+        if isinstance(error, OSError) and error.filename and is_disk_error(error):
+            raise DiskError(describe_disk_error(error)) from error
         raise TrackingError(f"{problem_text} ({find_cause(error)}): {remedy_text}") from error
 
 
@@ -201,10 +203,7 @@ def _create_experiment(mlflow_client: "MlflowClient", location: ServerLocation) 
 
 
 def retry_after_conflicts(server_action: Callable[[], T]) -> T:
-    """Return the result of `server_action`, which is called again while it conflicts with another process.
-
-    After `MAX_CONFLICT_ATTEMPTS` calls the error of the last one is raised.
-    """
+    """Return the result of `server_action`, called up to 5 times while it conflicts with another process."""
     for attempt_number in range(MAX_CONFLICT_ATTEMPTS):
         try:
             return server_action()

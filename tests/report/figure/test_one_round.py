@@ -110,7 +110,7 @@ def test_a_selector_without_scores_has_no_score_figure(
 ) -> None:
     facts = write_run(tmp_path / "run", {"score": None, "part_explore": None})
     assert one_round.draw_scored_round(facts, read_history(facts.folder)) is None
-    assert main([str(facts.folder), "round=1"]) == 1
+    assert main([str(facts.folder), "round=1"]) == 2
     output = " ".join(capsys.readouterr().err.split())
     assert output == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
     assert not drawn_figures
@@ -125,7 +125,7 @@ def test_the_command_draws_the_requested_round(
     assert main([str(facts.folder), "round=1"]) == 0
     assert list(drawn_figures) == ["round-1.png"]
     assert capsys.readouterr().out.strip() == str(facts.folder / "figures" / "round-1.png")
-    assert main([str(facts.folder), "round=4"]) == 1
+    assert main([str(facts.folder), "round=4"]) == 2
     assert "round must be one of the rounds that selected by scores or probabilities, 1 to 3, got 4" in " ".join(
         capsys.readouterr().err.split()
     )
