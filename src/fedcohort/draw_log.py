@@ -129,7 +129,7 @@ class LoggedGenerator(np.random.Generator):
         self._position = self._read_stream_position()
         if not len(clients):
             return
-        logged_pool, logged_weights = pool.copy(), weights
+        logged_pool, logged_weights = pool, weights
         if len(self._logged_ids) <= self._logged_ids[-1]:  # a sample
             logged_positions = np.searchsorted(pool, self._logged_ids)
             logged_positions = logged_positions[pool[np.minimum(logged_positions, len(pool) - 1)] == self._logged_ids]
@@ -143,8 +143,8 @@ class LoggedGenerator(np.random.Generator):
             pool_size=len(pool),
             n_zero_weights=len(pool) - int(np.count_nonzero(weights)),
             weight_sum=float(weights.sum(where=np.isfinite(weights))),
-            pool=logged_pool,
-            pool_weights=logged_weights,
+            pool=logged_pool.copy(),
+            pool_weights=logged_weights.copy(),
             is_query=self._is_query,
             is_dependent=any(np.isin(pool, earlier_pool).any() for earlier_pool in self._pools),
         )

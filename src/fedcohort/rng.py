@@ -84,6 +84,7 @@ def _draw_vector(method_name: str, seed: int, purpose: str, round: int, n_client
     The generator is that of `seed`, `purpose` and `round` (`new_generator`).
     """
     client_draws: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), method_name)(n_clients)
+    client_draws.flags.writeable = False
     return client_draws
 
 
@@ -113,12 +114,12 @@ class Draws:
         return new_generator(self.seed, purpose, self.round, client)
 
     def uniform(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Return one draw from U[0, 1) for every client, keyed by the text `purpose`, [n_clients]."""
-        return _draw_vector("random", self.seed, purpose, self.round, self.n_clients).copy()
+        """Return one draw from U[0, 1) for every client, keyed by the text `purpose`, [n_clients], read-only."""
+        return _draw_vector("random", self.seed, purpose, self.round, self.n_clients)
 
     def exponential(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Return one draw from Exp(1) for every client, keyed by the text `purpose`, [n_clients]."""
-        return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
+        """Return one draw from Exp(1) for every client, keyed by the text `purpose`, [n_clients], read-only."""
+        return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients)
 
     def draws_of_run(self) -> "Draws":
         """Return the draws that are made once per run, so that they are equal in all rounds."""

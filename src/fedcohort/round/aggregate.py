@@ -232,7 +232,9 @@ def _add_round_to_state(closed_round: ClosedRound, arrivals: Arrivals, state: Se
 
 def add_to_times_selected(times_selected: Ids, clients: Ids) -> Ids:
     """Return the counts `times_selected`, [n_clients], plus one for each of `clients`, distinct ids."""
-    return times_selected + np.bincount(clients, minlength=len(times_selected))
+    next_times_selected = times_selected.copy()
+    next_times_selected[clients] += 1
+    return next_times_selected
 
 
 def _require_arrived_tensor(arrived_tensor: Tensor | None) -> Tensor:

@@ -237,7 +237,7 @@ class CostModel:
             answer_bytes += signal.bytes_up * int((~mark_answering_clients(k, client_ids, answered_probes)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in training_probes)
         n_forward_passes = float(self.count_forward_passes(client_ids, job_costs, answered_probes).sum())
-        n_forward_passes += float(self.sum_query_work(probes, draws).total_passes.sum())
+        n_forward_passes += float(self.sum_query_work(probes, draws).total_passes.sum()) if probes else 0.0
         units_done = np.where(deadline_outcome.is_in_time, deadline_outcome.units_done, jobs.assigned)
         n_sample_uses = self.count_sample_uses(self.count_samples(client_ids, jobs.rows), units_done)
         n_charged_uses = n_sample_uses[~mark_trained_clients(client_ids, answered_probes)]

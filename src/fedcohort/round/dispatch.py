@@ -129,22 +129,29 @@ class Dispatcher:
         """
         draws = self.federation.draws(self.settings.seed, dispatch.round)
         ready_ids = self.clock.find_ready_clients_at(dispatch.ready_ids, arrival_s)
-        rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
-        first_context = replace(dispatch.first_context, is_refill=len(dispatch.selection.clients) > 0)
-        refill_context = replace(first_context, cohort=1, available=ready_ids, rng=rng)
+        refill_context = replace(
+            dispatch.first_context,
+            is_refill=len(dispatch.selection.clients) > 0,
+            cohort=1,
+            available=ready_ids,
+            rng=LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids),
+        )
         ctx = self._exclude_clients(refill_context, state, busy_jobs, arrival_s)
         if not len(ctx.available):
             return dispatch
-        is_client_absent = np.ones(self.federation.n_clients, dtype=bool)
-        is_client_absent[ctx.ready] = False
         query_answers = dispatch.queries.select_query_answers(is_query_concurrent=False)
-        query_answers = {k: r.without(is_client_absent) for k, r in query_answers.items()}
-        is_client_absent[dispatch.ready_ids] = False
+        all_ready_ids = dispatch.ready_ids  # without a schedule, no further client becomes ready
+        if query_answers or self.clock.schedule is not None:
+            is_client_absent = np.ones(self.federation.n_clients, dtype=bool)
+            is_client_absent[ctx.ready] = False
+            query_answers = {k: r.without(is_client_absent) for k, r in query_answers.items()}
+            is_client_absent[dispatch.ready_ids] = False
+            all_ready_ids = np.flatnonzero(~is_client_absent)
         selection, selector_state, draw_log = self._select_clients(dispatch.selector_state, ctx, query_answers)
         jobs, _, _ = self.scheduler.make_jobs(selection, dispatch.queries, state, draws, arrival_s)
         return replace(
             dispatch,
-            ready_ids=np.flatnonzero(~is_client_absent),
+            ready_ids=all_ready_ids,
             selection=replace(selection, clients=np.union1d(dispatch.selection.clients, selection.clients)),
             selector_state=selector_state,
             refill_jobs=dispatch.refill_jobs.merge_jobs(jobs),

@@ -86,8 +86,15 @@ class Jobs(ReadOnly):
         """Return the table with these and `other_jobs`, sorted by client; no client has a job in both."""
         if not len(other_jobs):
             return self
-        columns = {f.name: _join_columns(getattr(self, f.name), getattr(other_jobs, f.name)) for f in fields(self)}
-        return Jobs(**columns).reorder_jobs(np.argsort(columns["client"]))
+        row_order = np.argsort(np.concatenate([self.client, other_jobs.client]))
+        return Jobs(
+            **{
+                f.name: _select_column_rows(
+                    _join_columns(getattr(self, f.name), getattr(other_jobs, f.name)), row_order
+                )
+                for f in fields(self)
+            }
+        )
 
 
 def _join_columns(job_column: Any, other_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists

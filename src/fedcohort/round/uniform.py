@@ -61,12 +61,9 @@ class UniformReference:
         """
         if not len(selected_ids):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
-        selection_rate, times_drawn = len(selected_ids) / len(available_ids), self.drawn.copy()
-        if len(available_ids) == len(self.expected):
-            expected_selections = self.expected + selection_rate
-        else:
-            expected_selections = self.expected.copy()
-            expected_selections[available_ids] += selection_rate
+        expected_selections, times_drawn = self.expected.copy(), self.drawn.copy()
+        are_all_available = len(available_ids) == len(self.expected)
+        expected_selections[... if are_all_available else available_ids] += len(selected_ids) / len(available_ids)
         times_drawn[uniform_cohort_ids] += 1
         overlap = float(np.isin(selected_ids, uniform_cohort_ids).mean())
         return UniformReference(expected_selections, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
@@ -94,7 +91,7 @@ class UniformReference:
         Args:
             times_selected: number of selections of each client, c_k, [n_clients].
         """
-        selected_ids = np.flatnonzero(times_selected)
+        selected_ids = np.flatnonzero(times_selected > 0)
         excess_selections = times_selected[selected_ids] - self.expected[selected_ids]
         return float(excess_selections[excess_selections > 0].sum() / times_selected[selected_ids].sum())
 

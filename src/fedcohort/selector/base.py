@@ -246,5 +246,5 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
     cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidates = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
     positions_by_key = candidates[np.lexsort((exponential_draws[candidates], draw_keys[candidates]))]
-    logged_weights = np.where(has_positive_weight, client_weights, 0.0)
+    logged_weights = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 0.0)
     return end_draw(draw_logger, available_ids, logged_weights, available_ids[positions_by_key[:n_chosen]])

@@ -44,4 +44,4 @@ class Random(StatelessSelector):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         draw_weights = ctx.signals["n_train"] if self.weights == "proportional" else np.ones(ctx.n_clients)
-        return Selection(draw(draw_weights.astype(float), ctx.available, ctx.cohort, ctx.rng)), state
+        return Selection(draw(draw_weights.astype(float, copy=False), ctx.available, ctx.cohort, ctx.rng)), state
