@@ -6,7 +6,14 @@ from functools import cache
 import numpy as np
 
 from case_loop import for_all
-from whole import claim_settings, claims, fedbalancer_table, test_plateau_claims, test_plateau_fashion_claims
+from whole import (
+    claim_settings,
+    claims,
+    fedbalancer_table,
+    test_noise_fashion_claims,
+    test_plateau_claims,
+    test_plateau_fashion_claims,
+)
 from whole.claims import ROOT
 
 README = (ROOT / "README.md").read_text()
@@ -106,6 +113,7 @@ def list_computed_texts() -> list[str]:
         *test_plateau_claims.readme_rows(),
         *test_plateau_claims.readme_sentences(),
         *test_plateau_fashion_claims.readme_sentences(),
+        test_noise_fashion_claims.readme_sentence(),
         f"In {n_better} of {n_settings} settings, at least one published method",
         f"In {n_worse}, at least one is significantly worse (one Holm correction over {n_tests} tests)",
     ]
