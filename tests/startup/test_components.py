@@ -87,7 +87,7 @@ def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pyt
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "mine").write_text("mine")
     (folder / "figures").symlink_to(tmp_path / "elsewhere")
-    assert line.main(["figures", str(folder)]) == 1
+    assert line.main(["figures", str(folder)]) == 2
     assert "is a link" in capsys.readouterr().err
     (folder / "figures").unlink()
     (folder / "figures").mkdir()

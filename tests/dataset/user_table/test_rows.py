@@ -60,7 +60,7 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
     write_clients(tmp_path, [3] * 2000)
     with pytest.raises(
         DataError,
-        match=r"owners with more than 3 .*dataset.min_client_samples=10 .*pool_small=true",
+        match=r"clients with more than 3 .*dataset.min_client_samples=10 .*pool_small=true",
     ):
         build_federation(
             make_folder_dataset(tmp_path, client="who").load(0), SplitOptions(Natural(), NoNoise(), **KINDS)
