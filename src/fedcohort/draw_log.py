@@ -54,10 +54,10 @@ class DrawLog:
     """The draws of a round in the order in which they were made.
 
     Attributes:
-        draws: all draws of at least one client.
+        draws: each draw that selected at least one client.
         has_other_randomness: whether the selection also used random numbers outside of these draws, so that they do not
             determine the probability of the cohort.
-        logged_ids: sorted ids of the clients whose weights are logged in each draw that has them in its pool.
+        logged_ids: sorted ids of the clients whose weights are logged, in each draw whose pool contains them.
     """
 
     draws: Sequence[Draw] = ()

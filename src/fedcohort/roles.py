@@ -108,7 +108,7 @@ def role_keys_of_option(option: str) -> list[str]:
 
 @cache
 def find_role(option: str) -> OptionRole:
-    """Return what another value of `option` (dotted) changes, and whether the run then stays the same run."""
+    """Return what a change of `option` (a dotted name) affects, and whether the run still counts as the same run."""
     return next((ROLE_BY_OPTION[option_node] for option_node in role_keys_of_option(option)), COMPONENT_OPTION_ROLE)
 
 

@@ -178,7 +178,7 @@ def test_two_processes_never_share_a_run(copied_folder: Path, tmp_path: Path) ->
 
 def test_a_logs_path_that_cannot_be_written_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ValueError, match=r"paths.logs must be a folder that can be written, got '.*file'"):
+    with pytest.raises(ValueError, match=r"paths.logs must be a writable folder, got '.*file'"):
         run_training(tmp_path / "file")
 
 

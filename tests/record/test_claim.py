@@ -219,7 +219,7 @@ def test_logs_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "logs").symlink_to("disk")
     assert claim_run(tmp_path / "logs") == ("run-9326706e-s0", False, False)
     (tmp_path / "broken").symlink_to("nowhere")
-    with pytest.raises(OptionError, match=r"paths\.logs must be a folder that can be written"):
+    with pytest.raises(OptionError, match=r"paths\.logs must be a writable folder"):
         claim_folder(tmp_path / "broken", "run", RUN, resumes=True)
 
 

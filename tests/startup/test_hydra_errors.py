@@ -178,8 +178,8 @@ CASES = [
     ("logger.every_s=-1", "logger.every_s must be a number in [0, inf), got -1"),
     ("client.lr=1e308", "client.lr must be a number in (0, 1e30], got 1e+308"),
     ("paths.logs=", "paths.logs must be a text that is not empty, got ''"),
-    (f"paths.logs={__file__}", "paths.logs must be a folder that can be written"),
-    (f"paths.logs={__file__}/logs", "paths.logs must be a folder that can be written"),
+    (f"paths.logs={__file__}", "paths.logs must be a writable folder"),
+    (f"paths.logs={__file__}/logs", "paths.logs must be a writable folder"),
     ("selector=powd selector.candidates=9", "selector.candidates must be an integer in [10, 50], from the cohort to"),
     ("selector=powd selector.candidates=51", "all clients, or null, got 51"),
     # legal alone

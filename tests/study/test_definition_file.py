@@ -110,11 +110,11 @@ from study.small_study import write_study
         ({"variants": {"a": ["random", "round_robin"]}}, "variants.a must be a list of one or more of round_robin"),
         (
             {"variants": {"a": ["round_robin"]}},
-            "variants.a must be two or more methods that no other list has",
+            "variants.a must be two or more methods, none of which is in another list",
         ),
         (
             {"methods": ["flash", "powd", "oort"], "variants": {"a": ["flash", "powd"], "b": ["oort", "powd"]}},
-            "variants.b must be two or more methods that no other list has, got ['oort', 'powd']",
+            "variants.b must be two or more methods, none of which is in another list, got ['oort', 'powd']",
         ),
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
     ],

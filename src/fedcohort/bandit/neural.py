@@ -103,7 +103,7 @@ def network_outputs(theta: Values, X: ContextMatrix) -> Values:
 
 
 def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
-    """Return the gradient of the network's output by its weights `theta` [q] for each row of X [n, d], [n, q]."""
+    """Return the gradient of the output with respect to the weights `theta` [q] for each row of X [n, d], [n, q]."""
     W_1, W_2 = unpack_layer_weights(theta, X.shape[1])
     preactivations = X @ W_1.T
     first_layer_gradients = (((preactivations > 0) * W_2)[:, :, None] * X[:, None, :]).reshape(len(X), W_1.size)

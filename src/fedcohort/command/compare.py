@@ -63,8 +63,8 @@ def compare_runs(options: Options) -> tuple[str, list[Path]]:
 
 def parse_options(arguments: Sequence[str]) -> Options:
     """Return the options of the command in `arguments`; raise `OptionError` for an invalid one."""
-    typed_options = read_options(arguments, [f.name for f in fields(Options)])
-    return make_options({k: None if v == "null" else v for k, v in typed_options.items()})
+    option_texts = read_options(arguments, [f.name for f in fields(Options)])
+    return make_options({k: None if v == "null" else v for k, v in option_texts.items()})
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -80,13 +80,13 @@ def main(arguments: Sequence[str]) -> int:
 
         print_markdown(f"{protocol_page.make_leaderboard(files).markdown()}\n")
         return 0
-    protocol_parts = protocol.load_protocol_level(STUDIES_FOLDER, protocol_level, options["selector"], configs)
+    parts = protocol.load_protocol_level(STUDIES_FOLDER, protocol_level, options["selector"], configs)
     if verb == "report":
-        return _write_protocol_page(protocol_parts, protocol_level, configs)
-    for part in protocol_parts:
+        return _write_protocol_page(parts, protocol_level, configs)
+    for part in parts:
         _print_forecast(part, _make_runner(part, configs, launch))
     n_undone_runs = 0
-    for part in protocol_parts:
+    for part in parts:
         with session.lock_study(_find_logs_folder(part), print_line):
             runner = _make_runner(part, configs, launch)  # under the lock, so that no other process writes the results
             runner.run_conditions(part.list_conditions(), part.seeds)
@@ -115,16 +115,16 @@ def _print_forecast(part: protocol.ProtocolPart, runner: StudyRunner) -> None:
     print_line(f"{part.study.name}: missing runs: {missing_text}{f'; {time_text}' if run_keys else ''}")
 
 
-def _write_protocol_page(protocol_parts: Sequence[protocol.ProtocolPart], protocol_level: str, configs: Path) -> int:
+def _write_protocol_page(parts: Sequence[protocol.ProtocolPart], protocol_level: str, configs: Path) -> int:
     """Write the page and the file with the protocol's results of a method, and return the exit code 0.
 
-    `protocol_parts` are the method's runs in each study of `protocol_level`, and `configs` is the folder of the
+    `parts` are the method's runs in each study of `protocol_level`, and `configs` is the folder of the
     config groups. Raises `OptionError` if a run is missing, failed or rejected.
     """
     from fedcohort.study import protocol_page  # noqa: PLC0415 - scipy
 
-    selector, runs_by_part, undone_runs = protocol_parts[0].selector, [], list[str]()
-    for part in protocol_parts:
+    selector, runs_by_part, undone_runs = parts[0].selector, [], list[str]()
+    for part in parts:
         runner = _make_runner(part, configs, LaunchOptions())
         with session.print_warnings_once():
             run_progress = runner.find_progress(part.list_conditions(), part.seeds)

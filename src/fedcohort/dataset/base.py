@@ -189,7 +189,7 @@ def _check_part(raw_data: Raw, split_name: str, x: Any, y: Any) -> tuple[np.ndar
         expected_axes = "[N]" if raw_data.targets.single else "[N, positions]"
         raise DataError(f"{message_start} labels must be an integer array {expected_axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
-        raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: both must be equal")
+        raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: the numbers must be equal")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
         raise DataError(
             f"{message_start} samples have inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}, training samples "

@@ -56,7 +56,7 @@ def load_hub_splits(name: str, required_splits: Sequence[str], optional_splits: 
     if missing_splits := [split for split in required_splits if split not in hub_splits]:
         raise DataError(
             f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(hub_splits)}: "
-            "name data that have it"
+            "choose a dataset that has this split"
         )
     frames = []
     for split_name in (*required_splits, *(split for split in optional_splits if split in hub_splits)):

@@ -41,9 +41,9 @@ CONCURRENCY_REQUIREMENT = Requirement(
     "{option}: deadline.concurrency is smaller than deadline.buffer (if null, cohort), so that a step never gets "
     "enough updates: raise deadline.concurrency, or lower deadline.buffer",
 )
-NO_LOSS_REQUIREMENT = Requirement(
+NO_LOSS_BASED_SAMPLES_REQUIREMENT = Requirement(
     lambda facts: not facts.components.samples.keeps_losses,
-    "{option} starts clients during a round, in which {samples} can't measure their samples: choose "
+    "{option} starts clients during a round, in which {samples} can't compute the losses of their samples: choose "
     "deadline.refill=step, or samples=all",
 )
 DEFAULT_CONCURRENCY_RATIO = 2  # clients at work, over the size of the buffer
@@ -97,7 +97,10 @@ class Buffered(LateUpdates[int]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return super().requirements | {CONCURRENCY_REQUIREMENT, *((NO_LOSS_REQUIREMENT,) if self.refills else ())}
+        return super().requirements | {
+            CONCURRENCY_REQUIREMENT,
+            *((NO_LOSS_BASED_SAMPLES_REQUIREMENT,) if self.refills else ()),
+        }
 
     def cohort_size(self, cohort: int) -> int:
         """Return the number of clients that work at the same time; `cohort` is the number that the run requests."""

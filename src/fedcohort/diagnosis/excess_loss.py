@@ -147,7 +147,7 @@ def _estimate_sample_variances(losses: ClassLosses) -> Values:
 
 
 def _estimate_wrong_label_nats(losses: ClassLosses, excess_losses: Values) -> float:
-    """Return the mean loss of wrong labels minus that of right labels of clients without excess loss, in nats.
+    """Return the mean loss of wrong labels minus that of right labels in nats, over clients without excess loss.
 
     `losses` holds the reports, `excess_losses` the excess loss of each client in nats, [n].
     """

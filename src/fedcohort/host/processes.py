@@ -79,7 +79,7 @@ def check_process_counts(accelerator: str, devices: int, num_nodes: int) -> None
         process_text = f"{devices * num_nodes}, trainer.num_nodes={num_nodes} times trainer.devices={devices}"
         raise range_error(
             "the number of tasks that SLURM or torchrun started",
-            f"{process_text}: srun --nodes={num_nodes} --ntasks-per-node={devices}",
+            f"{process_text}: start it with srun --nodes={num_nodes} --ntasks-per-node={devices}",
             n_started_processes,
         )
     if accelerator == "gpu" and (n_gpus := torch.cuda.device_count()) < devices:

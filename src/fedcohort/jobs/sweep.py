@@ -113,7 +113,7 @@ class Sweep:
         return any(record.how == "failed" and record.reason.startswith(error_texts) for record in self.read_records())
 
     def stop_sweep(self, exit_code: int) -> bool:
-        """Log the failed jobs, and whether other jobs continue, after a signal ended this process or a job.
+        """Log which jobs failed and whether others continue, after a signal ended this process or a job.
 
         If no job continues in SLURM's queue, each job with the state running is recorded as stopped.
 
@@ -121,7 +121,7 @@ class Sweep:
             exit_code: 128 + the signal's number; 0 if only a job received the signal.
 
         Returns:
-            Whether the caller need not print a message: this process got the signal, and the messages are logged.
+            True if this process received the signal, so that the caller need not print a message.
         """
         if self.folder is None:
             return False

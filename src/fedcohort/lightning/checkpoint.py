@@ -187,10 +187,14 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         error_name = type(error).__name__
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (torch: {error_name}): restore it") from error
+        raise DamagedCheckpoint(
+            f"{path} is damaged and can't be resumed (torch: {error_name}): restore it from a copy"
+        ) from error
     saved_metadata = checkpoint.get(CHECKPOINT_KEY, {}) if isinstance(checkpoint, dict) else {}
     if not has_valid_digest and saved_metadata.get("format") != 1:  # format 1 had no digest
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content has changed; restore it")
+        raise DamagedCheckpoint(
+            f"{path} is damaged and can't be resumed: its content has changed; restore it from a copy"
+        )
     if saved_metadata.get("format") != CHECKPOINT_FORMAT:
         raise CheckpointError(_describe_other_format(path, saved_metadata))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
@@ -225,5 +229,5 @@ def _describe_other_format(path: Path, saved_metadata: Mapping[str, Any]) -> str
 
 
 def count_checkpoint_rounds(checkpoint: dict[str, Any]) -> int:
-    """Return the number of completed rounds by a checkpoint's content, which has the last round's number, from 0."""
+    """Return the number of completed rounds in a checkpoint, which stores the index of the last one, counted from 0."""
     return int(checkpoint["epoch"]) + 1

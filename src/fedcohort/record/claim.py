@@ -114,7 +114,7 @@ def _name_folder_in_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})") from error
+        raise OptionError(f"paths.logs must be a writable folder, got {str(folder)!r} ({error})") from error
 
 
 def _make_run_folder(runs_folder: Path, folder_stem: str) -> RunFolder:

@@ -193,9 +193,9 @@ def _read_probe(rows: "pd.DataFrame", round: int) -> ProbeResult:
 def _read_class_counts(
     client_table: "pd.DataFrame", probe_results: Sequence[ProbeResult], n_clients: int
 ) -> Float64[np.ndarray, "_k _c"] | None:
-    """Return the samples that clients reported in `client_table` and `probe_results`, by client and class, [K, C].
+    """Return the sample counts clients reported in `client_table` and `probe_results`, by client and class, [K, C].
 
-    A client without a report has 0. The result is None if none of the `n_clients` clients reported.
+    A client that reported nothing has zeros. The result is None if none of the `n_clients` clients reported.
     """
     class_reports = [(probe_result.clients, probe_result.losses.class_counts) for probe_result in probe_results]
     class_reports += [

@@ -63,7 +63,7 @@ class Dispatcher:
 
     @property
     def client_reports(self) -> ClientReports:
-        """The values that clients report, false ones from attackers, with the run's noise."""
+        """The values that clients report, with the run's noise added; attackers report false ones."""
         return self.queries.client_reports
 
     def dispatch(self, round: int, state: ServerState) -> Dispatch:

@@ -72,8 +72,8 @@ class JobScheduler:
 
         def make_job_workload(n_samples: Ids) -> Workload:
             workload = cost_model.make_workload(n_samples, forward_passes, job_costs, *workload_arguments)
-            load_per_unit = np.where(has_client_trained, 0.0, workload.unit_load)
-            return replace(workload, unit_load=load_per_unit) if has_client_trained.any() else workload
+            remaining_unit_load = np.where(has_client_trained, 0.0, workload.unit_load)
+            return replace(workload, unit_load=remaining_unit_load) if has_client_trained.any() else workload
 
         expected_timing = components.device.expect(clients, make_job_workload(n_train[clients]), draws.draws_of_run())
         timing_of_all_jobs = self._expect_job_timing(job_costs, draws)

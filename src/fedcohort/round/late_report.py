@@ -13,7 +13,7 @@ ClientColumn = tuple[Ids | None, np.ndarray]  # ids, None for all clients, and t
 
 
 def add_late_clients(cohort_columns: Mapping[str, ClientColumn], closed_round: ClosedRound) -> dict[str, ClientColumn]:
-    """Return a round's per-client columns with clients of earlier rounds that arrived, and with jobs in flight.
+    """Return a round's per-client columns, extended by clients of earlier rounds that arrived and by jobs in flight.
 
     Args:
         cohort_columns: ids and values of the round's cohort, by column name.

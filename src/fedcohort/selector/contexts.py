@@ -203,7 +203,7 @@ class State:
 
     Attributes:
         posterior: the bandit's belief about the reward of a context.
-        measurements: the measurements that contexts are made of.
+        measurements: the measurements from which contexts are built.
         loss: each client's robust loss in the latest query, in nats, [n_clients]; NaN without a finite answer to it.
         latest_rewards: reward of each client for the latest change of loss, [n_clients]; NaN if it is not known.
         X: context of each client for the next selection, [n_clients, d].

@@ -207,15 +207,15 @@ def _solve_lagrange_multiplier(a: Values, T: Values, rho: float) -> float:
 
     `a`, `T` and `rho` are those of `feel_probabilities`.
     """
-    lower_root, upper_root = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    lower_bound, upper_bound = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     latency_costs = rho * (T - T.min())
     for _ in range(200):
-        root_midpoint = (lower_root + upper_root) / 2
-        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, root_midpoint).sum())
+        midpoint = (lower_bound + upper_bound) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, midpoint).sum())
         if abs(probability_sum - 1) < 1e-12:
             break
-        lower_root, upper_root = (root_midpoint, upper_root) if probability_sum > 1 else (lower_root, root_midpoint)
-    return (lower_root + upper_root) / 2
+        lower_bound, upper_bound = (midpoint, upper_bound) if probability_sum > 1 else (lower_bound, midpoint)
+    return (lower_bound + upper_bound) / 2
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:

@@ -99,7 +99,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({rewards.SAME_ROBUST_LOSS_REQUIREMENT})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({rewards.MATCHING_ROBUST_LOSS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")

@@ -59,8 +59,8 @@ class Refl(Selector[State]):
 
     Attributes:
         alpha: weight of the past in the mean duration of a round.
-        accuracy: probability that a client's forecast of its availability is used; otherwise 1 minus the forecast is.
-        adaptive: whether the cohort is smaller by the number of late updates that are expected within the mean
+        accuracy: probability that a client's availability forecast is used as it is, and not 1 minus the forecast.
+        adaptive: whether the cohort is reduced by the number of late updates that are expected within the mean
             duration of a round.
     """
 

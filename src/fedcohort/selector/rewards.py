@@ -24,7 +24,7 @@ from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
 SIGNALS_BY_REWARD: Mapping[str, set[str]] = {"client": set(), "global": {"n_train"}, "progress": {"server_val_loss"}}
-SAME_ROBUST_LOSS_REQUIREMENT = Requirement(
+MATCHING_ROBUST_LOSS_REQUIREMENT = Requirement(
     lambda facts: (
         not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
     ),

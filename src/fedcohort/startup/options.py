@@ -93,9 +93,7 @@ def check_writable_folder(option_name: str, value: object) -> None:
         with tempfile.TemporaryFile(dir=existing_folder):
             pass
     except OSError as error:
-        raise OptionError(
-            f"{option_name} must be a folder that can be written, got {value!r} ({error.strerror})"
-        ) from error
+        raise OptionError(f"{option_name} must be a writable folder, got {value!r} ({error.strerror})") from error
 
 
 OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read

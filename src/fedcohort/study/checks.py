@@ -171,7 +171,9 @@ def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple
     for group, group_methods in variants.items():
         ranges.words(f"variants.{group}", group_methods, *methods)
         if len(group_methods) == 1 or grouped_methods & set(group_methods):
-            raise ranges.range_error(f"variants.{group}", "two or more methods that no other list has", group_methods)
+            raise ranges.range_error(
+                f"variants.{group}", "two or more methods, none of which is in another list", group_methods
+            )
         grouped_methods |= set(group_methods)
     return {group: tuple(group_methods) for group, group_methods in variants.items()}
 

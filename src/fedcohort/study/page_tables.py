@@ -47,7 +47,7 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
 
 
 def format_method_label(study: Study, method: str) -> str:
-    """Return the name of `method` in a table: an oracle of `study` has a mark, and a bound reads `bound: iid`."""
+    """Return the name of `method` in a table: oracles of `study` get a mark, bounds a prefix, as in `bound: iid`."""
     return method.replace(BOUND_PREFIX, "bound: ") + (f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else "")
 
 

@@ -50,17 +50,17 @@ def verify_protocol_runs(
     print_line: Callable[[str], None],
     launch_options: LaunchOptions,
 ) -> bool:
-    """Repeat some runs of a `protocol.json`, print how they compare, and return whether all are equal to the bit.
+    """Repeat some runs of a `protocol.json`, print how they compare, and return whether all are bit-identical.
 
     Args:
         file: the content of the file.
-        configs: the folder of Hydra's groups.
+        configs: the folder of Hydra's config groups.
         logs_folder: folder of the repeated runs, which are removed.
         print_line: function that prints a line.
         launch_options: how jobs are started.
 
     Raises:
-        OptionError: the selector of the file is missing here.
+        OptionError: the file's selector is not installed.
     """
     runs, selector = choose_runs_to_repeat(file), file.selector
     is_known_selector = any(selector in part.study.role_by_method for part, _ in runs)
@@ -93,7 +93,7 @@ def _compare_run(part: ProtocolPart, row: Row, outcome: RunOutcome, configs: Pat
         part: study, settings and seeds that the run belongs to.
         row: the run in the file, as a row of results.
         outcome: outcome of the repetition.
-        configs: the folder of Hydra's groups.
+        configs: the folder of Hydra's config groups.
     """
     if outcome.curve is None:
         return [f"not repeated, {outcome.status}: {outcome.reason}"]

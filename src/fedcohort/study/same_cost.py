@@ -86,9 +86,10 @@ def make_cost_reference(overrides: Mapping[str, Overrides], baseline: str, metho
 def resolve_conditions(
     study: Study, conditions: Sequence[Condition], seeds: Sequence[int], rows: Mapping[RunKey, Row]
 ) -> list[Condition]:
-    """Replace each condition of a reference method in `same_cost` by one per seed, with the cost limit of its run.
+    """Replace each condition of a reference in `same_cost` by one per seed, which ends at the cost of another method.
 
-    Where the run of the other method is not done, `awaited_method` of the condition has its name.
+    The cost is that of the other method's run with the same seed. Where this run is not done, `awaited_method` of the
+    condition has the method's name.
 
     Args:
         study: the study, which has the references.

@@ -63,7 +63,7 @@ def connect(query: RunQuery) -> "MlflowClient":
     """
     server_location = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
     if server_location.database is not None and not server_location.database.exists():
-        raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
+        raise range_error("tracking_uri", "an existing database, or the address of a server", query.tracking_uri)
     return server.connect(server_location)
 
 

@@ -86,7 +86,7 @@ def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> Server
     if uri.startswith(SQLITE_PREFIX):
         db_file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
         if db_file.is_dir() or "?" in uri:  # the path of a database ends at a question mark
-            raise range_error("tracking_uri", "the path of a file, not of a folder, without '?' (rename it)", uri)
+            raise range_error("tracking_uri", "the path of a file (not of a folder) without '?'", uri)
         return ServerLocation(f"{SQLITE_PREFIX}{db_file}", experiment, (db_file.parent / "mlartifacts").as_uri())
     is_remote = uri.startswith(("http:", "https:", "databricks"))
     return ServerLocation(uri, experiment, None if is_remote else (logs_folder.absolute() / "mlartifacts").as_uri())

@@ -76,7 +76,7 @@ def make_experiment_tags() -> dict[str, str]:
 
 
 def write_experiment_note(experiment_id: str) -> str:
-    """Return the note of the experiment `experiment_id`, with links to the view of all runs."""
+    """Return the text of the note on the experiment `experiment_id`, with links to a view of all its runs."""
     runs_page = format_runs_page_url(experiment_id)
     return (
         f"Client selection in federated learning, one run per row. [Selectors and results]({runs_page}) groups the "

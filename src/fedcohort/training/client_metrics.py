@@ -30,7 +30,7 @@ def worst_group_accuracy(network: nn.Module, samples: ServerSamples, sample_attr
 
 
 def mean_worst_and_best(client_values: Values) -> tuple[float, float]:
-    """Return the mean of the ceil(K / 20), at least one, smallest of K `client_values`, and of as many largest ones."""
+    """Return the means of the smallest and of the largest 5 % of the K `client_values`, each of ceil(K / 20) values."""
     n_averaged_clients = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
     sorted_values = np.sort(client_values)
     return float(sorted_values[:n_averaged_clients].mean()), float(sorted_values[-n_averaged_clients:].mean())

@@ -141,11 +141,11 @@ def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
 def test_unfinished_pieces_of_another_source_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         write_tables(Source().pieces(failing=1), tmp_path / "a", quiet)
-    with pytest.raises(DataError, match=r"unfinished-.* is from another source or has other options: remove it"):
+    with pytest.raises(DataError, match=r"unfinished-.* was prepared from another source .*: remove it"):
         write_tables(Source().pieces(key="other"), tmp_path / "a", quiet)
     write_tables(Source().pieces(), tmp_path / "b", quiet)
     with pytest.raises(
-        DataError, match="holds data that were prepared from another source or with other options: name another folder"
+        DataError, match="holds data prepared from another source or with other options: choose another folder"
     ):
         write_tables(Source().pieces(key="other"), tmp_path / "b", quiet)
     (tmp_path / "b" / "prepared.json").unlink()

@@ -128,7 +128,7 @@ def _read_samples(file: Path) -> Iterator[tuple[str, Any, Any]]:
     if invalid_users := [user_name for user_name, n in n_entries_by_user.items() if n or not user_name.strip()]:
         raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
     if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
-        raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
+        raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each entry of users")
     input_length = None
     for user_number, user_name in enumerate(users):
         user_data = data_by_user.get(user_name)
@@ -197,7 +197,9 @@ def _split_comments(user_text: str, comments: list[Any], target_objects: list[An
         DataError: comments and targets differ in number or length; the message names the comment.
     """
     if len(comments) != len(target_objects):
-        raise DataError(f"{user_text} has {len(comments)} x and {len(target_objects)} y: both must be equal")
+        raise DataError(
+            f"{user_text} has {len(comments)} entries in x, but {len(target_objects)} in y: the numbers must be equal"
+        )
     x, y = list[Any](), list[Any]()
     for comment_number, (token_sequences, target_object) in enumerate(zip(comments, target_objects, strict=True)):
         target_sequences = target_object.get("target_tokens") if isinstance(target_object, dict) else None

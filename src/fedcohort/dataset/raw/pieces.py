@@ -120,7 +120,7 @@ def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, i
         if prepared_record["plan"] == plan_digest:
             return {str(split_name): int(n_rows) for split_name, n_rows in prepared_record["rows"].items()}
     raise DataError(
-        f"{out_folder} holds data that were prepared from another source or with other options: name another folder"
+        f"{out_folder} holds data prepared from another source or with other options: choose another folder"
     )
 
 
@@ -144,7 +144,7 @@ def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folde
     unfinished_folders = out_folder.glob(UNFINISHED_FOLDER_PREFIX + 32 * "[0-9a-f]")
     if other_plan_folder := next((path for path in unfinished_folders if path != work_folder), None):
         raise DataError(
-            f"{other_plan_folder} is from another source or has other options: remove it, or name another folder"
+            f"{other_plan_folder} was prepared from another source or with other options: remove it, or choose another"
         )
 
 
