@@ -130,7 +130,8 @@ def test_the_readme_states_results_of_pyramidfl() -> None:
         for setting in ("speeds", "bimodal40")
     )
     text = (
-        f"PyramidFL has {with_speeds} points with slow devices, and {with_noise} where 40 % of the clients have noisy"
+        f"PyramidFL differs from random selection by {with_speeds} points with slow devices, and by {with_noise} where "
+        "40 % of the clients have noisy"
     )
     assert text in " ".join(README.split())
 
@@ -142,7 +143,7 @@ def test_the_readme_states_the_horizons_of_the_short_runs() -> None:
     limits = [re.findall(r"rounds=(\d+), virtual_s=(\w+)", b) for runs in baselines for b in runs["budget"].unique()]
     rounds = sorted(int(n) for [(n, clock)] in limits if clock == "None")
     clocks = sorted(int(clock) for [(_, clock)] in limits if clock != "None")
-    text = f"({rounds[0]} to {rounds[-1]} rounds, or a clock of {clocks[0] // 60} minutes to {clocks[-1] // 3600} h"
+    text = f"({rounds[0]} to {rounds[-1]} rounds, or {clocks[0] // 60} minutes to {clocks[-1] // 3600} hours of v"
     assert text in " ".join(README.split())
 
 

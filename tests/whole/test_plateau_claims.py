@@ -267,7 +267,7 @@ def readme_sentences() -> list[str]:
         f"each of six published selectors is behind it on average, by {over_all[0]:.1f} to {over_all[-1]:.1f} points "
         f"over {len(list_stable_cells())}",
         f"In the {len(clean_cells)} settings without label noise, the six published selectors are up to "
-        f"{clean_means[-1]:.1f} points behind it on average, and none has more than {best:+.1f} in a setting",
+        f"{clean_means[-1]:.1f} points behind it on average, and none gains more than {best:.1f} in a setting",
         f"In the {len(noisy_cells)} with label noise they are {noisy_means[0]:.1f} to {noisy_means[-1]:.1f} points "
         "behind",
         f"Over these {len(list_stable_cells())} settings, after equal rounds or time, `selector=auto` gains "
