@@ -185,7 +185,7 @@ def test_missing_runs_are_reported(logs: Logs) -> None:
 
 def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
     database = tmp_path / "none.db"
-    with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
+    with pytest.raises(OptionError, match="tracking_uri must be an existing database"):
         runs.connect(runs.RunQuery(f"sqlite:///{database}", "fedcohort"))
     assert not database.exists()
 

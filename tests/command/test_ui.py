@@ -32,7 +32,7 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
 
 
 def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
+    with pytest.raises(OptionError, match="tracking_uri must be an existing database"):
         ui.find_sweep_page(server.locate_server(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be one of .*, got '{EXPERIMENT}"):
         ui.find_sweep_page(logs.place(), "null")

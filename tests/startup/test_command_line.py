@@ -141,7 +141,7 @@ def test_a_sweep_on_slurm_names_missing_options(tmp_path: Path, monkeypatch: pyt
     for name in ("sbatch", "srun"):
         (tmp_path / name).touch(mode=0o755)
     check_sweep_arguments(arguments)
-    with pytest.raises(OptionError, match=r"paths.logs must be a folder"):
+    with pytest.raises(OptionError, match=r"paths.logs must be a writable folder"):
         # Hydra would make its folder in there before any job.
         check_sweep_arguments([*arguments, f"paths.logs={__file__}"])
 

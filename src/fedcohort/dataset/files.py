@@ -97,7 +97,7 @@ def read_part_table(path: str, split_name: str, option_name: str = "dataset.path
     if (file := find_part_file(path, split_name, option_name)) is None:
         raise DataError(
             f"{option_name}={path} needs {split_name}.parquet or {split_name}.csv; it holds "
-            f"{list_contents(expand_home(path))}: add the file, or name another folder"
+            f"{list_contents(expand_home(path))}: add the file, or choose another folder"
         )
     return read_table(file, option_name=option_name)
 

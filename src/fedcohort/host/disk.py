@@ -78,7 +78,7 @@ def reject_foreign_files(folder: Path, output_names: Iterable[str], page_name: s
         is_generated_page |= (folder / page_name).is_file() and generated_page_mark in (folder / page_name).read_text()
     if not is_generated_page:
         raise OptionError(
-            f"{folder} holds {existing_output}, which this command did not write: move it, or name another folder"
+            f"{folder} holds {existing_output}, which this command did not write: move it, or choose another folder"
         )
 
 

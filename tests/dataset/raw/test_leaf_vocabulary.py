@@ -73,7 +73,7 @@ def test_an_invalid_comment_is_rejected_with_its_user_and_number(tmp_path: Path)
             [{"target_tokens": [*y, y[0]]}],
             r"comment 0 has words in lists of \[10\] and targets in lists of \[10, ",
         ),
-        ([x, x], [{"target_tokens": y}], "user '7' has 2 x and 1 y"),
+        ([x, x], [{"target_tokens": y}], "user '7' has 2 entries in x, but 1 in y"),
     ):
         write_comments(inputs, messages)
         with pytest.raises(DataError, match=refusal):

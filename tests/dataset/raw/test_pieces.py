@@ -123,7 +123,7 @@ def test_an_output_name_that_is_a_link_is_rejected(tmp_path: Path, name: str) ->
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / name).symlink_to(tmp_path / "precious")
-    with pytest.raises(DataError, match="name another folder"):
+    with pytest.raises(DataError, match="choose another folder"):
         write_tables(Source().pieces(), tmp_path / "made", quiet)
     assert (tmp_path / "precious").read_text() == "mine"
     assert [path.name for path in (tmp_path / "made").iterdir()] == [name]

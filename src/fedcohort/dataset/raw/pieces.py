@@ -135,11 +135,11 @@ def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folde
     if os.path.lexists(out_folder) and not out_folder.is_dir():
         raise DataError(f"{out_folder} is not a folder: name another one")
     if work_folder.is_symlink() or (work_folder.exists() and not work_folder.is_dir()):
-        raise DataError(f"{work_folder} is not a folder that this command made: remove it, or name another folder")
+        raise DataError(f"{work_folder} is not a folder that this command made: remove it, or choose another folder")
     for table_name in table_names:
         if existing_file := next(out_folder.glob(f"{table_name}.*"), None):
             raise DataError(
-                f"{out_folder} holds {existing_file.name}, which was not prepared here: name another folder"
+                f"{out_folder} holds {existing_file.name}, which was not prepared here: choose another folder"
             )
     unfinished_folders = out_folder.glob(UNFINISHED_FOLDER_PREFIX + 32 * "[0-9a-f]")
     if other_plan_folder := next((path for path in unfinished_folders if path != work_folder), None):

@@ -50,7 +50,9 @@ def find_path(raw_dir: Path, *candidate_names: str) -> Path:
     """Return the path of the first of `candidate_names` that exists in `raw_dir`. Raises `DataError` if none exists."""
     existing_file_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_file_name is None:
-        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_contents(raw_dir)}: name another folder")
+        raise DataError(
+            f"{raw_dir} has no {candidate_names[0]}; it has {list_contents(raw_dir)}: choose another folder"
+        )
     return require_path(raw_dir, existing_file_name)
 
 
