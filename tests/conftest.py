@@ -5,7 +5,8 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from _pytest import logging as log_capture
@@ -31,12 +32,36 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+EMPTY_PICTURE = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<svg/>"}  # first bytes of each format
+
+
+def _save_empty_pictures(canvas: object, path: Path, file_formats: Sequence[str] = ("png",)) -> list[Path]:
+    """Write files without a picture where `style.save_figure` draws one."""
+    files = {file_format: path.with_suffix(f".{file_format}") for file_format in file_formats}
+    for file_format, file in files.items():
+        file.write_bytes(EMPTY_PICTURE[file_format])
+    return list(files.values())
+
+
 @pytest.fixture(scope="session", autouse=True)
-def _low_resolution() -> Iterator[None]:
-    """Draw the figures of all tests with a quarter of the dots per inch."""
+def _save_figure() -> Iterator[Callable[..., list[Path]]]:
+    """Save figures without drawing them, and yield the function that draws them.
+
+    Drawing takes tenths of a second for each figure. The tests of figures draw them, or request `rendered_figures`.
+    """
+    from fedcohort.report.figure import style  # noqa: PLC0415 - after the session's import hook
+
+    save_figure = style.save_figure
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fedcohort.report.figure.style.DPI", 50)
-        yield
+        patched.setattr(style, "save_figure", _save_empty_pictures)
+        yield save_figure
+
+
+@pytest.fixture
+def rendered_figures(monkeypatch: pytest.MonkeyPatch, _save_figure: Callable[..., list[Path]]) -> None:
+    """Draw the figures that a test saves, with a quarter of the dots per inch."""
+    monkeypatch.setattr("fedcohort.report.figure.style.DPI", 50)
+    monkeypatch.setattr("fedcohort.report.figure.style.save_figure", _save_figure)
 
 
 @pytest.fixture(scope="module", autouse=True)

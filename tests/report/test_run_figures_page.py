@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import matplotlib
+import pytest
 
 from fedcohort.console.summary import Summary
 from fedcohort.record.history import read_history
@@ -20,6 +21,7 @@ from report.test_run_figures import NAMES
 EXTERNAL_RESOURCE = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
     settings = dict(matplotlib.rcParams)
     facts = make_run_info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})

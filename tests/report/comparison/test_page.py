@@ -91,6 +91,7 @@ def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
     assert "The result of a run is its last evaluation, not the default mean" in text
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
     text, files = page.write_comparison_files(answer, tmp_path / "out")

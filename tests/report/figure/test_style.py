@@ -23,6 +23,7 @@ def test_small_multiples_share_axes_and_fill_rows(width: float, n_columns: int) 
     check_layout(figure)
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_a_figure_is_saved_for_screens_and_papers(tmp_path: Path) -> None:
     figure, _ = style.make_panels("a", "b", "c", columns=1, height=0.8)
     files = style.save_figure(figure, tmp_path / "a.png", ("png", "pdf", "svg"))
