@@ -184,8 +184,8 @@ def format_paragraphs() -> list[str]:
         f"{table['study'].nunique()} studies (`benchmarks/near_settings.csv`). Three of four have one of another "
         f"study within {usual_distance:.2f} standard deviations. If none is that near to the measured federation, the "
         "page says so.",
-        f"Said and seen shares differ by up to {errors[0]:.2f}, {errors[1]:.2f} and {errors[2]:.2f} in groups of "
-        f"{MIN_GROUP} settings or more. Random selection was enough in {' and in '.join(enough_counts)}, whose runs "
+        f"Predicted and observed shares differ by up to {errors[0]:.2f}, {errors[1]:.2f} and {errors[2]:.2f} in groups "
+        f"of {MIN_GROUP} settings or more. Random selection was enough in {' and in '.join(enough_counts)}, whose runs "
         "are longer and compare fewer selectors. A diagnosis measures neither.",
     ]
 
