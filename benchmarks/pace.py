@@ -173,7 +173,7 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     state = replace(sample_selector.init(Population(cohort, 10, cohort, {})), threshold=1.0)
     chooser = SampleSelection(sample_selector, federation, 10, store, SignalAccess)  # type: ignore[arg-type]
     timing, units, up = Timing(zeros, zeros, n / UNITS, zeros), np.full(cohort, UNITS), [None] * cohort
-    jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), zeros > 0, units, units, zeros, up, zeros)
+    jobs = Jobs(np.arange(cohort), np.zeros(cohort, np.int64), zeros > 0, units, units, zeros, up, zeros > 0, zeros)
     jobs = replace(jobs, announced_s=np.full(cohort, float(n.mean()) / 5), expected=timing)
     milliseconds = []
     for t in range(ROUNDS):

@@ -20,6 +20,7 @@ def make_jobs(**columns: Any) -> Jobs:
         "units": zero_counts + 1,
         "start_s": zero_s,
         "tensor_mask": [None] * n_jobs,
+        "zero_fill": np.zeros(n_jobs, bool),
         "bytes_up": zero_s,
         "announced_s": zero_s,
         "expected": Timing(zero_s, zero_s, zero_s, zero_s),

@@ -42,6 +42,13 @@ def test_frozen_parameters_are_kept_with_the_buffers_and_counters_separately() -
     assert len(means) == len(variances) == 4
 
 
+def test_a_value_for_each_tensor_is_repeated_for_its_parameters() -> None:
+    layout = FlatModel(network()).layout
+    assert [b.name for b in layout.parameters] == ["0.weight", "1.weight", "1.bias", "2.weight", "2.bias"]
+    repeated = layout.repeat_for_parameters(torch.tensor([5.0, 1, 2, 3, 4]))
+    assert repeated.tolist() == 12 * [5] + 4 * [1] + 4 * [2] + 8 * [3] + 2 * [4]
+
+
 def test_training_updates_the_buffers_in_the_vector() -> None:
     model = FlatModel(network())
     buffers = model.buffers.clone()

@@ -77,6 +77,11 @@ class Layout:
     def n_buffers(self) -> int:
         return sum(block.size for block in self.buffers)
 
+    def repeat_for_parameters(self, tensor_values: Tensor) -> Tensor:
+        """Return a value for each trainable parameter, [P], from one for each tensor of them, `tensor_values`."""
+        tensor_sizes = torch.tensor([block.size for block in self.parameters], device=tensor_values.device)
+        return tensor_values.repeat_interleave(tensor_sizes)
+
     def batch_norm_positions(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
         """Return the positions in `buffers` of all running means and, aligned with them, of the variances, [s] each."""
         blocks_by_name = {buffer_block.name: buffer_block for buffer_block in self.buffers}

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+import asynchronous_engine
 from config_options import make_component
 from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
@@ -270,3 +271,25 @@ def test_omitted_tensors_are_filled_or_zero(
     n = run.info.n_train[:4]
     assert float(displacements[0].norm()) > 0.01
     torch.testing.assert_close(displacements[1], displacements[0] * float(n[1] / n.sum()), atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("zero_fill", [False, True])
+def test_late_updates_are_filled_as_in_the_round_of_their_selection(
+    zero_fill: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All jobs take 4 s, and a round 3 s: the second one, which only waits, is the round without a deadline."""
+    monkeypatch.setattr(asynchronous_engine, "SECONDS", np.full(4, 2.0))
+
+    def select_partly(self: Any, state: Any, ctx: Any, probes: Any) -> Any:
+        return Selection(np.arange(4), upload=np.full(ctx.n_clients, 0.5), zero_fill=zero_fill), state
+
+    monkeypatch.setattr(Random, "select", select_partly)
+    options = ("clients=4", "partition=iid", "device=instant", "device._target_=asynchronous_engine.ThreeSpeeds")
+    late_run = run_training(
+        *(tmp_path / "late", *options, "deadline=fixed", "deadline.k=0.75", "deadline.late_updates=carry"),
+        *("deadline.staleness=constant", "rounds=2"),
+    )
+    assert [len(report.arrived) for report in late_run.reports[1:]] == [0, 4]
+    assert late_run.cohorts == [[0, 1, 2, 3], []]
+    on_time = run_training(tmp_path / "on_time", *options, "deadline=wait_for_all", "rounds=1")
+    assert torch.equal(late_run.weights(), on_time.weights())

@@ -144,6 +144,20 @@ def test_statistics_of_a_tensor_are_over_its_senders(
     np.testing.assert_allclose(false_update, np.array(mean) - deviation, atol=1e-12)
 
 
+def test_the_statistics_of_a_tensor_are_those_of_a_model_with_this_tensor_only() -> None:
+    """To the bit, for numbers of senders that differ between the tensors."""
+    blocks = tuple(TensorBlock(f"{i}", (i + 1,), sum(range(i + 1))) for i in range(6))
+    moments = torch.from_numpy(np.random.default_rng(0).random((2, 21))) + torch.tensor([[0.0], [9.0]])
+    counts = torch.tensor([9.0, 2, 7, 5, 1, 2, 3, 7]).double()
+    stats = compute_update_stats(counts, moments, Layout(blocks, (), ()))
+    for block, count in zip(blocks, counts[2:], strict=True):
+        columns = slice(block.offset, block.offset + block.size)
+        single_counts = torch.tensor([9.0, 2, float(count)]).double()
+        single = compute_update_stats(single_counts, moments[:, columns], make_layout(block.size))
+        assert torch.equal(not_none(stats.mean)[columns], not_none(single.mean))
+        assert torch.equal(not_none(stats.std)[columns], not_none(single.std))
+
+
 def test_attackers_that_know_no_tensor_send_what_they_trained() -> None:
     masks = {client: np.array([False]) for client in HONEST_UPDATES}
     round_attack = RoundAttack(make_component("attack", "ipm"), np.array([2, 4]), 0, 0, masks)

@@ -31,7 +31,9 @@ def make_jobs(*rows: Ids | None) -> Jobs:
     """Clients 0 and 2 are asked for 2 and 3 units, and for answers of 100 and 1000 bytes."""
     units, none = ids(2, 3), np.zeros(2)
     up = np.array([100.0, 1000.0])
-    return Jobs(ids(0, 2), ids(0, 0), none > 0, units, units, none, [None, None], up, rows=rows or (None, None))
+    return Jobs(
+        ids(0, 2), ids(0, 0), none > 0, units, units, none, [None, None], none > 0, up, rows=rows or (None, None)
+    )
 
 
 JOBS = make_jobs()

@@ -29,6 +29,7 @@ def make_dispatch(timing: Timing) -> Dispatch:
         ONE_UNIT,
         np.zeros(3),
         [None] * 3,
+        np.zeros(3, bool),
         np.zeros(3),
         np.full(3, np.inf),
         timing,

@@ -6,6 +6,7 @@ that the updates are -w/2 and -(w - 4)/2 at the model that was sent. The server 
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,11 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.round import setup
 from fedcohort.round.aggregate import ServerStep
+from fedcohort.round.components import ServerState
 from fedcohort.round.in_flight import Broadcast, JobsInFlight, SentModels
+from fedcohort.round.job_schedule import JobScheduler
+from fedcohort.round.uniform import UniformReference
+from fedcohort.selector.round_robin import RoundRobin
 from job_tables import make_jobs
 from run_harness import FinishedRun, run_training, same_bits
 
@@ -143,6 +148,33 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
     assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [3, 4]
 
 
+@pytest.mark.usefixtures("models")
+def test_a_client_that_never_returns_is_lost_at_the_end_of_its_round(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Client 2 replaces client 0 at 1 s, as in the test above; it is charged for its work, and selected again."""
+    failed_ids, observe, make_jobs = list[list[int]](), RoundRobin.observe, JobScheduler.make_jobs
+
+    def note(self: Any, state: Any, outcome: Any) -> Any:
+        failed_ids.append(outcome.failed.tolist())
+        return observe(self, state, outcome)
+
+    def lose_client(self: Any, *args: Any) -> Any:
+        jobs, *outputs = make_jobs(self, *args)
+        return replace(jobs, duration_s=np.where(jobs.client == 2, np.inf, jobs.duration_s)), *outputs
+
+    monkeypatch.setattr(RoundRobin, "observe", note)
+    monkeypatch.setattr(JobScheduler, "make_jobs", lose_client)
+    run = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=3")
+    assert [report.cohort.tolist() for report in run.reports[1:]] == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
+    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 1]] * 3
+    assert [report.metrics["round/in_flight"] for report in run.reports[1:]] == [0] * 3
+    assert failed_ids == [[2]] * 3
+    assert run.last.metrics["comm/up_bytes"] / run.last.metrics["comm/down_bytes"] == pytest.approx(6 / 9)
+    n_samples = 3 * int(run.info.n_train.sum())
+    assert run.last.metrics["comp/client_flops"] == 3 * 2 * 640 * n_samples
+
+
 def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path: Path, monkeypatch: Any) -> None:
     """The models are those of `race` with all broadcasts in memory, and the run folder keeps no file of them."""
     folders, real = list[Path](), Broadcast.move_to_files
@@ -234,6 +266,18 @@ def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
     assert list(in_flight.keep_broadcasts(broadcasts).broadcasts) == [2, 4, 5]
     assert list(in_flight.keep_broadcasts(broadcasts, max_staleness=2).broadcasts) == [4, 5]
     assert list(in_flight.keep_broadcasts(broadcasts, max_staleness=0).broadcasts) == []
+
+
+def test_jobs_in_flight_of_a_checkpoint_without_zero_fill_have_none() -> None:
+    uniform = UniformReference.without_rounds(3)
+    states: Any = [None, None, None, None, None, np.zeros(3, np.int64), np.zeros(3, np.int64), uniform]
+    jobs = make_jobs(start_s=[1.0, 2.0], zero_fill=[True, True])
+    packed_state = replace(ServerState(*states), in_flight=JobsInFlight(jobs)).to_plain_data()
+    assert ServerState.from_plain_data(packed_state, ServerState(*states)).in_flight.jobs.zero_fill.all()
+    del packed_state["in_flight"]["record"]["jobs"]["record"]["zero_fill"]
+    restored_jobs = ServerState.from_plain_data(packed_state, ServerState(*states)).in_flight.jobs
+    assert restored_jobs.zero_fill.tolist() == [False, False]
+    assert restored_jobs.start_s.tolist() == [1, 2]
 
 
 @torch.no_grad()

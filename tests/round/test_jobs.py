@@ -14,7 +14,7 @@ def test_selecting_rows_applies_to_every_column() -> None:
     timing = Timing(seconds, seconds, seconds, seconds)
     rows, units = [ids(7), None, ids(8, 9)], ids(4, 5, 6)
     flags = np.array([True, False, False])
-    requested = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, seconds)
+    requested = (ids(1, 2, 3), ids(0, 0, 1), flags, units, units, seconds, rows, flags, seconds)
     jobs = Jobs(*requested, seconds, timing, rows, rows, timing, seconds)
     selected = jobs.select_jobs(np.array([True, False, True]))
     assert (len(jobs), len(selected), selected.client.tolist(), selected.plain.tolist()) == (

@@ -1,6 +1,7 @@
 """The report of a round in which client 3 arrives two rounds late, 0 stays in flight, and 2 is dropped."""
 
 import dataclasses
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ from fedcohort.device.base import Timing
 from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.late_report import add_late_clients, compute_lateness_metrics
 from job_tables import make_jobs
+from run_harness import run_training
 
 
 def make_late_start() -> Any:
@@ -61,3 +63,16 @@ def test_late_arrivals_have_their_work_and_seconds_since_their_broadcast() -> No
     assert values["sent_s"] == {0: 50, 1: 50, 5: 54}
     assert [values[f"{phase}_s"][5] for phase in JOB_PHASES] == [1.25, 0, 7.5, 1.25]
     assert (values["staleness"], values["in_flight"]) == ({1: 0, 3: 2}, {0: 1})
+
+
+def test_attackers_are_named_among_late_arrivals_and_jobs_in_flight(tmp_path: Path) -> None:
+    attack = ("attack=sign_flip", "attack.fraction=0.5", "deadline=fixed", "deadline.late_updates=carry")
+    run = run_training(tmp_path, *attack, "device=shifted_exponential", "rounds=4")
+    is_attacker, n_late_arrivals = run.reports[0].clients["attacker"], 0
+    for report in run.reports[1:]:
+        in_flight_ids = np.flatnonzero(report.clients["in_flight"] == 1)
+        ids_with_job = np.unique(np.concatenate([report.cohort, report.arrived, in_flight_ids]))
+        n_late_arrivals += len(np.setdiff1d(report.arrived, report.cohort))
+        assert np.flatnonzero(~np.isnan(report.clients["attacker"])).tolist() == ids_with_job.tolist()
+        assert report.clients["attacker"][ids_with_job].tolist() == is_attacker[ids_with_job].tolist()
+    assert n_late_arrivals > 1

@@ -52,6 +52,7 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
         np.ones(2, np.int64),
         np.zeros(2),
         [None] * 2,
+        np.zeros(2, bool),
         np.zeros(2),
         announced_s=np.full(2, np.inf),
         expected=Timing(ones, ones, ones, ones),

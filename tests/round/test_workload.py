@@ -1,5 +1,6 @@
 """What a selector may ask, and what the answers weigh."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from fedcohort.round.workload import (
 )
 from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import AggregationOverride, Ids, Probe, Selection
+from selector_harness import make_context
 
 LAYOUT = Layout((TensorBlock("w", (2, 3), 0), TensorBlock("b", (2,), 6)), (), ())
 NAN = float("nan")
@@ -31,7 +33,8 @@ def ids(*clients: int) -> Ids:
 
 def check(codec: str, *clients: int, **requests: Any) -> None:
     """Of five clients 1, 2 and 4 are available, and two are wanted."""
-    verify_selection(Selection(ids(*clients), **requests), ids(1, 2, 4), 2, 5, make_component("codec", codec))
+    ctx = make_context(cohort=2, n_clients=5, available=[1, 2, 4])
+    verify_selection(Selection(ids(*clients), **requests), ctx, make_component("codec", codec), carries_late_jobs=False)
 
 
 def test_valid_requests_are_accepted() -> None:
@@ -66,6 +69,16 @@ def test_invalid_requests_are_rejected(clients: tuple[int, ...], requests: dict[
 def test_a_codec_that_trains_for_its_upload_leaves_no_tensor_out() -> None:
     with pytest.raises(IncompatibleConfig, match="choose codec=none"):
         check("mask", 1, 4, upload=np.array([1.0, 1.0, 1.0, 1.0, 0.9]))
+
+
+@pytest.mark.parametrize("carries_late_jobs", [False, True])
+def test_a_round_of_fedavg_has_no_late_updates_of_other_rounds(carries_late_jobs: bool) -> None:
+    ctx, codec = make_context(cohort=2, n_clients=5), make_component("codec", "none")
+    verify_selection(Selection(ids(1)), ctx, codec, carries_late_jobs)
+    with (
+        pytest.raises(IncompatibleConfig, match="choose deadline=wait_for_all") if carries_late_jobs else nullcontext()
+    ):
+        verify_selection(Selection(ids(1), plain=True), ctx, codec, carries_late_jobs)
 
 
 class Absolute:

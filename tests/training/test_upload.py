@@ -15,9 +15,11 @@ from fedcohort.rng import Draws
 from fedcohort.round.workload import make_untimed_jobs, verify_selection
 from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import Selection
+from selector_harness import make_context
 
 LAYOUT = Layout((TensorBlock("a", (2,), 0), TensorBlock("b", (1,), 2), TensorBlock("c", (2, 2), 3)), (), ())
 NONE = make_component("codec", "none")
+CONTEXT = make_context(cohort=2, n_clients=3)
 
 
 def test_each_tensor_is_sent_with_its_probability() -> None:
@@ -83,12 +85,12 @@ def test_jobs_have_the_requested_units_and_upload_bytes() -> None:
 )
 def test_invalid_upload_requests_are_rejected(fields: dict[str, Any], match: str) -> None:
     with pytest.raises(FedcohortError, match=match):
-        verify_selection(Selection(np.array([0, 1]), **fields), np.arange(3), 2, 3, NONE)
+        verify_selection(Selection(np.array([0, 1]), **fields), CONTEXT, NONE, carries_late_jobs=False)
 
 
 def test_partial_uploads_reject_a_codec_that_changes_training() -> None:
     codec: Any = SimpleNamespace(hooks=(object(),))
-    verify_selection(Selection(np.array([0, 1]), upload=np.ones(3)), np.arange(3), 2, 3, codec)
+    verify_selection(Selection(np.array([0, 1]), upload=np.ones(3)), CONTEXT, codec, carries_late_jobs=False)
     chosen = Selection(np.array([0, 1]), upload=np.array([1.0, 0.5, 1.0]))
     with pytest.raises(FedcohortError, match="choose codec=none"):
-        verify_selection(chosen, np.arange(3), 2, 3, codec)
+        verify_selection(chosen, CONTEXT, codec, carries_late_jobs=False)

@@ -27,7 +27,7 @@ not measure the column.
     - in_flight: 1 for a client that still works after the round, null for another. For clients of earlier rounds,
       finish_s counts from the broadcast of that round
     - attacker: 1 for a client that attacks, 0 for another; only in runs with attackers. Step 0 has all clients, and
-      other steps have the selected ones
+      other steps have those that were selected, reported or still work
     - epsilon: of differential privacy, for what the client has reported in the run so far; only of clients that
       reported in the round, and only in runs with `signal_noise`
     - train_loss: nats; mean cross-entropy of the mini-batches, each before its step, as an arrived client reports it.

@@ -96,9 +96,9 @@ class ServerStep:
             return arrivals, state
         if not len(jobs) and not len(closed_round.jobs_in_flight):
             self._warn_of_empty_round(closed_round)
-        if not closed_round.selection.zero_fill:
-            tensor_masks = dict(zip(jobs.client.tolist(), jobs.tensor_mask, strict=True))
-            arrivals = fill_unsent_tensors(arrivals, tensor_masks, self.server.layout)
+        averaged_masks = [None if z else m for z, m in zip(jobs.zero_fill, jobs.tensor_mask, strict=True)]
+        tensor_masks = dict(zip(jobs.client.tolist(), averaged_masks, strict=True))
+        arrivals = fill_unsent_tensors(arrivals, tensor_masks, self.server.layout)
         derived_signals = compute_update_signals(self.components, self.measurer, arrivals, closed_round.selection.plain)
         arrivals = replace(arrivals, derived_signals=derived_signals)
         server_passes_before = self.measurer.server_passes

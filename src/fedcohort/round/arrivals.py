@@ -129,11 +129,12 @@ def replace_update_weights(arrivals: Arrivals, client_weights: Values, are_weigh
         for k, update_matrix in client_vectors.uploads.items()
         if k not in client_vectors.averaged_uploads
     }
-    buffers, counters = (
-        client_vectors.average_buffers(has_positive_weight),
-        client_vectors.counters[has_positive_weight].amax(0),
+    return replace(
+        reweighted_arrivals,
+        totals=upload_totals,
+        buffers=client_vectors.average_buffers(has_positive_weight),
+        counters=client_vectors.counters[has_positive_weight].amax(0),
     )
-    return replace(reweighted_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
 def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverride | None) -> Arrivals:
@@ -161,7 +162,8 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
 
     Args:
         arrivals: the updates that arrived.
-        tensor_masks: which tensors each client sent, bool [tensors] by client id; None for all.
+        tensor_masks: which tensors each client sent, bool [tensors] by client id; None for all, and for a client whose
+            other tensors count as zero.
         layout: positions of the model's tensors in its flat vector.
     """
     tensor_mask_by_client = [tensor_masks[int(k)] for k in arrivals.clients]
@@ -170,13 +172,11 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
     is_sent_by_client = np.stack(
         [np.ones(len(layout.parameters), dtype=bool) if m is None else m for m in tensor_mask_by_client]
     )
-    mean_update = arrivals.mean.clone()
-    updates = None if arrivals.updates is None else arrivals.updates.clone()
-    for tensor_block, is_tensor_sent in zip(layout.parameters, is_sent_by_client.T, strict=True):
-        tensor_range = slice(tensor_block.offset, tensor_block.offset + tensor_block.size)
-        sender_weight_sum = float(arrivals.weights[is_tensor_sent].sum())
-        mean_update[tensor_range] = mean_update[tensor_range] / sender_weight_sum if sender_weight_sum > 0 else 0.0
-        if updates is not None:
-            rows_without_tensor = torch.from_numpy(np.flatnonzero(~is_tensor_sent)).to(updates.device)
-            updates[rows_without_tensor, tensor_range] = mean_update[tensor_range]
-    return replace(arrivals, mean=mean_update, updates=updates)
+    weight_sum_by_tensor = torch.tensor([arrivals.weights[is_sent].sum() for is_sent in is_sent_by_client.T])
+    sender_weights = layout.repeat_for_parameters(weight_sum_by_tensor.to(arrivals.mean))
+    mean_update = torch.where(sender_weights > 0, arrivals.mean / sender_weights, 0.0)
+    if arrivals.updates is None:
+        return replace(arrivals, mean=mean_update)
+    tensor_of_parameter = layout.repeat_for_parameters(torch.arange(len(layout.parameters)))
+    is_number_sent = torch.from_numpy(is_sent_by_client)[:, tensor_of_parameter].to(arrivals.updates.device)
+    return replace(arrivals, mean=mean_update, updates=torch.where(is_number_sent, arrivals.updates, mean_update))

@@ -111,9 +111,8 @@ class AttackCollector(Collector):
         tensor_mask = self.round_attack.tensor_masks.get(update.client)
         if tensor_mask is None:
             return false_update
-        block_sizes = torch.tensor([tensor_block.size for tensor_block in self.layout.parameters])
-        is_number_unsent = torch.from_numpy(~tensor_mask).repeat_interleave(block_sizes)
-        return false_update.masked_fill(is_number_unsent.to(false_update.device), 0.0)
+        is_number_unsent = self.layout.repeat_for_parameters(torch.from_numpy(~tensor_mask).to(false_update.device))
+        return false_update.masked_fill(is_number_unsent, 0.0)
 
 
 def compute_update_stats(update_counts: Tensor, update_moments: Tensor, layout: Layout) -> UpdateStats:
@@ -126,15 +125,10 @@ def compute_update_stats(update_counts: Tensor, update_moments: Tensor, layout: 
             nothing. An update is 0 in tensors that its client did not send.
         layout: positions of the model's tensors in its flat vector.
     """
-    n_honest_updates, n_attackers, *known_update_counts = (int(update_count) for update_count in update_counts.tolist())
-    if not any(known_update_counts):
+    n_honest_updates, n_attackers = (int(n_updates) for n_updates in update_counts[:2].tolist())
+    if not update_counts[2:].any():
         return UpdateStats(None, None, n_honest_updates, n_attackers)
-    means_and_deviations = []
-    for tensor_block, n in zip(layout.parameters, known_update_counts, strict=True):
-        mean, mean_squares = update_moments[:, tensor_block.offset : tensor_block.offset + tensor_block.size] / max(
-            n, 1
-        )
-        update_variance = (mean_squares - mean.square()).clamp_min(0) * n / max(n - 1, 1)
-        means_and_deviations.append(torch.stack([mean, update_variance.sqrt()]))
-    mean, deviation = torch.cat(means_and_deviations, 1)
-    return UpdateStats(mean, deviation, n_honest_updates, n_attackers)
+    n = layout.repeat_for_parameters(update_counts[2:])
+    mean, mean_squares = update_moments / n.clamp_min(1)
+    update_variance = (mean_squares - mean.square()).clamp_min(0) * n / (n - 1).clamp_min(1)
+    return UpdateStats(mean, update_variance.sqrt(), n_honest_updates, n_attackers)

@@ -58,13 +58,16 @@ def make_attacker_column(is_attacker: np.ndarray, closed_round: ClosedRound | No
 
     Args:
         is_attacker: which clients attack, bool [n_clients].
-        closed_round: the round, whose cohort has values; None before the first round, where all clients have one.
+        closed_round: the round, in which clients with a job have values; None before the first round, where all clients
+            have one.
     """
     if not is_attacker.any():
         return {}
     attacker_column = is_attacker.astype(np.float64)
     if closed_round is not None:
-        attacker_column[np.setdiff1d(np.arange(len(attacker_column)), closed_round.selection.clients)] = np.nan
+        in_flight_ids = closed_round.jobs_in_flight.jobs.client
+        ids_with_job = np.concatenate([closed_round.selection.clients, closed_round.reporting_ids, in_flight_ids])
+        attacker_column[np.setdiff1d(np.arange(len(attacker_column)), ids_with_job)] = np.nan
     return {"attacker": attacker_column}
 
 

@@ -199,7 +199,7 @@ class ServerState:
 
         Args:
             packed_state: fields by name; fields in `LATER_STATE_FIELDS`, which older checkpoints lack, keep their
-                initial value.
+                initial value. Checkpoints without `Jobs.zero_fill` have no job with it.
             initial_state: state before round 0, with the class of each component's State.
 
         Raises:
@@ -212,4 +212,6 @@ class ServerState:
                 f"{sorted(packed_state)}, this version has {sorted(vars(initial_state))}. Resume with the version that "
                 "wrote it, or start a new run with resume=false"
             )
+        job_columns = packed_state["in_flight"]["record"]["jobs"]["record"]  # of earlier versions without `zero_fill`
+        job_columns.setdefault("zero_fill", pack_state(np.zeros(len(job_columns["tensor_mask"]["list"]), bool)))
         return cls(**{k: unpack_state(packed_state[k], type(v)) for k, v in vars(initial_state).items()})

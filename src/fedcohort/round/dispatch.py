@@ -186,7 +186,7 @@ class Dispatcher:
         logged_generator.start_selection()
         selection, next_selector_state = selector.select(selector_state, ctx, query_answers)
         with prefix_errors_with_component(selector):
-            verify_selection(selection, ctx.available, ctx.cohort, ctx.n_clients, self.components.codec)
+            verify_selection(selection, ctx, self.components.codec, self.components.deadline.carries)
         return selection, next_selector_state, logged_generator.finish()
 
     def _send_queries(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueryRecord:

@@ -65,8 +65,7 @@ class ClosedRound:
     @property
     def staleness(self) -> Ids:
         """Number of server steps since the client of each job that arrives received its model, [m]."""
-        n_server_steps: Ids = self.round - self.arrived_jobs.broadcast
-        return n_server_steps
+        return np.asarray(self.round - self.arrived_jobs.broadcast)
 
     @property
     def reporting_ids(self) -> Ids:
@@ -83,8 +82,8 @@ class ClosedRound:
 def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> ClosedRound:
     """Close the round: determine which jobs arrive, and add up the cost of the round.
 
-    If the deadline `carries`, a late job stays in flight. Its download and work are charged in the round in which it
-    was sent, its upload in the round in which it arrives.
+    If the deadline `carries`, a late job stays in flight, unless its client never returns. Its download and work are
+    charged in the round in which it was sent, its upload in the round in which it arrives.
 
     Args:
         dispatch: decisions of the round before the training.
@@ -94,15 +93,14 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refill_jobs = dispatch.jobs, dispatch.selection, dispatch.refill_jobs
     answer_agg = partial(_answer_agg_queries, dispatcher, selection.plain, dispatch.round)
-    jobs_in_flight = server_state.in_flight
-    if len(refill_jobs):
-        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, answer_agg(refill_jobs.client))
+    jobs_in_flight = server_state.in_flight.merge_jobs(refill_jobs, answer_agg(refill_jobs.client))
     compute_wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     round_end = find_round_end(
         dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, compute_wall_time
     )
     outcome, has_ended = round_end.outcome, round_end.has_ended
     is_update_used = has_ended & round_end.is_update_usable
+    is_working = ~has_ended & np.isfinite(jobs_in_flight.jobs.duration_s)
     is_job_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
     late_jobs, arrived_earlier_jobs = jobs.select_jobs(is_job_carried), jobs_in_flight.select_jobs(is_update_used)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
@@ -117,8 +115,8 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
         dispatch,
         outcome,
         arrived_jobs,
-        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, answer_agg(late_jobs.client)),
-        dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_update_used)),
+        jobs_in_flight=jobs_in_flight.select_jobs(is_working).merge_jobs(late_jobs, answer_agg(late_jobs.client)),
+        dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(~is_working & ~is_update_used)),
         processed_samples=cost_model.count_sample_uses(n_used_samples, arrived_jobs.units),
         staleness_discounts=staleness_discounts,
         client_weights=n_used_samples.astype(np.float64)

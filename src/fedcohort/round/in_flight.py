@@ -151,8 +151,7 @@ class JobsInFlight(ReadOnly):
 
 def find_job_seconds_left(jobs: Jobs, now_s: float) -> Values:
     """Return the seconds from virtual second `now_s` until each of `jobs` ends, [len(jobs)]; 0 if it has ended."""
-    remaining_s: Values = np.maximum(jobs.end_s - now_s, 0.0)
-    return remaining_s
+    return np.asarray(np.maximum(jobs.end_s - now_s, 0.0))
 
 
 def exclude_busy_clients(ctx: RoundContext, busy_jobs: Jobs, now_s: float) -> RoundContext:

@@ -31,6 +31,7 @@ class Jobs(ReadOnly):
         units: units of local work that the client completes; 0 for a dropped client, [m].
         start_s: virtual second at which the job begins, [m].
         tensor_mask: tensors of the update that the client sends, None for all.
+        zero_fill: whether the other tensors count as zero in the mean (`Selection.zero_fill`), [m].
         bytes_up: bytes that the client uploads, [m].
         announced_s: deadline that was announced to the client, in seconds after its start; inf without one, [m].
         expected: expected timing on all of the client's samples, including forward passes before and after training.
@@ -47,6 +48,7 @@ class Jobs(ReadOnly):
     units: Ids
     start_s: Values
     tensor_mask: Sequence[TensorMask | None]
+    zero_fill: Bool[np.ndarray, "_m"]
     bytes_up: Values
     announced_s: Values = field(default_factory=lambda: np.empty(0))
     expected: Timing = NO_JOB_TIMING
@@ -61,14 +63,12 @@ class Jobs(ReadOnly):
     @property
     def end_s(self) -> Values:
         """Virtual second at which each client's update arrives, [m]."""
-        end_s: Values = self.start_s + self.duration_s
-        return end_s
+        return np.asarray(self.start_s + self.duration_s)
 
     @property
     def expected_end_s(self) -> Values:
         """Virtual second at which each client's update is expected to arrive, [m]."""
-        end_s: Values = self.start_s + self.expected.finish_s(self.assigned)
-        return end_s
+        return np.asarray(self.start_s + self.expected.finish_s(self.assigned))
 
     def select_jobs(self, is_job_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_job_selected`, bool [m]."""
@@ -123,5 +123,6 @@ NO_JOBS = Jobs(
     units=np.empty(0, np.int64),
     start_s=np.empty(0),
     tensor_mask=[],
+    zero_fill=np.empty(0, bool),
     bytes_up=np.empty(0),
 )

@@ -43,13 +43,18 @@ def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_job
     Absences are distributed over their phases, so that these add up to the duration of the job. `cohort_columns` are
     the columns of the round's first cohort by name; `refill_jobs` are the jobs of the clients that started later.
     """
-    job_timing = refill_jobs.timing
     phase_work_s = np.array(
-        [job_timing.down_s, job_timing.infer_s, job_timing.unit_s * refill_jobs.assigned, job_timing.up_s]
+        [
+            refill_jobs.timing.down_s,
+            refill_jobs.timing.infer_s,
+            refill_jobs.timing.unit_s * refill_jobs.assigned,
+            refill_jobs.timing.up_s,
+        ]
     )
     slowdown_by_absence = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
     phase_columns: dict[str, ClientColumn] = {}
-    for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * slowdown_by_absence, strict=True):
+    phase_s = np.multiply(phase_work_s, slowdown_by_absence, out=np.zeros_like(phase_work_s), where=phase_work_s > 0)
+    for phase_name, phase_seconds in zip(JOB_PHASES, phase_s, strict=True):
         cohort_ids, cohort_phase_s = cohort_columns[f"{phase_name}_s"]
         client_ids = np.concatenate([np.asarray(cohort_ids), refill_jobs.client])
         phase_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_phase_s, phase_seconds]))

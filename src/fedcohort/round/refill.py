@@ -24,7 +24,7 @@ def replace_arrived_clients(dispatch: Dispatch, dispatcher: Dispatcher, server_s
     if not deadline.refills:
         return dispatch
     busy_jobs = server_state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
-    n_refill_jobs, arrived_ids = 0, set[int]()
+    arrived_ids = set[int]()
     while True:
         remaining_s = find_job_seconds_left(busy_jobs, dispatch.start_s)
         is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline.staleness_limit())
@@ -38,9 +38,8 @@ def replace_arrived_clients(dispatch: Dispatch, dispatcher: Dispatcher, server_s
         if remaining_s[next_arrival_row] >= max(close_s, remaining_s[is_awaited].max(initial=0.0)):
             break
         arrived_ids.add(int(busy_jobs.client[next_arrival_row]))
-        n_refill_jobs += 1
         arrival_s = dispatch.start_s + float(remaining_s[next_arrival_row])
-        next_dispatch = dispatcher.add_refill_client(dispatch, server_state, busy_jobs, arrival_s, n_refill_jobs)
+        next_dispatch = dispatcher.add_refill_client(dispatch, server_state, busy_jobs, arrival_s, len(arrived_ids))
         is_new_job = ~np.isin(next_dispatch.refill_jobs.client, dispatch.refill_jobs.client)
         busy_jobs = busy_jobs.merge_jobs(next_dispatch.refill_jobs.select_jobs(is_new_job).drop_list_columns())
         dispatch = next_dispatch

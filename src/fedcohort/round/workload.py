@@ -15,48 +15,55 @@ from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import find_signal
 from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
-from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
+from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, RoundContext, Selection
 
 
-def verify_selection(selection: Selection, available_ids: Ids, cohort_size: int, n_clients: int, codec: Codec) -> None:
+def verify_selection(selection: Selection, ctx: RoundContext, codec: Codec, carries_late_jobs: bool) -> None:
     """Raise an error if a selection is invalid.
 
     Args:
         selection: the selector's choice.
-        available_ids: sorted ids of the clients that can be selected.
-        cohort_size: largest number of clients, unless the selection is `uncapped`.
-        n_clients: size of the population.
+        ctx: the context that the selector received.
         codec: encodes updates; a codec with hooks does not support partial updates.
+        carries_late_jobs: whether updates of earlier rounds arrive in the round (`Deadline.carries`).
 
     Raises:
         FedcohortError: clients are not available, or units or shares of updates are out of range.
-        IncompatibleConfig: the codec does not support partial updates.
+        IncompatibleConfig: the codec does not support partial updates, or the deadline no rounds of FedAvg.
     """
-    chosen_ids, work_units, upload_probabilities = selection.clients, selection.units, selection.upload
-    if not are_all_available(chosen_ids, available_ids):
+    K, chosen_ids, work_units, upload_probabilities = (
+        ctx.n_clients,
+        selection.clients,
+        selection.units,
+        selection.upload,
+    )
+    if not are_all_available(chosen_ids, ctx.available):
         raise FedcohortError(
             f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
         )
-    if len(chosen_ids) > cohort_size and not selection.uncapped:
+    if len(chosen_ids) > ctx.cohort and not selection.uncapped:
         raise FedcohortError(
-            f"the selector chose {len(chosen_ids)} clients, but cohort={cohort_size}: choose ctx.cohort clients at most"
+            f"the selector chose {len(chosen_ids)} clients, but cohort={ctx.cohort}: choose ctx.cohort clients at most"
         )
-    if work_units is not None and (work_units.shape != (n_clients,) or (work_units[chosen_ids] < 1).any()):
+    if selection.plain and carries_late_jobs:
+        raise IncompatibleConfig(
+            "the selector asks for a round of FedAvg (plain=True), but late updates arrive in other rounds: "
+            "choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop"
+        )
+    if work_units is not None and (work_units.shape != (K,) or (work_units[chosen_ids] < 1).any()):
         raise FedcohortError(
-            f"the selector's units of local work must be one integer >= 1 for each of the {n_clients} clients, got "
+            f"the selector's units of local work must be one integer >= 1 for each of the {K} clients, got "
             f"{work_units!r}"
         )
     if upload_probabilities is None:
         return
-    chosen_upload_probabilities = (
-        upload_probabilities[chosen_ids] if upload_probabilities.shape == (n_clients,) else np.zeros(1)
-    )
-    if not ((chosen_upload_probabilities > 0) & (chosen_upload_probabilities <= 1)).all():
+    chosen_probabilities = upload_probabilities[chosen_ids] if upload_probabilities.shape == (K,) else np.zeros(1)
+    if not ((chosen_probabilities > 0) & (chosen_probabilities <= 1)).all():
         raise FedcohortError(
-            f"the selector's upload probabilities must be numbers in (0, 1] for each of the {n_clients} clients, got "
+            f"the selector's upload probabilities must be numbers in (0, 1] for each of the {K} clients, got "
             f"{upload_probabilities!r}"
         )
-    if codec.hooks and (chosen_upload_probabilities < 1).any():
+    if codec.hooks and (chosen_probabilities < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, but the codec already restricts training: choose codec=none"
         )
@@ -97,18 +104,10 @@ def make_untimed_jobs(
     chosen_ids, n_chosen_clients = selection.clients, len(selection.clients)
     assigned_units = np.full(n_chosen_clients, units) if selection.units is None else selection.units[chosen_ids]
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
-    update_bytes = codec.bytes_up(layout)
-    upload_bytes = [
-        extra_bytes
-        + (
-            update_bytes
-            if tensor_mask is None
-            else codec.bytes_up(make_sent_layout(layout, tensor_mask))
-            if tensor_mask.any()
-            else 0
-        )
-        for tensor_mask in tensor_masks
-    ]
+    update_bytes = np.full(n_chosen_clients, float(codec.bytes_up(layout)))
+    for job_row, tensor_mask in enumerate(tensor_masks):
+        if tensor_mask is not None:
+            update_bytes[job_row] = codec.bytes_up(make_sent_layout(layout, tensor_mask)) if tensor_mask.any() else 0.0
     return Jobs(
         client=chosen_ids,
         broadcast=np.full(n_chosen_clients, draws.round),
@@ -117,7 +116,8 @@ def make_untimed_jobs(
         units=assigned_units.astype(np.int64),
         start_s=np.full(n_chosen_clients, start_s),
         tensor_mask=tensor_masks,
-        bytes_up=np.array(upload_bytes, dtype=np.float64),
+        zero_fill=np.full(n_chosen_clients, selection.zero_fill),
+        bytes_up=extra_bytes + update_bytes,
     )
 
 

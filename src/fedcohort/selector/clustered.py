@@ -43,9 +43,8 @@ from jaxtyping import Float32, Float64
 from fedcohort import ranges
 from fedcohort.maths.urns import Urns, cut_ward_tree, fill_urns_in_order, ward_tree
 from fedcohort.selector.base import Selector, reject_large_population
+from fedcohort.selector.last_updates import store_last_updates
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
-
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -224,12 +223,7 @@ def store_client_updates(state: State, clients: Ids, new_updates: Float64[np.nda
         clients: ids of the clients that arrived, [n].
         new_updates: update of each of `clients`, [n, n_params]; an update that does not fit float32 is left out.
     """
-    is_in_float32_range = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-    clients, new_updates = clients[is_in_float32_range], new_updates[is_in_float32_range]
-    updates = state.updates.copy()
-    if not updates.shape[1]:
-        updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
-    updates[clients] = new_updates
+    updates, clients = store_last_updates(state.updates, clients, new_updates)
     update_matrix = updates.astype(np.float64)
     update_norms = np.linalg.norm(update_matrix, axis=1)
     dot_products = update_matrix[clients] @ update_matrix.T

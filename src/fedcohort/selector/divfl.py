@@ -28,9 +28,9 @@ from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.selector.base import Selector, reject_large_population
+from fedcohort.selector.last_updates import store_last_updates
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 TIE_TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
 
 
@@ -114,15 +114,9 @@ class DivFL(Selector[State]):
         return Selection(clients), replace(state, cluster_sizes=cluster_sizes)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        clients, new_updates = outcome.clients, outcome.signals["update"]
         has_trained = state.has_trained.copy()
-        has_trained[clients] = True
-        is_in_float32_range = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-        clients, new_updates = clients[is_in_float32_range], new_updates[is_in_float32_range]
-        updates = state.updates.copy()
-        if not updates.shape[1]:
-            updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
-        updates[clients] = new_updates
+        has_trained[outcome.clients] = True
+        updates, clients = store_last_updates(state.updates, outcome.clients, outcome.signals["update"])
         distances = state.distances.copy()
         for client_id in clients.tolist():
             update_differences = updates - updates[client_id].astype(np.float64)

@@ -40,7 +40,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, SAME_MODEL, Requirement
+from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import RankingOptions
 from fedcohort.selector.ranking import State as RankingState
@@ -129,7 +129,7 @@ class PyramidFl(RankingOptions, Selector[State]):
     def requirements(self) -> frozenset[Requirement]:
         requirements = {VARIABLE_WORK_REQUIREMENT} if self.beta > 0 else set()
         if self.high > 0:
-            requirements |= {UNCHANGED_TRAINING_REQUIREMENT, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
+            requirements |= {UNCHANGED_TRAINING_REQUIREMENT}
         return frozenset(requirements)
 
     @property

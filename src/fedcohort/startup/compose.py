@@ -119,10 +119,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
             `heterogeneity`, a choice that only sets options elsewhere.
     """
     try:
-        config: dict[str, Any] = {
-            str(k): OmegaConf.to_container(v, resolve=True, throw_on_missing=True) if OmegaConf.is_config(v) else v
-            for k, v in ((k, cfg[k]) for k in cfg if k != "hydra")
-        }
+        config = {str(k): _convert_to_plain_data(cfg[k]) for k in cfg if k != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     top_level_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
@@ -140,6 +137,11 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         )
     _remove_preset(config, choice_by_group)
     return Composition(config, choice_by_group, overrides)
+
+
+def _convert_to_plain_data(node: Any) -> Any:  # noqa: ANN401  options by name, a list or a single value
+    """Return a node of a config without classes of OmegaConf and with all interpolations resolved."""
+    return OmegaConf.to_container(node, resolve=True, throw_on_missing=True) if OmegaConf.is_config(node) else node
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:

@@ -203,7 +203,7 @@ def _create_experiment(mlflow_client: "MlflowClient", location: ServerLocation) 
 
 
 def retry_after_conflicts(server_action: Callable[[], T]) -> T:
-    """Return the result of `server_action`, called up to 5 times while it conflicts with another process."""
+    """Return the result of `server_action`; in conflicts with other processes call it `MAX_CONFLICT_ATTEMPTS` times."""
     for attempt_number in range(MAX_CONFLICT_ATTEMPTS):
         try:
             return server_action()

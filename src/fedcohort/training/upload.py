@@ -66,11 +66,7 @@ def encode_and_decode_update(
         return codec.transmit(delta, layout, rng)
     decoded_update = torch.zeros_like(delta)
     if tensor_mask.any():
-        is_parameter_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
-        sent_positions, sent_layout = (
-            torch.from_numpy(np.flatnonzero(is_parameter_sent)),
-            make_sent_layout(layout, tensor_mask),
-        )
-        sent_positions = sent_positions.to(delta.device)
-        decoded_update[sent_positions] = codec.transmit(delta[sent_positions], sent_layout, rng)
+        is_parameter_sent = layout.repeat_for_parameters(torch.from_numpy(tensor_mask).to(delta.device))
+        sent_layout = make_sent_layout(layout, tensor_mask)
+        decoded_update[is_parameter_sent] = codec.transmit(delta[is_parameter_sent], sent_layout, rng)
     return decoded_update
