@@ -191,26 +191,10 @@ def format_index_row() -> str:
     )
 
 
-def describe_gains() -> list[str]:
-    """Return the parts of docs/where_selection_pays.md on FedBalancer, with a perceptron and with the network."""
-    gains = {}
-    for study in (PERCEPTRON, STUDY):
-        speed = pd.read_csv(ROOT / "studies" / study / "tables" / "speed_virtual_s.csv", index_col="method").iloc[:, 0]
-        for method in ("fedbalancer", "oort"):
-            gain = describe_gain(study, method).removeprefix("+")
-            gains[study, method] = f"{gain} and is {float(speed[method][:4]):.2f} times as fast"
-    return [
-        f"FedBalancer gains {gains['paper_fedbalancer', 'fedbalancer']} to 70 %",
-        f"Oort's client selection alone gains {gains['paper_fedbalancer', 'oort']}.",
-        f"Oort's selection alone gains {gains[STUDY, 'oort']} to 95 % of the baseline's accuracy.",
-        f"FedBalancer has {gains[STUDY, 'fedbalancer']}, neither of which is significant.",
-    ]
-
-
 def main() -> None:
     """Print all rows and texts."""
     rows = [*(format_row(*row) for row in ROWS), *list_component_rows()]
-    print(*rows, *describe(), describe_components(), format_index_row(), *describe_gains(), sep="\n")
+    print(*rows, *describe(), describe_components(), format_index_row(), sep="\n")
 
 
 if __name__ == "__main__":

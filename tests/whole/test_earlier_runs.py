@@ -59,4 +59,6 @@ def test_the_variances_of_fedmaba_are_those_of_the_runs() -> None:
         f"FedMABA's variance differs from FedAvg's by {of_all[0]} %², and its accuracy by {of_all[1]} points"
         in flat_text
     )
-    assert f"With 10 of 100 clients and two shards these are {of_ten[0]} %² and {of_ten[1]} points" in flat_text
+    assert (
+        f"With 10 of 100 clients and two shards the differences are {of_ten[0]} %² and {of_ten[1]} points" in flat_text
+    )

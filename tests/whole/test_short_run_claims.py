@@ -167,27 +167,6 @@ def describe_feddiverse() -> list[str]:
     ]
 
 
-def describe_papers() -> list[str]:
-    """Return the numbers on the settings of the papers."""
-    full = [mean_gain("paper_flash", cell, "full") for cell in read_study("paper_flash")["settings"]]
-    oracle = claims.find_best_oracle("paper_ucb_cs", "alpha03")[1].removeprefix("+")
-    name, greedy = claims.find_best_oracle("paper_regret", "both")
-    fairness = read_table("paper_ucb_cs_fairness", "numbers").query("cell == 'one' and selector == 'ucb_cs'").iloc[0]
-    jain = [fairness[column] for column in ("diff", "diff_ci95_low", "diff_ci95_high")]
-    fedmaba = read_methods("paper_fedmaba").set_index("cell")
-    assert name == "oracle_greedy"
-    assert (fedmaba.loc[["dirichlet", "shards"], "sign"] <= 0).all()
-    assert (read_methods("paper_regret")["sign"] <= 0).all()
-    assert fairness["holm_p"] > ALPHA
-    return [
-        f"full participation gains {format_range(full, '.1f')} points.",
-        f"the oracle gains {oracle} and UCB-CS {gain('paper_ucb_cs', 'alpha03', 'ucb_cs')}.",
-        f"of 20 clients a greedy oracle gains {greedy.removeprefix('+')}, ten seeds,",
-        f"UCB-CS changes Jain's index by {jain[0]:+.2f} [{jain[1]:.2f}, {jain[2]:.2f}], five seeds,",
-        f"FedMABA is better, {difference('paper_fedmaba', 'shards_full', 'fedmaba', 'fedavg')}, five seeds.",
-    ]
-
-
 def describe_fashion() -> list[str]:
     """Return the numbers on the replication with Fashion-MNIST, and on what few seeds detect."""
     numbers = read_methods(FASHION).set_index(["cell", "selector"])["holm_p_all"]
@@ -214,7 +193,7 @@ def simulate_looks(n_seeds: tuple[int, ...]) -> float:
 
 TEXTS: tuple[Callable[[], str | list[str]], ...] = (
     *(describe_extremes, describe_sampling_by_size, describe_speed, describe_oracles, describe_flash, describe_tuning),
-    *(describe_feddiverse, describe_papers, describe_fashion),
+    *(describe_feddiverse, describe_fashion),
 )
 
 
