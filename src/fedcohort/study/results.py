@@ -152,8 +152,13 @@ def _read_result_files(study: Study, folder: Path, results: Results) -> None:
     if not result_files.has_study_results(folder):
         return
     curve_frame = result_files.read_curves(folder).rename(columns={"step": "round"})
-    for (setting, selector, seed), rows in curve_frame.groupby([*KEY_COLUMNS], sort=False):
-        results.curves[setting, selector, int(seed)] = list_evaluations(rows, "value", CURVE_COSTS)
+    columns = {name: curve_frame[name].to_numpy() for name in ("round", "value", *CURVE_COSTS)}
+    results.curves |= {
+        (setting, selector, int(seed)): list_evaluations(
+            {name: column[rows] for name, column in columns.items()}, "value", CURVE_COSTS
+        )
+        for (setting, selector, seed), rows in curve_frame.groupby([*KEY_COLUMNS], sort=False).indices.items()
+    }
     for row in result_files.read_run_rows(folder):
         run_key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
