@@ -64,6 +64,20 @@ def rendered_figures(monkeypatch: pytest.MonkeyPatch, _save_figure: Callable[...
     monkeypatch.setattr("fedcohort.report.figure.style.save_figure", _save_figure)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _return_memory_to_system() -> Iterator[Callable[[], None]]:
+    """Keep free memory for the next run, and yield the function that returns it to the system.
+
+    A run returns it several times. The memory of the next run then needs page faults, which take a tenth of its time.
+    """
+    from fedcohort.host import memory  # noqa: PLC0415 - after the session's import hook
+
+    return_memory_to_system = memory.return_memory_to_system
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory, "return_memory_to_system", lambda: None)
+        yield return_memory_to_system
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _rounds_with_checkpoint(request: pytest.FixtureRequest) -> Iterator[None]:
     """Write checkpoints of small runs in each round where a module stops or resumes runs, elsewhere in the last."""

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,17 @@ def stored_shape(pictures: ImageTableSpec) -> tuple[int, int, int]:
     return (pictures.image_format.shape[0], 20, 24) if pictures.image_format.resize else pictures.image_format.shape
 
 
+@cache
+def _encode_random_images(shape: tuple[int, int, int]) -> list[dict[str, Any]]:
+    return [encode_image(image) for image in random_images(N, shape)]
+
+
 def image_columns(choice: str, **changes: Any) -> dict[str, Any]:
     """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
     module = IMAGE_MODULES[choice]
     pictures: ImageTableSpec = module.TABLE_SPEC
     columns: dict[str, Any] = {
-        pictures.image_columns[0]: [encode_image(image) for image in random_images(N, stored_shape(pictures))],
+        pictures.image_columns[0]: list(_encode_random_images(stored_shape(pictures))),
         pictures.label_columns[0]: [i % 2 for i in range(N)],
     }
     if client_columns := getattr(get_class(load_options("dataset", choice)["_target_"]), "client_columns", ()):

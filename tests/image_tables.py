@@ -16,7 +16,7 @@ DATA_FOLDER = Path(__file__).resolve().parents[1] / ".." / "shared" / "data"
 def encode_image(pixels: np.ndarray, kind: str = "PNG") -> dict[str, Any]:
     """Return an image as the Hugging Face hub stores it. pixels: uint8 [channels, height, width]."""
     buffer = io.BytesIO()
-    Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)).save(buffer, kind)
+    Image.fromarray(pixels[0] if len(pixels) == 1 else pixels.transpose(1, 2, 0)).save(buffer, kind, compress_level=1)
     return {"bytes": buffer.getvalue(), "path": None}
 
 

@@ -88,9 +88,14 @@ def run_training(logs: Path, *overrides: str, small: bool = True) -> FinishedRun
 
 def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """Return the overrides of a small run whose reports `CollectReports` stores."""
+    base = small_overrides(*overrides) if small else overrides
+    return (*base, f"paths.logs={logs}", "+callback.collect._target_=run_harness.CollectReports")
+
+
+def small_overrides(*overrides: str) -> tuple[str, ...]:
+    """Return the overrides, and before them the options of `SMALL` that they do not set."""
     names = {override.split("=")[0].lstrip("+~") for override in overrides}
-    base = [override for override in (*SMALL, small_checkpoints) if small and override.split("=")[0] not in names]
-    return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.CollectReports")
+    return (*(o for o in (*SMALL, small_checkpoints) if o.split("=")[0] not in names), *overrides)
 
 
 def run_composition(composed: Composition) -> FinishedRun:

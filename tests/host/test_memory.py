@@ -5,6 +5,7 @@ import gc
 import math
 import os
 import resource
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,11 @@ class Library:
         self.asked: list[tuple[Any, ...]] = []
         for name in names:
             setattr(self, name, lambda *numbers, name=name: self.asked.append((name, *numbers)))
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch: pytest.MonkeyPatch, _return_memory_to_system: Callable[[], None]) -> None:
+    monkeypatch.setattr(memory, "return_memory_to_system", _return_memory_to_system)
 
 
 def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:

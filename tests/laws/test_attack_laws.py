@@ -9,7 +9,8 @@ import pytest
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.attack.base import Attack
-from run_harness import FinishedRun, run_training, same_bits
+from round_harness import run_rounds
+from run_harness import FinishedRun, compose_overrides, run_training, same_bits, small_overrides
 
 ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
@@ -62,15 +63,21 @@ def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: Fin
 
 @pytest.mark.parametrize("choice", ATTACKS)
 @failure_hint("Return finite updates and values from finite ones, of the same shapes.")
-def test_every_attack_runs_with_aggregators_and_selectors(choice: str, tmp_path: Path) -> None:
+def test_every_attack_runs_with_aggregators_and_selectors(choice: str) -> None:
     """All runs have the same attackers, whose weight is at most that of all clients."""
     attackers = set()
     for agg, selector in zip(
         AGGREGATORS, itertools.islice(itertools.cycle(SELECTORS), ATTACKS.index(choice), None), strict=False
     ):
-        overrides = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
-        run = run_training(tmp_path / agg, *TINY, *overrides, *REDUCED_WORK.get(selector, ()))
-        assert np.isfinite(run.last.metrics["test/loss"]), overrides
-        attackers.add(tuple(np.flatnonzero(run.reports[0].clients["attacker"]).tolist()))
-        assert 0 <= run.last.metrics["attack/weight"] <= 1 + 1e-9
+        overrides = (
+            f"attack={choice}",
+            "attack.fraction=0.4",
+            f"agg={agg}",
+            f"selector={selector}",
+            *REDUCED_WORK.get(selector, ()),
+        )
+        reports, test_loss = run_rounds(compose_overrides(*small_overrides(*TINY, *overrides)))
+        assert np.isfinite(test_loss), overrides
+        attackers.add(tuple(np.flatnonzero(reports[0].clients["attacker"]).tolist()))
+        assert 0 <= reports[-1].metrics["attack/weight"] <= 1 + 1e-9
     assert len(attackers) == 1

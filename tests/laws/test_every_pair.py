@@ -18,13 +18,10 @@ from config_options import CONFIGS, list_options
 from covering_array import covering_rows
 from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.round.round import RoundRunner
-from fedcohort.round.setup import RunSetup
-from fedcohort.startup import build, components
 from fedcohort.startup.compose import Composition
 from fedcohort.types import RoundReport
-from run_harness import compose_overrides, load_facts
+from round_harness import run_rounds
+from run_harness import compose_overrides
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
@@ -90,34 +87,11 @@ def test_every_pair_of_options_occurs_in_the_runs() -> None:
     assert len(pairs) == n_pairs
 
 
-def run_rounds(composition: Composition) -> tuple[list[RoundReport], float]:
-    """Run the rounds of a run, and return their reports and the final loss on the test data.
-
-    Lightning's loop and the files of a run take more time than the rounds. Each choice of selector, aggregator and
-    objective has runs with them in test_every_other_pair.py.
-    """
-    facts = load_facts(composition)
-    model = components.make_component(composition, "model")
-    network = build.build_network(composition, model, facts.federation)
-    build.check_forward_pass(composition, model, network, facts)
-    loop, stopwatch = build.build_loop(composition, facts, network), Stopwatch()
-    setup = RunSetup(loop.components, loop.settings, loop.federation, network, stopwatch, None)
-    runner, reports = RoundRunner(setup, stopwatch), []
-    for round in range(composition.config["rounds"]):
-        task_groups, collector = runner.begin_round(round)
-        sent_models = runner.sent_models(round)
-        for tasks in task_groups:
-            with sent_models.load_model(round) as agg_vectors:
-                for client_update in setup.engine.train_clients(list(tasks), agg_vectors):
-                    collector.add_client_update(client_update)
-        runner.end_round(collector)
-        reports.append(runner.make_round_report(round + 1, {}))
-    test = loop.federation.server_test
-    return reports, float(loop.federation.targets.losses(network(test.x).detach(), test.y).mean())
-
-
 def outcome(composition: Composition) -> tuple[list[RoundReport], float] | str:
-    """Return the reports and the loss of a run, or the reason of its rejection."""
+    """Return the reports and the loss of a run, or the reason of its rejection.
+
+    Each choice of selector, aggregator and objective has runs with Lightning and files in test_every_other_pair.py.
+    """
     try:
         return run_rounds(composition)
     except IncompatibleConfig as refusal:
@@ -137,5 +111,5 @@ def test_every_pair_of_options_runs_two_rounds_or_is_rejected(job: int, monkeypa
             assert " " in result, row
         else:
             reports, test_loss = result
-            assert [report.step for report in reports] == [1, 2], row
+            assert [report.step for report in reports] == [0, 1, 2], row
             assert np.isfinite(test_loss), row

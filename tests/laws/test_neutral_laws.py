@@ -6,7 +6,9 @@ import pytest
 
 from config_options import list_options, make_component
 from failure_hints import failure_hint
-from run_harness import FinishedRun, run_training
+from fedcohort.types import RoundReport
+from round_harness import run_rounds
+from run_harness import compose_overrides, run_training, small_overrides
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
@@ -34,8 +36,8 @@ NEUTRAL_OVERRIDES = {  # options that disable everything except the choice of cl
 COMPARED = ("test/", "server_val/", "clients/", "time/")
 
 
-def compared_metrics(run: FinishedRun, *prefixes: str) -> list[dict[str, float]]:
-    return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in run.reports]
+def compared_metrics(reports: list[RoundReport], *prefixes: str) -> list[dict[str, float]]:
+    return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in reports]
 
 
 @failure_hint(
@@ -48,22 +50,23 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
         assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in neutral.reports], (
             overrides
         )
-        assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), overrides
+        assert compared_metrics(plain.reports, *COMPARED) == compared_metrics(neutral.reports, *COMPARED), overrides
 
 
 @failure_hint(
     "A selector changes training by Selection and AggregationOverride only; put other options in `NEUTRAL_OVERRIDES`."
 )
-def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
+def test_selectors_of_all_clients_train_equally() -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
-    full = run_training(tmp_path / "full", *all_clients, "selector=full")
+    full, _ = run_rounds(compose_overrides(*small_overrides(*all_clients, "selector=full")))
     for choice in list_options("selector"):
         selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        run = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
-        assert run.last.fingerprint == full.last.fingerprint, choice
-        assert compared_metrics(run, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
+        overrides = (*all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
+        reports, _ = run_rounds(compose_overrides(*small_overrides(*overrides)))
+        assert reports[-1].fingerprint == full[-1].fingerprint, choice
+        assert compared_metrics(reports, "clients/") == compared_metrics(full, "clients/"), choice
 
 
 @pytest.mark.parametrize(

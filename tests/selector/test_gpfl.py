@@ -218,7 +218,14 @@ def test_the_step_is_fedavgs_and_its_evaluation_is_charged(tmp_path: Path, monke
 
 def test_two_processes_select_the_same_clients_with_batch_normalisation(tmp_path: Path) -> None:
     """Each process trains a part of the cohort. Projections and evaluations need the updates of the whole cohort."""
-    overrides = ("selector=gpfl", "rounds=3", "model=resnet8_gn", "model.norm=batch", "model.width=8", "cohort=4")
+    overrides = (
+        "selector=gpfl",
+        "rounds=3",
+        "model=resnet8_gn",
+        "model.norm=batch",
+        "model.width=8",
+        "client.epochs=1",
+    )
     single, double = (
         run_training(tmp_path / "one", *overrides),
         run_training(tmp_path / "two", *overrides, "trainer.devices=2"),

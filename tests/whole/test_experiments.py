@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -120,11 +121,17 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def path_of_data(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return a function that writes the data of an experiment once, and returns the option with their path."""
+    return cache(lambda choice: f"dataset.path={DATA[choice][0](tmp_path_factory.mktemp(choice))}")
+
+
 @pytest.mark.parametrize("choice", SMALL)
-def test_the_papers_model_fits_the_papers_data(choice: str, tmp_path: Path) -> None:
-    make, overrides = DATA[choice]
+def test_the_papers_model_fits_the_papers_data(choice: str, path_of_data: Callable[[str], str]) -> None:
+    overrides = DATA[choice][1]
     few = (*overrides, "dataset.size=32") if "dataset.size=16" in overrides else overrides
-    composition = compose_overrides(f"experiment={choice.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
+    composition = compose_overrides(f"experiment={choice.removesuffix('_cpu')}", path_of_data(choice), *few)
     parts = {group: components.make_component(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
@@ -137,10 +144,11 @@ def test_every_reduced_experiment_is_tested() -> None:
 
 
 @pytest.mark.parametrize("choice", SMALL)
-def test_reduced_experiments_run_two_rounds_on_generated_data(choice: str, tmp_path: Path) -> None:
-    make, overrides = DATA[choice]
-    path = f"dataset.path={make(tmp_path)}"
-    run = run_training(tmp_path / "logs", f"experiment={choice}", path, *overrides, *REDUCED_RUN, small=False)
+def test_reduced_experiments_run_two_rounds_on_generated_data(
+    choice: str, path_of_data: Callable[[str], str], tmp_path: Path
+) -> None:
+    overrides = (*DATA[choice][1], *REDUCED_RUN)
+    run = run_training(tmp_path, f"experiment={choice}", path_of_data(choice), *overrides, small=False)
     assert len(run.reports) == 3
     assert np.isfinite(run.last.metrics["test/loss"])
     assert (len(run.last.cohort), run.info.choices["experiment"]) == (2, choice)
