@@ -45,6 +45,10 @@ from fedcohort.errors import OptionError
         ),
         (lambda: ranges.identifier("name", "../x"), "such as x, got '../x'"),
         (lambda: ranges.identifier("name", "\u00fc"), "such as name, got"),
+        (lambda: ranges.parse_integer("port", "0", "[1, 65535]"), "port must be an integer in [1, 65535], got 0"),
+        (lambda: ranges.parse_integer("port", "\u00b2", "[1, 65535]"), "an integer in [1, 65535], got '\u00b2'"),
+        (lambda: ranges.parse_integer("n_jobs", "1.0", "[1, inf)"), "n_jobs must be an integer in [1, inf), got '1.0'"),
+        (lambda: ranges.parse_integer("n_jobs", "9" * 5000, "[1, inf)"), "n_jobs must be an integer in [1, inf), got"),
         (lambda: ranges.text("path", " "), "path must be a text that is not empty, got ' '"),
         (lambda: ranges.text("path", 5, allow_null=True), "path must be a text that is not empty or null, got 5"),
     ],
@@ -60,6 +64,7 @@ def test_open_and_closed_interval_ends_are_respected() -> None:
     ranges.integer("x", None, "[1, inf)", allow_null=True)
     ranges.text("x", None, allow_null=True)
     ranges.numbers("x", [], "[0, inf)")
+    assert ranges.parse_integer("port", "65535", "[1, 65535]") == 65535
     with pytest.raises(OptionError):
         ranges.number("x", 0, "(0, 1]")
     with pytest.raises(OptionError):

@@ -98,6 +98,13 @@ def parse_number(option: str, typed_text: str, interval: str) -> float:
     return parsed_number
 
 
+def parse_integer(option: str, typed_text: str, interval: str) -> int:
+    """Return the integer in `typed_text`; raise `OptionError` for `option` if it is none, or outside `interval`."""
+    is_digits = typed_text.isascii() and typed_text.isdecimal() and len(typed_text) < 19
+    integer(option, int(typed_text) if is_digits else typed_text, interval)
+    return int(typed_text)
+
+
 def choice(option: str, value: object, *valid_choices: str) -> None:
     """Raise `OptionError` for `option` unless `value` is one of `valid_choices`."""
     if not isinstance(value, str) or value not in valid_choices:

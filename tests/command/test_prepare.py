@@ -29,7 +29,7 @@ def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.Captur
         (["cifar", "{raw}", "{made}"], "the kind must be one of imagefolder, leaf, celeba"),
         (["leaf", "{raw}/nowhere", "{made}"], "there is no such file or folder"),
         (["imagefolder", "{raw}", "{raw}/made"], "whose files are read: choose another folder"),
-        (["imagefolder", "{raw}", "{made}", "size=big"], "size must be an integer in [1, 4096] or null, got 'big'"),
+        (["imagefolder", "{raw}", "{made}", "size=big"], "size must be an integer in [1, 4096], got 'big'"),
         (["imagefolder", "{raw}", "{made}", "sizes=3"], "there is no option 'sizes'"),
         (["imagefolder", "{raw}", "{made}"], "has no folders of images"),
     ],

@@ -25,7 +25,7 @@ SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
         (["run", "seeds=1"], "type fedcohort study VERB NAME"),
         (["run", "tiny", "fast"], "can't read 'fast': type name=value"),
         (["run", "tiny", "seed=1"], "there is no option 'seed'; there are .*; did you mean seeds"),
-        (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got '0'"),
+        (["run", "tiny", "n_jobs=0"], r"n_jobs must be an integer in \[1, inf\), got 0"),
         (["report", "tiny", "settings=equal"], "fedcohort study report takes no options, got settings=equal"),
         (
             ["run", "tiny", "cells=a", "selectors=b"],
@@ -60,7 +60,7 @@ def test_a_study_is_run_and_reported(
     paths = [path.split("/", 1)[1] for path in capsys.readouterr().out.split()]
     assert (paths[-1], "tiny/tables/setting_equal.tex" in paths) == ("README.md", True)
     with pytest.raises(OptionError, match="seeds must be integers"):
-        study.main(["status", "tiny", "seeds=a"])
+        study.main(["status", "tiny", "seeds=\u00b2"])
 
 
 def test_results_of_another_process_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,6 +127,30 @@ def test_a_draft_follows_no_link_and_no_file_is_lost(tmp_path: Path) -> None:
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"precious": "mine", "page": "new"}
 
 
+@pytest.mark.parametrize("step", ["open", "write", "replace"])
+def test_an_error_of_the_disk_names_the_file_and_not_its_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """A folder without write access, a full disk (whose error names no file), and a folder in place of the file."""
+    target = tmp_path / "page.html"
+
+    def write() -> None:
+        with disk.write_file_atomically(target) as draft:
+            if step == "open":
+                raise PermissionError(errno.EACCES, "Permission denied", str(draft))
+            draft.write_text("half")
+            if step == "write":
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+    if step == "replace":
+        target.mkdir()
+    with pytest.raises(OSError, match=r"page\.html") as caught:
+        write()
+    assert caught.value.filename == str(target)
+    assert disk.describe_disk_error(caught.value).startswith(f"{target} could not be read or written (")
+    assert [path.name for path in tmp_path.iterdir()] == (["page.html"] if step == "replace" else [])
+
+
 def test_a_command_replaces_only_what_it_wrote(tmp_path: Path) -> None:
     """Its own page shows whose the other files are; without one, a file of the user's stays."""
     names = ("page.md", "table.csv")

@@ -52,6 +52,15 @@ def test_latex_has_published_names_of_methods() -> None:
     assert lines == [rf"{name} & flash \\" for name in ("3. pow-d, plain mean", "Clean oracle ‡", "mine")]
 
 
+def test_latex_has_symbols_of_its_own_without_further_packages() -> None:
+    """LaTeX ends with an error at the characters ▲ and ▼, and prints `$<$=` as two symbols."""
+    frame = pd.DataFrame(
+        {"method": ["a ‡ ▲"], "times as fast": ["<= 0.95 [0.75, 1.20]"], "bound": [">=1.9▼"], "p": ["< 1"]}
+    )
+    row = Table(frame, "").latex().split(r"\midrule")[1].splitlines()[1]
+    assert row == (r"a ‡ $\bigtriangleup$ & $\leq$ 0.95 [0.75, 1.20] & $\geq$1.9$\bigtriangledown$ & $<$ 1 \\")
+
+
 def test_long_texts_are_folded() -> None:
     frame = pd.DataFrame({"a": ["x"], "text": ["a sentence of more than thirty letters"], "numbers": ["1 " * 20]})
     assert Table(frame, "").text_columns == {1}

@@ -34,7 +34,8 @@ from study.small_study import write_study
         ({"target": "baseline", "level": 1.5}, "level must be a number in (0, 1], got 1.5"),
         ({"seeds": []}, "seeds must be a list of one or more different seeds, got []"),
         ({"seeds": [1, 1]}, "seeds must be a list of one or more different seeds, got [1, 1]"),
-        ({"seeds": [-1]}, "seeds must be a list of integers in [0, inf), got [-1]"),
+        ({"seeds": [-1]}, "seeds must be a list of integers in [0, 9223372036854775808), got [-1]"),
+        ({"seeds": [2**63]}, "seeds must be a list of integers in [0, 9223372036854775808), got [9223372036854775808]"),
         ({"verdict": {"alpha": 2}}, "verdict.alpha must be a number in (0, 1), got 2"),
         (
             {"verdict": {"beta": 2}},

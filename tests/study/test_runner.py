@@ -38,6 +38,20 @@ def run_with(train_task: Any) -> Any:
     return lambda tasks, launch: ((number, train_task(task)) for number, task in enumerate(tasks))
 
 
+def test_a_metric_that_no_run_has_ends_the_study_after_its_first_run(tmp_path: Path) -> None:
+    """Every run of a study was trained, and then refused. The run is read again once the metric is corrected."""
+    settings = {"equal": {"overrides": ["heterogeneity=iid"]}}
+    lines = list[str]()
+    study = write_study(tmp_path / "studies" / "tiny", metric="test/acc_wrst", settings=settings)
+    with pytest.raises(OptionError, match=r"metric must be one of .*test/acc, .*, got 'test/acc_wrst'"):
+        run_study(study, tmp_path / "logs", None, lines)
+    assert lines == ["0 of 4 runs are done, 4 to do"]
+    assert {
+        row["status"]
+        for row in run_study(write_study(study.folder, settings=settings), tmp_path / "logs").rows.values()
+    } == {DONE}
+
+
 def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     """A missing data folder is no mistake in the options, so that the next call tries the run again."""
     path = f"dataset.path={tmp_path / 'mnist'}"

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.startup.options import make_unknown_option_error
 
@@ -19,13 +18,6 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
             raise make_unknown_option_error("", option_name, names)
         options[option_name] = option_value
     return options
-
-
-def read_job_count(typed_text: str) -> int:
-    """Return the value of `n_jobs`, the parallel jobs; raise `OptionError` unless it is an integer of 1 or more."""
-    if not typed_text.isdigit() or int(typed_text) == 0:
-        raise ranges.range_error("n_jobs", "an integer in [1, inf)", typed_text)
-    return int(typed_text)
 
 
 def read_folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tuple[list[Path], dict[str, str]]:

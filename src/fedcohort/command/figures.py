@@ -23,5 +23,5 @@ def main(arguments: Sequence[str]) -> int:
     round_text, formats = options.get("round"), check_figure_formats(options.get("formats", "png").split(","))
     if round_text is None:
         return print_for_each(run_folders, lambda folder: "\n".join(map(str, redraw_run(folder, formats))))
-    ranges.integer("round", int(round_text) if round_text.isdecimal() else round_text, "[1, inf)")
-    return print_for_each(run_folders, lambda folder: "\n".join(map(str, draw_round(folder, int(round_text), formats))))
+    round = ranges.parse_integer("round", round_text, "[1, inf)")
+    return print_for_each(run_folders, lambda folder: "\n".join(map(str, draw_round(folder, round, formats))))

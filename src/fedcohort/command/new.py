@@ -39,24 +39,22 @@ def make_component_files(new_kind: str, new_name: str) -> dict[Path, str]:
         OptionError: the kind is unknown, or the name is invalid.
     """
     ranges.choice("what is new", new_kind, *GROUP_BY_KIND)
-    ranges.identifier("its name", new_name)
-    if keyword.iskeyword(new_name) or new_name != new_name.lower():
-        raise ranges.range_error("its name", "a lower-case Python name such as my_method", new_name)
     group, class_title = GROUP_BY_KIND[new_kind], "".join(name_part.capitalize() for name_part in new_name.split("_"))
-    paths = {
+    is_reserved = new_name == "null" or keyword.iskeyword(new_name) or keyword.iskeyword(class_title)
+    if is_reserved or not ranges.is_identifier(new_name) or new_name != new_name.lower():
+        raise ranges.range_error(
+            "its name", "a lower-case Python name such as my_method, which is no keyword and not null", new_name
+        )
+    path_by_template = {
         f"{new_kind}.py.txt": f"src/fedcohort/{group}/{new_name}.py",
         f"{new_kind}.yaml.txt": f"configs/{group}/{new_name}.yaml",
         f"{new_kind}_test.py.txt": f"tests/{group}/test_{new_name}.py",
     }
     folder = resources.files("fedcohort.command") / "templates"
-    template_by_path = {
-        Path(path): folder / template_name
-        for template_name, path in paths.items()
-        if (folder / template_name).is_file()
-    }
     return {
-        path: Template(template_file.read_text()).substitute(name=new_name, title=class_title)
-        for path, template_file in template_by_path.items()
+        Path(path): Template((folder / template_name).read_text()).substitute(name=new_name, title=class_title)
+        for template_name, path in path_by_template.items()
+        if (folder / template_name).is_file()
     }
 
 

@@ -48,21 +48,18 @@ def main(arguments: Sequence[str]) -> int:
     raw_format, raw_folder = positional_arguments[0], check_data_folder(positional_arguments[1], "SRC")
     ranges.choice("the kind", raw_format, *RAW_FORMATS)
     output_folder = _check_destination(positional_arguments[2], raw_folder)
-    image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text
-    ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
+    image_size = None if size_text is None else ranges.parse_integer("size", size_text, "[1, 4096]")
     format_module = importlib.import_module(f"fedcohort.dataset.raw.{raw_format}")
-    with disk.convert_disk_errors(output_folder):
-        try:
+    try:
+        with disk.convert_disk_errors(output_folder):
             table_plan = format_module.plan_table_pieces(raw_folder, image_size)
             unique_column = getattr(format_module, "UNIQUE_CLIENT_COLUMN", "")
             n_rows_by_split = write_tables(table_plan, output_folder, make_progress_printer(), unique_column)
             if hasattr(format_module, "write_vocabulary"):
                 format_module.write_vocabulary(output_folder)
-        except OSError as error:
-            if disk.is_disk_error(error):
-                raise
-            problem_file = error.filename or output_folder
-            raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error
+    except OSError as error:  # not one of the disk
+        problem_file = error.filename or output_folder
+        raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error
     row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items())
     sys.stdout.write(f"{output_folder}: {row_texts}\n")
     return 0

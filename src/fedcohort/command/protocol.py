@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges, units
-from fedcohort.command.arguments import read_job_count, read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.console.terminal import print_line, print_markdown
 from fedcohort.errors import OptionError
 from fedcohort.host import disk
@@ -59,7 +59,8 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, list[Path], dict[str
         raise OptionError(f"type fedcohort protocol {verb} {USAGE_BY_VERB.get(verb, 'selector=NAME level=quick')}")
     if "selector" in VERB_OPTIONS[verb]:
         ranges.identifier("selector", options["selector"])
-    launch = LaunchOptions(options["launcher"], read_job_count(options["n_jobs"]), options=launcher_options)
+    n_jobs = ranges.parse_integer("n_jobs", options["n_jobs"], "[1, inf)")
+    launch = LaunchOptions(options["launcher"], n_jobs, options=launcher_options)
     return verb, [Path(file) for file in protocol_paths], options, launch
 
 

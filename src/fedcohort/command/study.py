@@ -35,7 +35,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.arguments import read_job_count, read_options
+from fedcohort.command.arguments import read_options
 from fedcohort.console.terminal import print_line
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import is_locked
@@ -84,7 +84,7 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
         )
     ranges.identifier("the name of a study", study_name)
     options = DEFAULT_OPTIONS | options
-    n_jobs = read_job_count(options["n_jobs"])
+    n_jobs = ranges.parse_integer("n_jobs", options["n_jobs"], "[1, inf)")
     for option_name in ("wait", "keep_runs"):
         ranges.choice(option_name, options[option_name], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
@@ -111,7 +111,7 @@ def _read_seeds(study: Study, names_text: str) -> Sequence[int]:
     seed_texts = _read_name_list("seeds", names_text)
     if seed_texts is None:
         return study.seeds
-    if not all(seed_text.isdigit() for seed_text in seed_texts):
+    if not all(seed_text.isdecimal() for seed_text in seed_texts):
         raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", names_text)
     seeds = read_seeds("seeds", [int(seed_text) for seed_text in seed_texts])
     if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):

@@ -35,8 +35,7 @@ SERVER_HOST = "127.0.0.1"
 def parse_options(arguments: Sequence[str]) -> dict[str, str]:
     """Return all options of the command, from `arguments` or by default; raise `OptionError` for an invalid one."""
     options = DEFAULT_OPTIONS | read_options(arguments, DEFAULT_OPTIONS)
-    if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
-        raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
+    ranges.parse_integer("port", options["port"], "[1, 65535]")
     return options
 
 
@@ -102,8 +101,11 @@ def main(arguments: Sequence[str]) -> int:
         "--workers",
         "1",
     ]
-    server_env = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
-    server_env.setdefault("PYTHONWARNINGS", "ignore")  # of MLflow's own imports
+    server_env = {
+        "PYTHONWARNINGS": "ignore",  # of MLflow's own imports
+        **os.environ,
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",  # a dozen processes for language models
+    }
     server_process = subprocess.Popen(
         [sys.executable, "-m", "mlflow", "server", *server_args],
         stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from fedcohort.errors import FedcohortError
+from fedcohort.host.disk import describe_disk_error, is_disk_error
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.standard_output import discard_standard_output
 
@@ -94,7 +95,7 @@ def print_markdown(markdown: str) -> None:
 
 
 def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
-    """Print a text about each folder, or the error that `describe_folder` raises for it.
+    """Print a text about each folder, or the error that `describe_folder` raises for it, also one of the disk.
 
     Args:
         run_folders: the folders.
@@ -110,7 +111,9 @@ def print_for_each(run_folders: Sequence[Path], describe_folder: Callable[[Path]
     for folder in run_folders:
         try:
             standard_console.print(describe_folder(folder.absolute()), soft_wrap=True, markup=False)
-        except FedcohortError as error:
-            error_console.print(str(error), markup=False)
+        except (FedcohortError, OSError) as error:
+            if not isinstance(error, FedcohortError) and not is_disk_error(error):
+                raise
+            error_console.print(describe_disk_error(error) if is_disk_error(error) else str(error), markup=False)
             exit_code = 2
     return exit_code

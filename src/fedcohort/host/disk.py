@@ -6,6 +6,7 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TypeGuard
 
 from fedcohort.errors import DamagedFile, DiskError, OptionError
 
@@ -15,7 +16,7 @@ DISK_REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file
 }
 
 
-def is_disk_error(error: BaseException) -> bool:
+def is_disk_error(error: BaseException) -> TypeGuard[OSError]:
     """Return whether `error` means that the disk does not accept data."""
     return isinstance(error, OSError) and error.errno in DISK_REFUSAL_CODES
 
@@ -47,14 +48,17 @@ def write_file_atomically(target_path: Path) -> Iterator[Path]:
     """Yield the path of a draft, which replaces `target_path` when the `with` block has ended without an error.
 
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
-    that nothing outside the folder is written to. If `target_path` is a link, the link is replaced.
+    that nothing outside the folder is written to. If `target_path` is a link, the link is replaced. An error of the
+    disk names `target_path`, which the user knows.
     """
     temporary_path = target_path.with_name(f".{target_path.name}.fedcohort-draft")
-    temporary_path.unlink(missing_ok=True)
     try:
+        temporary_path.unlink(missing_ok=True)
         yield temporary_path
         os.replace(temporary_path, target_path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename in (None, str(temporary_path)):
+            error.filename = str(target_path)
         with suppress(OSError):
             temporary_path.unlink(missing_ok=True)
         raise

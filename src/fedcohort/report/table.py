@@ -16,7 +16,19 @@ if TYPE_CHECKING:
 EMPTY_CELL = "–"
 MAX_SHORT_CELL_LENGTH = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
-LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
+LATEX_SYMBOLS = {  # in base LaTeX, without further packages; <= is replaced before <
+    "<=": r"$\leq$",
+    ">=": r"$\geq$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "<": "$<$",
+    ">": "$>$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "∞": r"$\infty$",
+    "▲": r"$\bigtriangleup$",
+    "▼": r"$\bigtriangledown$",
+}
 
 
 @dataclass(frozen=True)

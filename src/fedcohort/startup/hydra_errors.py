@@ -55,7 +55,7 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
     if isinstance(error, FedcohortError):
         return str(error)
     error_text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders after it
-    if isinstance(error, OSError) and is_disk_error(error):
+    if is_disk_error(error):
         return describe_disk_error(error)
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"there is not enough memory ({error_text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"

@@ -127,9 +127,9 @@ def read_target_option(option_path: str, yaml_value: object, metric: str, baseli
 def read_seeds(option_path: str, yaml_value: object) -> tuple[int, ...]:
     """Return `yaml_value`, the content of the yaml node `option_path`, as seeds.
 
-    Raises `OptionError` unless it is a list of one or more distinct integers of 0 or more.
+    Raises `OptionError` unless it is a list of one or more distinct integers of 0 or more that fit into Parquet files.
     """
-    ranges.integers(option_path, yaml_value, "[0, inf)")
+    ranges.integers(option_path, yaml_value, f"[0, {2**63})")
     seeds: Any = yaml_value
     if not seeds or len(set(seeds)) < len(seeds):
         raise ranges.range_error(option_path, "a list of one or more different seeds", yaml_value)

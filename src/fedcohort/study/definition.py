@@ -17,8 +17,8 @@ from fedcohort.results.verdict import Rules
 from fedcohort.study.search_space import SearchSpace, TuningResult
 
 STUDY_FILE = "study.yaml"
-# Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE is shown
-# without a test. A BOUND is the baseline in the same federation without its heterogeneity.
+# Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE belongs
+# to no family of tests. A BOUND is the baseline in the same federation without its heterogeneity.
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "oracle", "reference", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
 SAME_BYTES_PREFIX = "same_bytes:"  # of the name of the baseline at the bytes of another method (`user_methods.py`)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.errors import FedcohortError, OptionError
+from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.jobs.grid import Rejection, list_rejected_jobs
 from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.jobs.local import WORKER_DEATH_KIND
@@ -153,14 +153,14 @@ def discard_run_folder(run_outcome: RunOutcome, task: RunTask) -> None:
 
 
 def read_run_outcome(job: JobRecord | None, task: RunTask) -> RunOutcome:
-    """Return the outcome of `task` from its run folder; `job` is the record of its job, None if it never started."""
+    """Return the outcome of `task`, whose job record is `job`, or None; raise `OptionError` if it lacks the metric."""
     if job is None:
         return RunOutcome(FAILED, "its job was never started: repeat the command")
     if job.how in ("done", "skipped") and job.folder is not None:
         try:
             run_facts, metric_curve = measure_run_folder(job.folder, task.metric)
-        except FedcohortError as error:
-            return RunOutcome(REFUSED if type(error).__name__ in REJECTION_ERRORS else FAILED, str(error))
+        except CheckpointError as error:
+            return RunOutcome(FAILED, str(error))
         job_start_s, job_end_s = job.began or 0.0, job.ended or 0.0
         wall_seconds = sum_earlier_wall_seconds(job.folder, int(1000 * job_start_s)) + job_end_s - job_start_s
         end_time_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(job_end_s))

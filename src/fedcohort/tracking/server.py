@@ -113,7 +113,7 @@ def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -
     try:
         yield
     except list_server_errors() as error:
-        if isinstance(error, OSError) and error.filename and is_disk_error(error):
+        if is_disk_error(error) and error.filename:
             raise DiskError(describe_disk_error(error)) from error
         raise TrackingError(f"{problem_text} ({find_cause(error)}): {remedy_text}") from error
 
