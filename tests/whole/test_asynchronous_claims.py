@@ -21,6 +21,16 @@ ASYNCHRONOUS = ("fedbuff", "fedbuff_oort", "pisces", "fedasync")
 WIDE, SKEW = "speeds_wide", "skew_wide"
 SETTINGS = ("speeds_equal", WIDE, SKEW, "phones_away")
 TIME, SIZE = "virtual_s_to_target", "bytes_to_target"
+NEW_SEEDS = (45, 46, 47, 48, 49)  # those of plan.md
+# Method, baseline and setting of the statements on the time to the target that plan.md tests on the new seeds
+PLANNED = (
+    ("fedbuff", "over_commit", WIDE),
+    ("fedbuff", "pyramidfl", WIDE),
+    ("fedbuff_oort", "fedbuff", WIDE),
+    ("fedbuff_oort", "fedbuff", SKEW),
+    ("fedbuff", "random", "speeds_equal"),
+    *((method, "random", "phones_away") for method in ASYNCHRONOUS),
+)
 MEGABYTE, GIGA, TERA = 1e6, 1e9, 1e12
 
 
@@ -119,6 +129,16 @@ def describe_speed_up(method: str, baseline: str, cell: str, column: str, study:
     """Return how many times as much `baseline` costs: the geometric mean over seeds with its 95 % interval."""
     low, middle, high = measure_speed_up(method, baseline, cell, column, study)
     return f"{middle:.1f} [{low:.1f}, {high:.1f}]"
+
+
+def find_significant(
+    planned: Sequence[tuple[str, str, str]], study: str, seeds: Sequence[int]
+) -> frozenset[tuple[str, str, str]]:
+    """Return the comparisons in `planned` that are significantly faster with `seeds`, after Holm over all of them."""
+    logs = [compare_costs(*comparison, TIME, study, seeds) for comparison in planned]
+    ps = claims.adjust_by_holm([claims.t_test_p(values) for values in logs])
+    is_faster = [p < claims.ALPHA and np.mean(values) > 0 for p, values in zip(ps, logs, strict=True)]
+    return frozenset(comparison for comparison, faster in zip(planned, is_faster, strict=True) if faster)
 
 
 def sentences() -> list[str]:

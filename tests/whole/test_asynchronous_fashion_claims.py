@@ -18,9 +18,9 @@ from whole.test_asynchronous_claims import (
     SKEW,
     TIME,
     WIDE,
-    compare_costs,
     describe_cost,
     describe_speed_up,
+    find_significant,
     measure_speed_up,
     read_clock,
 )
@@ -47,17 +47,9 @@ PLANNED = (
 
 
 @cache
-def find_significant(seeds: Sequence[int]) -> frozenset[tuple[str, str, str]]:
-    """Return the comparisons in `PLANNED` that are significantly faster with `seeds`, after Holm over all of them."""
-    logs = [compare_costs(*planned, TIME, FASHION, seeds) for planned in PLANNED]
-    ps = claims.adjust_by_holm([claims.t_test_p(values) for values in logs])
-    is_faster = [p < claims.ALPHA and np.mean(values) > 0 for p, values in zip(ps, logs, strict=True)]
-    return frozenset(planned for planned, faster in zip(PLANNED, is_faster, strict=True) if faster)
-
-
 def find_replicated() -> frozenset[tuple[str, str, str]]:
     """Return the comparisons that are significantly faster with the first five seeds and with the five new ones."""
-    return find_significant(FIRST_SEEDS) & find_significant(NEW_SEEDS)
+    return find_significant(PLANNED, FASHION, FIRST_SEEDS) & find_significant(PLANNED, FASHION, NEW_SEEDS)
 
 
 def describe_comparison(method: str, baseline: str, cell: str) -> str:
@@ -133,7 +125,7 @@ def find_interpolated_ratio(method: str, baseline: str, cell: str) -> float:
 
 def list_failed_expectations(seeds: Sequence[int]) -> list[int]:
     """Return the numbers of the expectations in plan.md that the results of `seeds` do not confirm."""
-    significant = find_significant(seeds)
+    significant = find_significant(PLANNED, FASHION, seeds)
     ratio_of_cohorts = measure_speed_up("random_20", "random", EQUAL, TIME, FASHION, seeds)[1]
     over_commit = [measure_speed_up("fedbuff", "over_commit", cell, TIME, FASHION, seeds) for cell in SETTINGS]
     over_commit_bytes = [measure_speed_up("over_commit", "fedbuff", cell, SIZE, FASHION, seeds) for cell in SETTINGS]
@@ -175,7 +167,7 @@ def fashion_sentences() -> list[str]:
         for pair in (("fedbuff", "over_commit"), ("fedbuff_oort", "fedbuff"))
         for cell in (WIDE, SKEW)
     ]
-    n_first, n_new, n_replicated = map(len, (*map(find_significant, (FIRST_SEEDS, NEW_SEEDS)), find_replicated()))
+    n_first, n_new = (len(find_significant(PLANNED, FASHION, seeds)) for seeds in (FIRST_SEEDS, NEW_SEEDS))
     failed_first, failed_new = (
         ", ".join(map(str, list_failed_expectations(seeds))) for seeds in (FIRST_SEEDS, NEW_SEEDS)
     )
@@ -194,7 +186,7 @@ def fashion_sentences() -> list[str]:
         f"speeds and with Dirichlet 0.1. FedBuff with Oort is {interpolated[2]:.1f} and {interpolated[3]:.1f} times as "
         "fast as FedBuff",
         f"{n_first} of the {len(PLANNED)} planned comparisons are significant with the first five seeds, and {n_new} "
-        f"with the new ones; {n_replicated} are replicated",
+        f"with the new ones; {len(find_replicated())} are replicated",
         f"Of the plan's seven expectations, {failed_first} failed with the first five seeds, and {failed_new} with the "
         "new ones",
     ]
