@@ -13,9 +13,10 @@ experiment=fedcohort     MLflow's experiment.
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps; last is the newest sweep.
 filter=null              runs that a filter in MLflow's language selects: filter="params.dataset = 'digits'". Use
                          tags.rounds for rounds, which an extended run keeps current.
-target=null              which is faster to it? A number (target=0.84), baseline, or best_of:<conditions>: on each seed
-                         the best of their results (target=best_of:random,oort).
-level=0.95               with target=baseline: share of the way to the baseline's mean result, in (0, 1].
+target=null              compares the costs until a run reaches it: a number (target=0.84), baseline, or
+                         best_of:<conditions>, on each seed the best of their results (target=best_of:random,oort).
+level=0.95               with target=baseline: share of the baseline's mean result, in (0, 1]. For a loss it is the
+                         share of the decrease from the untrained model's.
 crossing=window          when a run meets the target: the mean over as many evaluations as its result averages (window),
                          or its first evaluation that does (first).
 axis=virtual_s           cost that the verdict on the target is about: virtual_s, bytes (down and up), client_flops,

@@ -1,6 +1,6 @@
-"""fedcohort diagnose RUN_FOLDER, or fedcohort diagnose dataset=... [option=value ...]: what a federation is like.
+"""fedcohort diagnose RUN_FOLDER, or fedcohort diagnose dataset=... [option=value ...]: how clients differ.
 
-    fedcohort diagnose dataset=digits heterogeneity=noise_bimodal    trains at random, probes twice, and stops
+    fedcohort diagnose dataset=digits heterogeneity=noise_bimodal    trains with random selection, probes twice, stops
     fedcohort diagnose logs/runs/NAME                                reads the log of a run, running or ended
 
 The page says whether a group of clients has more wrong labels, how uneven cohorts are in classes, whether speeds

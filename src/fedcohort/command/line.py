@@ -21,7 +21,7 @@ RUN_COMMAND = "run"  # train.py itself, so that both ways to start a run are one
 COMMANDS = {
     RUN_COMMAND: "Train: the same as python train.py, in the folder that holds it.",
     "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
-    "diagnose": "Measure what a federation is like, and say which selection should pay.",
+    "diagnose": "Measure how the clients of a federation differ, and name the selection that should pay.",
     "sweep": "Show the status of a sweep, or cancel it.",
     "compare": "Compare runs that MLflow knows: a table over seeds with paired differences, and figures.",
     "replay": "Replay a logged run with another selector, without training.",

@@ -3,12 +3,12 @@
     fedcohort replay <run folder> selector.gamma_scale=0.1              the run's selector with other options
     fedcohort replay <run folder> selector=flash selector.lam=2         another selector
 
-The run's own selector must choose as the run did: this version of the code still does what the run did. Another one is
-followed to the first round in which it chooses otherwise; from there on it would have had another model to ask about.
-What the log doesn't hold can't be read again: the updates themselves (selector.variant=feddiverse_paper of HCSFed, and
-selector.loss_check=true of FedPNS, which tries models), and rows of more than 400 numbers (HCSFed's sketches of larger
-models; FedPNS where more clients arrive). Runs whose late updates arrive in later rounds are not replayed.
-Exit code 0 if all choices are the same, 1 if a round differs, 2 where that can't be found out.
+The run's own selector must select the same clients with the present code. Another one is replayed until the first
+round in which it selects other clients; from there on it would have queried another model.
+The log does not hold updates, which HCSFed with selector.variant=feddiverse_paper and FedPNS with
+selector.loss_check=true read, or rows of more than 400 numbers (HCSFed with larger models, FedPNS with more clients).
+Runs whose late updates arrive in later rounds are not replayed.
+Exit code 0 if all selections are the same, 1 if a round differs, 2 if that cannot be determined.
 """
 
 import sys

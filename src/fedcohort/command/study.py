@@ -6,7 +6,7 @@ fedcohort study run NAME [seeds=0,1 settings=a,b methods=c,d n_jobs=1 launcher=l
 fedcohort study status NAME [seeds= settings= methods=]
     show the runs that are done, missing, refused (with the reason) or failed, and the time that is left.
 fedcohort study check NAME [seeds= settings= methods= n_jobs=1]
-    repeat the first 8 rounds of each condition with today's code, once for each commit that computed rows of it.
+    repeat the first 8 rounds of each condition with the present code, once for each commit that computed rows of it.
     Rows that were computed by code that behaves differently are marked on the pages.
 fedcohort study tune NAME [methods= n_jobs=1]
     tune each selector that has a search space in study.yaml with Optuna, on seeds that the study does not use.
