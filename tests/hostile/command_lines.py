@@ -105,7 +105,7 @@ COMBINATIONS = [
     ("dataset=folder dataset.path=nope", "nope"),
     ("dataset=folder dataset.path=file", "file"),
     ("dataset=femnist dataset.path=/", "/"),
-    ("proxy=dataset dataset@proxy.source=synthetic agg=feddf", "can't be part of another component"),
+    ("proxy=dataset dataset@proxy.source=synthetic agg=feddf", "also defines the clients"),
     ("heterogeneity=iid partition=attribute", "attribute"),
     ("dataset=digits dataset.client=user", "no option 'client'"),
     ("clients=null", "clients"),
@@ -165,7 +165,7 @@ SWEEPS = [
     ("-m seed=range(0)", "the sweep has no jobs"),
     ("-m seed=0,1 rounds=0", "rounds"),
     ("-m hydra/launcher=nope seed=0,1", "hydra/launcher"),
-    ("-m hydra/launcher=slurm seed=0,1", "sbatch"),  # is missing here, or has no cluster
+    ("-m hydra/launcher=slurm seed=0,1", "hydra/launcher=slurm needs"),  # the plugin, or sbatch
     ("-m hydra/launcher=local hydra.launcher.n_jobs=0 seed=0,1", "launcher"),
     ("-m hydra/launcher=local hydra.launcher.n_jobs=x seed=0,1", "launcher"),
     ("-m hydra/sweeper=nope seed=0,1", "hydra/sweeper"),

@@ -36,8 +36,8 @@ STUDY = {
     "question": "Does it continue?",
     "common": ["dataset=digits", *RUN],
     "baseline": "random",
-    "selectors": ["round_robin"],
-    "cells": {"equal": {"words": ["heterogeneity=iid"]}},
+    "methods": ["round_robin"],
+    "settings": {"equal": {"overrides": ["heterogeneity=iid"]}},
     "seeds": [0, 1, 2],
 }
 Process = subprocess.Popen[bytes]
