@@ -220,6 +220,31 @@ def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path
     assert [report.metrics["round/dropped_stale"] for report in run.reports[1:]] == [0, 0, 0, 1, 0]
 
 
+@pytest.mark.usefixtures("models")
+def test_selectors_learn_of_updates_that_are_lost_while_the_server_only_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rounds last .5 s. Clients 0 and 1 start in the first and end, too old to count, at 1 s and 3 s.
+
+    Client 0 starts again at 1 s and at 2 s.
+    """
+    failed_ids, observe = dict[int, list[int]](), RoundRobin.observe
+
+    def note(self: Any, state: Any, outcome: Any) -> Any:
+        failed_ids[outcome.round] = outcome.failed.tolist()
+        return observe(self, state, outcome)
+
+    monkeypatch.setattr(RoundRobin, "observe", note)
+    run = run_training(
+        *(tmp_path, "clients=2", "cohort=2", "client.epochs=1", "partition=iid", "selector=round_robin", "rounds=6"),
+        *("device=instant", "device._target_=asynchronous_engine.ThreeSpeeds", "deadline=fixed", "deadline.k=0.25"),
+        *("deadline.late_updates=carry", "deadline.max_staleness=0"),
+    )
+    assert run.cohorts == [[0, 1], [], [0], [], [0], []]
+    assert [report.metrics["round/dropped_stale"] for report in run.reports[1:]] == [0, 1, 0, 1, 0, 2]
+    assert failed_ids == {0: [], 1: [0], 2: [], 3: [0], 4: [], 5: [0, 1]}
+
+
 SMALLER = (
     *("device=shifted_exponential", "split.limit=240", "checkpoint.every=1000"),
     *("eval.every=3", "eval.clients_every=0"),

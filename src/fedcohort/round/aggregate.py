@@ -91,10 +91,10 @@ class ServerStep:
         state.reported_numbers = state.reported_numbers + count_reported_numbers(self.components, closed_round)
         for client, sample_losses in closed_round.initial_losses.items():
             self._store_client_vectors(client, pack_losses(sample_losses))
-        jobs = closed_round.arrived_jobs
-        if not len(closed_round.selection.clients) and not len(jobs):
+        jobs, selected_ids = closed_round.arrived_jobs, closed_round.selection.clients
+        if not len(selected_ids) and not len(jobs) and not len(closed_round.dropped_jobs):
             return arrivals, state
-        if not len(jobs) and not len(closed_round.jobs_in_flight):
+        if len(selected_ids) and not len(jobs) and not len(closed_round.jobs_in_flight):
             self._warn_of_empty_round(closed_round)
         averaged_masks = [None if z else m for z, m in zip(jobs.zero_fill, jobs.tensor_mask, strict=True)]
         tensor_masks = dict(zip(jobs.client.tolist(), averaged_masks, strict=True))
