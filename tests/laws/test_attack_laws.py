@@ -9,8 +9,8 @@ import pytest
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.attack.base import Attack
-from round_harness import run_rounds
-from run_harness import FinishedRun, compose_overrides, run_training, same_bits, small_overrides
+from round_harness import run_small
+from run_harness import FinishedRun, run_training, same_bits
 
 ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
@@ -76,7 +76,7 @@ def test_every_attack_runs_with_aggregators_and_selectors(choice: str) -> None:
             f"selector={selector}",
             *REDUCED_WORK.get(selector, ()),
         )
-        reports, test_loss = run_rounds(compose_overrides(*small_overrides(*TINY, *overrides)))
+        reports, test_loss = run_small(*TINY, *overrides)
         assert np.isfinite(test_loss), overrides
         attackers.add(tuple(np.flatnonzero(reports[0].clients["attacker"]).tolist()))
         assert 0 <= reports[-1].metrics["attack/weight"] <= 1 + 1e-9

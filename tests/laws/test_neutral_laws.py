@@ -1,14 +1,11 @@
 """Whole runs do not depend on options without effect, on the selector of all clients, or on the unit of time."""
 
-from pathlib import Path
-
 import pytest
 
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.types import RoundReport
-from round_harness import run_rounds
-from run_harness import compose_overrides, run_training, small_overrides
+from round_harness import run_small
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
@@ -33,7 +30,7 @@ NEUTRAL_OVERRIDES = {  # options that disable everything except the choice of cl
     "fedpns": ("selector.keep=1",),
     "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
 }
-COMPARED = ("test/", "server_val/", "clients/", "time/")
+COMPARED = ("clients/", "time/")  # those of the server follow from the model, whose fingerprint is compared
 
 
 def compared_metrics(reports: list[RoundReport], *prefixes: str) -> list[dict[str, float]]:
@@ -43,14 +40,12 @@ def compared_metrics(reports: list[RoundReport], *prefixes: str) -> list[dict[st
 @failure_hint(
     "Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it."
 )
-def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
-    plain = run_training(tmp_path / "plain", *TINY, "selector=powd")
-    for number, overrides in enumerate(NEUTRAL):
-        neutral = run_training(tmp_path / f"{number}", *TINY, "selector=powd", *overrides.split())
-        assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in neutral.reports], (
-            overrides
-        )
-        assert compared_metrics(plain.reports, *COMPARED) == compared_metrics(neutral.reports, *COMPARED), overrides
+def test_options_that_do_nothing_change_no_bit() -> None:
+    plain, _ = run_small(*TINY, "selector=powd")
+    for overrides in NEUTRAL:
+        neutral, _ = run_small(*TINY, "selector=powd", *overrides.split())
+        assert [report.fingerprint for report in plain] == [report.fingerprint for report in neutral], overrides
+        assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), overrides
 
 
 @failure_hint(
@@ -58,13 +53,12 @@ def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
 )
 def test_selectors_of_all_clients_train_equally() -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
-    full, _ = run_rounds(compose_overrides(*small_overrides(*all_clients, "selector=full")))
+    full, _ = run_small(*all_clients, "selector=full")
     for choice in list_options("selector"):
         selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        overrides = (*all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
-        reports, _ = run_rounds(compose_overrides(*small_overrides(*overrides)))
+        reports, _ = run_small(*all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
         assert reports[-1].fingerprint == full[-1].fingerprint, choice
         assert compared_metrics(reports, "clients/") == compared_metrics(full, "clients/"), choice
 
@@ -73,14 +67,9 @@ def test_selectors_of_all_clients_train_equally() -> None:
     "overrides", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"]
 )
 @failure_hint("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
-def test_the_unit_of_time_changes_only_times(tmp_path: Path, overrides: str) -> None:
+def test_the_unit_of_time_changes_only_times(overrides: str) -> None:
     """The unit is multiplied by eight, because a power of two adds no rounding error."""
-    unit_1, unit_8 = (
-        run_training(tmp_path / unit, *TINY, *overrides.split(), f"device.unit_s={unit}") for unit in ("1", "8")
-    )
-    assert [report.fingerprint for report in unit_1.reports] == [report.fingerprint for report in unit_8.reports]
-    times = [
-        (a.metrics["time/virtual_s"], b.metrics["time/virtual_s"])
-        for a, b in zip(unit_1.reports, unit_8.reports, strict=True)
-    ]
+    unit_1, unit_8 = (run_small(*TINY, *overrides.split(), f"device.unit_s={unit}")[0] for unit in ("1", "8"))
+    assert [report.fingerprint for report in unit_1] == [report.fingerprint for report in unit_8]
+    times = [(a.metrics["time/virtual_s"], b.metrics["time/virtual_s"]) for a, b in zip(unit_1, unit_8, strict=True)]
     assert all(8 * a == b for a, b in times)
