@@ -1,6 +1,7 @@
 """Run the rounds of a run without Lightning and without files."""
 
 import itertools
+from pathlib import Path
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.round import RoundRunner
@@ -8,12 +9,17 @@ from fedcohort.round.setup import RunSetup
 from fedcohort.startup import build, components
 from fedcohort.startup.compose import Composition
 from fedcohort.types import RoundReport
-from run_harness import compose_overrides, load_facts, small_overrides
+from run_harness import FinishedRun, compose_overrides, load_facts, small_overrides
 
 
 def run_small(*overrides: str) -> tuple[list[RoundReport], float]:
     """Run the rounds of `python train.py <overrides>`, with the options of `run_harness.SMALL`; see `run_rounds`."""
     return run_rounds(compose_overrides(*small_overrides(*overrides)))
+
+
+def run_without_files(*overrides: str) -> FinishedRun:
+    """Return the run of `run_small`, whose reports have no metrics of the server."""
+    return FinishedRun(Path(), run_small(*overrides)[0], None)
 
 
 def run_rounds(composition: Composition) -> tuple[list[RoundReport], float]:

@@ -1,7 +1,5 @@
 """FedMABA's closed forms; the root itself is tested with `maths/kl_ball.py`."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from fedcohort.agg.fedmaba import FULL_PARTICIPATION_REQUIREMENT, State
 from fedcohort.component import CLEAN_LABELS, UNADVISED_WEIGHTS
 from loss_weighting_harness import aggregate_losses, loss_weights
 from optional_values import not_none
-from run_harness import run_training
+from round_harness import run_without_files
 
 LN9 = float(np.log(9))
 
@@ -115,14 +113,14 @@ def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
     assert after is before
 
 
-def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
+def test_the_signal_of_the_weights_is_declared() -> None:
     assert make_component("agg", "fedmaba").needs == {"loss"}
     assert make_component("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
-    run = run_training(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
+    run = run_without_files("agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
     losses, weight = run.last.clients["train_loss"], run.last.clients["weight"]
     q = np.exp(0.5 * (losses - losses.max()))  # one round from equal weights: KL is far below 1
     np.testing.assert_allclose(weight, 0.5 * q / q.sum() + 0.5 / 12, atol=1e-9)
-    default_run = run_training(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")
+    default_run = run_without_files("agg=fedmaba", "selector=full", "rounds=1")
     F = default_run.reports[0].clients["loss"]
     q = np.exp(0.5 * (F - F.max()))
     np.testing.assert_allclose(default_run.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)

@@ -9,6 +9,7 @@ from agg_harness import collect_updates, make_arrived, make_update
 from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from loss_weighting_harness import LR, aggregate_losses, loss_weights
+from round_harness import run_without_files
 from run_harness import run_training
 
 D = [[-0.1, 0.0], [0.0, -0.2]]
@@ -85,16 +86,16 @@ def test_the_constant_must_be_set_with_adam(tmp_path: Path) -> None:
     assert np.isfinite(run.weights()).all()
 
 
-def test_the_learning_rate_of_the_round_is_used(tmp_path: Path) -> None:
+def test_the_learning_rate_of_the_round_is_used() -> None:
     overrides = ("agg=qffl", "agg.q=1", "client.lr=0.1", "client.milestones=[1]", "client.factor=0.1", "rounds=2")
-    assert run_training(tmp_path, *overrides).last.clients["signal_lr"][
-        run_training(tmp_path, *overrides).last.arrived
+    assert run_without_files(*overrides).last.clients["signal_lr"][
+        run_without_files(*overrides).last.arrived
     ] == pytest.approx(0.01)
 
 
-def test_weights_use_cross_entropy_for_every_objective(tmp_path: Path) -> None:
+def test_weights_use_cross_entropy_for_every_objective() -> None:
     # q = 1: weights are as F_i to F_j
-    run = run_training(tmp_path, "agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
+    run = run_without_files("agg=qffl", "agg.q=1", "rounds=1", "selector=full", "objective=propfair")
     weight, F = run.last.clients["weight"], run.reports[0].clients["loss"]
     np.testing.assert_allclose(weight / weight.sum(), F / F.sum(), rtol=1e-6)
 

@@ -8,6 +8,7 @@ import pytest
 from config_options import make_component
 from fedcohort.attack.false_signal import FALSIFIABLE_SIGNALS
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, list_signals
+from round_harness import run_without_files
 from run_harness import run_training
 
 TRUE = np.array([[0.5, 4.0], [0.0, 2.0]])
@@ -52,10 +53,10 @@ def test_reports_at_registration_are_false(tmp_path: Path) -> None:
     np.testing.assert_array_equal(first["signal_n_train"][honest], run.info.n_train[honest])
 
 
-def test_false_losses_get_attackers_selected(tmp_path: Path) -> None:
+def test_false_losses_get_attackers_selected() -> None:
     """Three of twelve clients with a tenfold loss fill three of the four places of pow-d in every round."""
     attack_overrides = ("attack=false_signal", "attack.fraction=0.25", "attack.value=1000", "attack.signals=[loss]")
-    run = run_training(tmp_path, *attack_overrides, "selector=powd", "selector.candidates=12")
+    run = run_without_files(*attack_overrides, "selector=powd", "selector.candidates=12")
     for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75
         column = report.clients["attacker"]

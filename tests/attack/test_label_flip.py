@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,8 @@ from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
 from fedcohort.training.evaluate import SignalMeasurer
 from optional_values import not_none
-from run_harness import compose_overrides, load_facts, run_training, startup_notices
+from round_harness import run_without_files
+from run_harness import compose_overrides, load_facts, startup_notices
 
 LABELS = np.arange(10).repeat(10)
 
@@ -199,11 +199,11 @@ def test_other_signals_of_registration_stay(name: str) -> None:
     np.testing.assert_array_equal(_measure(poisoned, name), _measure(federation, name))
 
 
-def test_clients_are_evaluated_on_their_true_labels(tmp_path: Path) -> None:
+def test_clients_are_evaluated_on_their_true_labels() -> None:
     """Before the first round attackers report the loss of false labels, and the table has that of the true ones."""
     overrides = ("selector=powd", "selector.candidates=12", "rounds=1", "model=logreg")
-    false = run_training(tmp_path / "false", *overrides, "attack=label_flip", "attack.fraction=0.5")
-    true = run_training(tmp_path / "true", *overrides)
+    false = run_without_files(*overrides, "attack=label_flip", "attack.fraction=0.5")
+    true = run_without_files(*overrides)
     attackers = false.reports[0].clients["attacker"] == 1
     np.testing.assert_array_equal(false.reports[0].clients["loss"], true.reports[0].clients["loss"])
     assert attackers.sum() == 6

@@ -12,6 +12,7 @@ from fedcohort.attack.loss_inflation import LOSS_SIGNALS
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find_signal, list_signals
+from round_harness import run_without_files
 from run_harness import FinishedRun, make_components, run_training, same_bits
 from signal_kinds import find_reported
 
@@ -94,8 +95,8 @@ def test_an_attack_without_effect_is_reported(options: dict[str, float], false_s
     assert list(attack.notices("lie")) == ([] if false_signals else notice)
 
 
-def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *ATTACK, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
+def test_oort_receives_the_inflated_losses() -> None:
+    run = run_without_files(*ATTACK, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
     assert (run.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
@@ -128,10 +129,10 @@ def test_reports_pass_through_the_client_that_sends_them() -> None:
         assert steps(update) == 1.0
 
 
-def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
+def test_attackers_gain_weight_and_a_cap_bounds_it() -> None:
     overrides = (*ATTACK, "attack.factor=100", "agg=fedmaba", *FULL)
-    uncapped = run_training(tmp_path, *overrides)
-    capped = run_training(tmp_path, *overrides, "agg.loss_cap=1.5")
+    uncapped = run_without_files(*overrides)
+    capped = run_without_files(*overrides, "agg.loss_cap=1.5")
     n, n_attackers, eta, alpha = 12, 3, 0.5, 0.5
     growth = 0.0
     for t in (1, 2, 3):
@@ -148,25 +149,25 @@ def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
     assert uncapped.last.metrics["attack/weight"] > alpha * 0.85 + (1 - alpha) * n_attackers / n
 
 
-def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
+def test_the_attackers_weight_is_relative_to_the_sum() -> None:
     # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
-    run = run_training(tmp_path, *ATTACK, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
+    run = run_without_files(*ATTACK, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
     assert run.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
     assert np.nansum(run.last.clients["weight"]) < 0.999
 
 
-def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
+def test_the_attackers_do_not_depend_on_the_selector() -> None:
     overrides = (*ATTACK, "attack.factor=1e6", "agg=fedavg", "rounds=3")
-    all_clients = list_attackers(run_training(tmp_path, *overrides, "selector=full"))
+    all_clients = list_attackers(run_without_files(*overrides, "selector=full"))
     assert len(all_clients) == 3
     for selector in ("random", "ucb_cs"):
-        run = run_training(tmp_path, *overrides, f"selector={selector}", "seed=0")
+        run = run_without_files(*overrides, f"selector={selector}", "seed=0")
         assert list_attackers(run) == all_clients & arrivals(run)
-    assert list_attackers(run_training(tmp_path, *overrides, "selector=full", "seed=1")) != all_clients
+    assert list_attackers(run_without_files(*overrides, "selector=full", "seed=1")) != all_clients
 
 
-def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *ATTACK, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
+def test_a_selector_that_uses_losses_selects_attackers() -> None:
+    run = run_without_files(*ATTACK, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
     for report in run.reports[1:]:
         assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
 
@@ -185,8 +186,8 @@ def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest
     assert attacked.last.metrics["attack/weight"] >= 0
 
 
-def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *ATTACK, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
+def test_a_round_without_arrivals_has_no_attackers_weight() -> None:
+    run = run_without_files(*ATTACK, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
     assert not [name for name in run.last.metrics if name.startswith("attack/")]
 
 

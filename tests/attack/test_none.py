@@ -1,13 +1,11 @@
 """Without an attack no metric mentions attackers."""
 
-from pathlib import Path
-
 import numpy as np
 
 from config_options import make_component
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
-from run_harness import run_training
+from round_harness import run_without_files
 
 
 def test_without_an_attack_reports_are_unchanged() -> None:
@@ -19,6 +17,6 @@ def test_without_an_attack_reports_are_unchanged() -> None:
     assert claims.report_values("loss", np.arange(3), values) is values
 
 
-def test_no_metric_of_attackers_is_logged(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "agg=fedmaba")
+def test_no_metric_of_attackers_is_logged() -> None:
+    run = run_without_files("agg=fedmaba")
     assert not [name for report in run.reports for name in report.metrics if name.startswith("attack/")]

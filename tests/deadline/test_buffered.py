@@ -9,6 +9,7 @@ from config_options import make_typed
 from fedcohort.deadline.buffered import Buffered
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.types import Population
+from round_harness import run_without_files
 from run_harness import run_training
 
 FINISH = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
@@ -56,12 +57,10 @@ def test_methods_that_need_updates_of_one_model_are_rejected(choice: str, reason
         run_training(tmp_path, choice, "deadline=buffered", "proxy=noise")
 
 
-def test_free_places_stay_empty_until_the_step_if_asked(tmp_path: Path) -> None:
+def test_free_places_stay_empty_until_the_step_if_asked() -> None:
     """With a buffer of 3 of 6 clients, each step refills 3 places: at once, or one by one as they become free."""
     options = ("deadline=buffered", "deadline.buffer=3", "deadline.concurrency=6", "device=shifted_exponential")
-    step, arrival = (
-        run_training(tmp_path / r, *options, f"deadline.refill={r}", "rounds=6") for r in ("step", "arrival")
-    )
+    step, arrival = (run_without_files(*options, f"deadline.refill={r}", "rounds=6") for r in ("step", "arrival"))
     assert [len(cohort) for cohort in step.cohorts] == [6, 3, 3, 3, 3, 3]
     assert [len(cohort) for cohort in arrival.cohorts] == [8, 3, 3, 3, 3, 3]
     assert [report.metrics["round/in_flight"] for report in step.reports[1:]] == [3] * 6

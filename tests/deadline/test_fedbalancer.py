@@ -1,7 +1,6 @@
 """FedBalancer's deadline by hand: peaks of clients a second, and what moves them."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from fedcohort.deadline.fedbalancer import SECONDS_REQUIREMENT, FedBalancer, Sta
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
-from run_harness import run_training
+from round_harness import run_without_files
 
 E = 5
 ZEROS = np.zeros(3)
@@ -138,20 +137,18 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
     assert np.isnan(after.over[2]), "who never arrived isn't known"
 
 
-def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
+def test_rounds_without_arrivals_end_at_the_deadline() -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    run = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *FEW_EVALUATIONS)
+    run = run_without_files(*SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *FEW_EVALUATIONS)
     arrived = np.array([report.metrics["round/arrived"] for report in run.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
     assert not (empty[:-2] & empty[1:-1] & empty[2:]).any()
 
 
-def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
+def test_samples_and_deadline_are_controlled_by_the_same_rounds() -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    run = run_training(
-        tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *FEW_EVALUATIONS
-    )
+    run = run_without_files(*SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *FEW_EVALUATIONS)
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
     arrived, ltr, ddlr = (np.array([report.metrics[name] for report in run.reports[1:]]) for name in names)
     assert (arrived == 0).any()

@@ -12,6 +12,7 @@ from fedcohort.deadline.over_commit import OverCommit
 from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.types import Population
+from round_harness import run_without_files
 from run_harness import run_training, same_bits
 
 
@@ -59,10 +60,10 @@ def test_no_deadline_is_announced() -> None:
     assert [OverCommit(factor).bounded for factor in (1.0, 1.3)] == [False, True]
 
 
-def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) -> None:
+def test_a_run_selects_more_clients_and_aggregates_the_cohort() -> None:
     """ceil(1.3 x 4) = 6 clients are selected, also by the uniform reference; the first four arrive."""
     for selector in ("random", "oort", "powd"):
-        run = run_training(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
+        run = run_without_files("deadline=over_commit", f"selector={selector}")
         for report in run.reports[1:]:
             assert (len(report.cohort), len(report.arrived)) == (6, 4)
             assert (6 * report.metrics["select/uniform_overlap"]) % 1 == pytest.approx(0, abs=1e-9)

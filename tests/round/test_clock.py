@@ -21,6 +21,7 @@ from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
 from process_kills import act_at_call, kill_self, run_in_child
 from ready_schedules import make_schedule
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
@@ -126,10 +127,10 @@ def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog
 def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_path: Path) -> None:
     """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
     overrides = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
-    trained_run = run_training(tmp_path / "late", *overrides, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
+    trained_run = run_without_files(*overrides, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
     assert set(trained_run.last.cohort.tolist()) <= {0, 3, 6, 9}
     assert len(trained_run.last.arrived) == 0
-    waiting = run_training(tmp_path / "all", *overrides, "rounds=2", "cohort=2")
+    waiting = run_without_files(*overrides, "rounds=2", "cohort=2")
     assert len(waiting.reports[1].arrived) == 2
     assert list_virtual_s(waiting)[1] > DAY
     assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
@@ -138,8 +139,8 @@ def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_pa
 def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) -> None:
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
     overrides = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
-    trained_run = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *overrides)
-    complete = run_training(tmp_path / "whole", *overrides)
+    trained_run = run_without_files(*shifts(tmp_path, (0, 100)), *overrides)
+    complete = run_without_files(*overrides)
     assert trained_run.cohorts == complete.cohorts
     seconds = complete.last.clients["finish_s"] / complete.last.clients["units"]  # of an epoch
     chosen = trained_run.last.arrived
@@ -192,9 +193,9 @@ def test_a_window_is_charged_in_each_round(tmp_path: Path, overrides: tuple[str,
     assert np.diff(list_virtual_s(windowed)) == pytest.approx(np.diff(list_virtual_s(plain)) + 20)
 
 
-def test_a_round_without_clients_has_its_window(tmp_path: Path) -> None:
+def test_a_round_without_clients_has_its_window() -> None:
     """Where the device times nothing else, too."""
-    trained_run = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
+    trained_run = run_without_files("availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
     assert list_virtual_s(trained_run).tolist() == [0, 20, 40, 60]
 
 
@@ -219,10 +220,10 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
     assert (np.diff(list_virtual_s(uninterrupted)) > 0).all()
 
 
-def test_a_late_client_never_answers(tmp_path: Path) -> None:
+def test_a_late_client_never_answers() -> None:
     """Its time of answering was that of an answer without a unit of work, the earliest of all."""
     overrides = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
-    reports = run_training(tmp_path, *overrides).reports[1:]
+    reports = run_without_files(*overrides).reports[1:]
     late_clients = [
         report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports
     ]

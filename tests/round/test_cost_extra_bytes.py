@@ -3,7 +3,6 @@
 Downloads and uploads are in vectors of P floats, reported numbers in bytes.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from config_options import list_options, make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.component import PROXY_INPUTS
 from fedcohort.signal.base import Measured, Reported, find_signal
-from run_harness import run_training
+from round_harness import run_without_files
 
 P, M = 64 * 10 + 10, 4  # logistic regression on 8x8 digits, clients a round
 TABLE = {
@@ -54,20 +53,20 @@ def measure_extra_bytes(agg: Any) -> tuple[int, int, int]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, case: str) -> None:
+def test_additional_vectors_are_charged_with_their_serialised_size(case: str) -> None:
     choice, *options = case.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
     down, up, numbers = measure_extra_bytes(make_component("agg", choice, **changes))
     assert (down, up, numbers) == TABLE.get(case, (down, up, numbers))
     few_steps = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(choice, [])
     proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", choice).requirements else []
-    run = run_training(tmp_path, f"agg={choice}", *options, *few_steps, *proxy, *SHORT_RUN)
+    run = run_without_files(f"agg={choice}", *options, *few_steps, *proxy, *SHORT_RUN)
     before, after = (report.metrics for report in run.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
 
 
-def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
+def test_a_codec_encodes_only_the_update() -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
-    run = run_training(tmp_path, "agg=scaffold", "codec=subsample", *SHORT_RUN)
+    run = run_without_files("agg=scaffold", "codec=subsample", *SHORT_RUN)
     assert run.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

@@ -8,6 +8,7 @@ import pytest
 
 from fedcohort.round import round as rounds
 from process_kills import act_at_call, kill_self, run_in_child
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 
 K, M = 12, 4
@@ -30,8 +31,8 @@ def list_backed_off(run: FinishedRun) -> list[set[int]]:
     return backed_off
 
 
-def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=powd", *SLOW)
+def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd() -> None:
+    run = run_without_files("selector=powd", *SLOW)
     backed_off = list_backed_off(run)
     assert sum(map(len, backed_off)) > 10
     for clients, report in zip(backed_off, run.reports[1:], strict=True):
@@ -40,8 +41,8 @@ def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd
         assert report.clients["available"].all()
 
 
-def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=flash", *SLOW)
+def test_flash_queries_clients_that_back_off_and_selects_none() -> None:
+    run = run_without_files("selector=flash", *SLOW)
     backed_off = list_backed_off(run)
     assert any(backed_off)
     for clients, report in zip(backed_off, run.reports[1:], strict=True):
@@ -49,8 +50,8 @@ def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) ->
         assert report.clients["queried"].all()
 
 
-def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=round_robin", *SLOW)
+def test_selectors_without_the_flag_select_clients_that_failed_repeatedly() -> None:
+    run = run_without_files("selector=round_robin", *SLOW)
     selected = zip(list_backed_off(run), run.reports[1:], strict=True)
     assert any(clients & set(report.cohort.tolist()) for clients, report in selected)
 

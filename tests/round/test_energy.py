@@ -8,6 +8,7 @@ import pytest
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.budget import Budget, BudgetUse
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 
 STEADY = ("device=shifted_exponential", "device.alpha=1", "device.lam=0")  # a second per sample of a job
@@ -27,25 +28,25 @@ def n_train(run: FinishedRun) -> float:
     return float(run.last.clients["train_s"].sum())
 
 
-def test_training_takes_watts_times_seconds(tmp_path: Path) -> None:
+def test_training_takes_watts_times_seconds() -> None:
     """All six clients train for one epoch in each round, and nothing else is charged at 0 joules per byte."""
-    run = run_training(tmp_path, *TINY, "device.watts=2.5")
+    run = run_without_files(*TINY, "device.watts=2.5")
     assert n_train(run) > 100
     np.testing.assert_allclose(joules(run), 2.5 * n_train(run) * np.arange(4))
 
 
-def test_a_query_takes_a_third_of_an_epoch_and_bytes_are_those_of_the_ledger(tmp_path: Path) -> None:
+def test_a_query_takes_a_third_of_an_epoch_and_bytes_are_those_of_the_ledger() -> None:
     """Power-of-choice queries all clients, and its clients report their sizes at registration."""
-    run = run_training(tmp_path, *TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
+    run = run_without_files(*TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
     np.testing.assert_allclose(joules(run), 3 * 4 / 3 * n_train(run) * np.arange(4) + 0.01 * all_bytes(run))
 
 
-def test_late_clients_are_charged_in_full(tmp_path: Path) -> None:
+def test_late_clients_are_charged_in_full() -> None:
     """The deadline drops slow clients of a persistent device, whose seconds are charged all the same."""
     overrides = ("deadline=fixed", "deadline.k=0.9", "rounds=2", "device.watts=1")
     run, patient = (
-        run_training(tmp_path, *TINY, *overrides),
-        run_training(tmp_path, *TINY, "rounds=2", "device.watts=1"),
+        run_without_files(*TINY, *overrides),
+        run_without_files(*TINY, "rounds=2", "device.watts=1"),
     )
     assert len(run.last.arrived) < 6
     np.testing.assert_allclose(joules(run), joules(patient))

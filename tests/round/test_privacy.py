@@ -11,6 +11,7 @@ from config_options import make_component
 from fedcohort.record import history
 from fedcohort.round import aggregate, privacy
 from fedcohort.round.queries import ClientReports
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 
 TINY = ("clients=8", "cohort=3", "rounds=3", "split.limit=240", "client.epochs=1")
@@ -54,10 +55,10 @@ def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun
     assert column[answer_ids[-1]].tolist() == [noise.epsilon(int(n)) for n in counts[-1][answer_ids[-1]]]
 
 
-def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Path) -> None:
+def test_reports_with_the_update_have_noise_and_the_metric_has_none() -> None:
     """Oort reads two numbers of each arrival; the training loss, which no component reads, is a metric only."""
     overrides = (*TINY, "rounds=1", "selector=oort")
-    plain, noisy = (run_training(tmp_path, *overrides, *noise) for noise in ((), NOISE))
+    plain, noisy = (run_without_files(*overrides, *noise) for noise in ((), NOISE))
     for name in ("train_loss", "loss"):  # one round, so that the model is that of both
         np.testing.assert_array_equal(plain.last.clients[name], noisy.last.clients[name])
     arrived = plain.last.arrived
@@ -83,10 +84,10 @@ def test_no_reported_number_is_said_at_the_start(tmp_path: Path, caplog: pytest.
 
 
 @pytest.mark.parametrize("selector", ["cpowd", "feddiverse", "flash", "ocs", "pyramidfl", "tifl"])
-def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path) -> None:
+def test_selectors_accept_numbers_without_meaning(selector: str) -> None:
     light = ("selector.epochs=1", "selector.pretrain=0") if selector == "feddiverse" else ()
-    trained_run = run_training(
-        tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light
+    trained_run = run_without_files(
+        *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light
     )
     assert len(trained_run.reports) == 4
 

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 
 from fedcohort.round.queries import QueryAnswerer
+from round_harness import run_without_files
 from run_harness import run_training, same_bits
 
 OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "device.persistent=true", "cohort=3")
 
 
 @pytest.mark.parametrize("selector", ["random", "oort", "flash", "powd", "ucb_cs"])
-def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tmp_path: Path) -> None:
+def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str) -> None:
     """In flight before, or selected twice: neither is possible, and the places are full as long as clients are left."""
-    run = run_training(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
+    run = run_without_files(*OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
     in_flight: set[int] = set()
     for report in run.reports[1:]:
         cohort = report.cohort.tolist()
@@ -26,11 +27,9 @@ def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tm
         in_flight = now_in_flight
 
 
-def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_path: Path) -> None:
+def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step() -> None:
     """pow-d queries its 6 candidates once a step; a client that starts later costs a download more if it is none."""
-    run = run_training(
-        tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6"
-    )
+    run = run_without_files(*OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6")
     for before, after in zip(run.reports[1:], run.reports[2:], strict=False):
         queried_ids = np.flatnonzero(after.clients["queried"])
         downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600

@@ -23,6 +23,7 @@ from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
 from optional_values import not_none
 from process_kills import act_at_call, kill_self, run_in_child
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 
 LOSS_LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
@@ -194,11 +195,11 @@ def test_a_report_on_the_list_replaces_the_training_loss(name: str, training_val
     assert signal.read(make_client_update(loss_report={name: 7.5})) == 7.5
 
 
-def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
+def test_reports_on_loss_lists_are_charged() -> None:
     """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
     overrides = ("rounds=1", "device.lam=0.001", "client.epochs=1")
-    with_reports = run_training(tmp_path / "a", *overrides, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
-    plain = run_training(tmp_path / "b", *overrides).last.metrics
+    with_reports = run_without_files(*overrides, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
+    plain = run_without_files(*overrides).last.metrics
     assert with_reports["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
     registered = 4 * 12  # n_train of twelve clients, for the deadline
     update = plain["comm/up_bytes"] / 4

@@ -8,6 +8,7 @@ import pytest
 from engine_harness import make_federation
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.types import Selection
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training
 
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
@@ -19,22 +20,22 @@ def last(run: FinishedRun) -> dict[str, float]:
     }
 
 
-def test_an_oracles_scores_correlate_with_its_signal(tmp_path: Path) -> None:
+def test_an_oracles_scores_correlate_with_its_signal() -> None:
     """A score of oracle_clean is 1 - noise: its ranks are the opposite ones."""
-    metrics = last(run_training(tmp_path, "selector=oracle_clean", *RANKED))
+    metrics = last(run_without_files("selector=oracle_clean", *RANKED))
     assert metrics["select/score_noise"] == pytest.approx(-1)
     assert set(metrics) <= {"select/score_noise", "select/score_skew", "select/score_seconds", "select/score_samples"}
     assert abs(metrics["select/score_skew"]) < 1
 
 
-def test_scores_correlate_negatively_with_slowness(tmp_path: Path) -> None:
-    metrics = last(run_training(tmp_path, "selector=oracle_fast", "device=phones"))
+def test_scores_correlate_negatively_with_slowness() -> None:
+    metrics = last(run_without_files("selector=oracle_fast", "device=phones"))
     assert metrics["select/score_seconds"] == pytest.approx(-1)
 
 
-def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -> None:
-    assert not last(run_training(tmp_path / "a", "selector=random"))
-    assert "select/score_noise" not in last(run_training(tmp_path / "b", "selector=oracle_fast", "heterogeneity=iid"))
+def test_constant_facts_and_missing_scores_have_no_correlation() -> None:
+    assert not last(run_without_files("selector=random"))
+    assert "select/score_noise" not in last(run_without_files("selector=oracle_fast", "heterogeneity=iid"))
 
 
 def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -> None:
@@ -54,9 +55,9 @@ def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) ->
         assert run.last.metrics[f"select/{name}_noise"] == run_with_evaluations.last.metrics[f"select/{name}_noise"]
 
 
-def test_rewards_are_correlated(tmp_path: Path) -> None:
+def test_rewards_are_correlated() -> None:
     """FLASH's in round t: |L(w_{t-1}) - L(w_{t-2})| of each client, which was not asked later, over one duration."""
-    run = run_training(tmp_path, "selector=flash", "rounds=5", *RANKED)
+    run = run_without_files("selector=flash", "rounds=5", *RANKED)
     assert "select/reward_noise" not in run.reports[2].metrics, "no loss has changed before the second answer"
     for step in (3, 4, 5):
         before_previous, previous, current = (run.reports[i].clients for i in (step - 2, step - 1, step))

@@ -1,7 +1,6 @@
 """Active FL: values and probabilities by hand, the split of the cohort, and the loss that each option reads."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,8 @@ from config_options import make_typed
 from fedcohort.selector.active_fl import ActiveFl, State
 from fedcohort.types import Population, ProbeResult, Selection
 from optional_values import not_none
-from run_harness import run_training, startup_notices
+from round_harness import run_without_files
+from run_harness import startup_notices
 from selector_harness import ids, make_context, make_outcome
 
 N = np.array([100, 400, 25, 100, 225])
@@ -140,10 +140,8 @@ def test_a_notice_says_that_every_cohort_is_uniform(options: tuple[str, ...], ex
     assert any(line.startswith("selector=active_fl draws floor((1 - alpha3) x cohort)") for line in lines) == expected
 
 
-def test_the_reported_losses_cost_four_bytes_each(tmp_path: Path) -> None:
+def test_the_reported_losses_cost_four_bytes_each() -> None:
     """Two cohorts of four send a loss each, and twelve clients their size once; random selection sends neither."""
-    rows = [
-        run_training(tmp_path / name, f"selector={name}", "rounds=2", "cohort=4") for name in ("random", "active_fl")
-    ]
+    rows = [run_without_files(f"selector={name}", "rounds=2", "cohort=4") for name in ("random", "active_fl")]
     cost = [run.last.metrics["comm/up_bytes"] for run in rows]
     assert cost[1] - cost[0] == 4 * 4 * 2 + 4 * 12

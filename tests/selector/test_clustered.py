@@ -1,6 +1,5 @@
 """Clustered sampling: the distributions of both algorithms by hand, their sums, and weights that are unbiased."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from fedcohort.selector.clustered import (
 )
 from fedcohort.types import Population, RoundContext, Selection
 from optional_values import not_none
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 NAN = float("nan")
@@ -196,10 +195,10 @@ def test_large_populations_are_rejected() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["size", "similarity"])
-def test_a_run_weighs_clients_by_their_draws(criterion: str, tmp_path: Path) -> None:
+def test_a_run_weighs_clients_by_their_draws(criterion: str) -> None:
     """Weights are multiples of 1 / m that sum to 1, in cohorts of any size up to m."""
-    run = run_training(
-        tmp_path, "selector=clustered", f"selector.criterion={criterion}", "partition=quantity", "cohort=6", "rounds=4"
+    run = run_without_files(
+        "selector=clustered", f"selector.criterion={criterion}", "partition=quantity", "cohort=6", "rounds=4"
     )
     for report in run.reports[1:]:
         draws = np.asarray(6 * report.clients["weight"][report.arrived], dtype=np.float64)

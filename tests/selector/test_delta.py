@@ -1,6 +1,5 @@
 """DELTA: scores and probabilities by hand, an unbiased estimate, and the cohort that is measured while it trains."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from config_options import make_component
 from fedcohort.errors import OptionError
 from fedcohort.selector.delta import State, draw_with_repetition
 from fedcohort.types import Population, ProbeResult
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import ids, make_context, make_outcome
 
 G = np.array([[1.0, 0.0], [0.0, 1.0], [3.0, 0.0]])
@@ -119,11 +118,11 @@ def test_ideal_probabilities_are_proportional_to_the_scores() -> None:
         make_component("selector", "delta", ideal=True, score="released")
 
 
-def test_a_run_charges_the_cohorts_gradients(tmp_path: Path) -> None:
+def test_a_run_charges_the_cohorts_gradients() -> None:
     """P + 1 = 651 numbers more, and a pass with gradients next to two epochs. A released score has a loss instead."""
     overrides = ("selector=delta", "rounds=1", "cohort=3", "partition=dirichlet")
-    with_queries = run_training(tmp_path / "a", *overrides).last
-    with_updates = run_training(tmp_path / "b", *overrides, "selector.gradient=update", "selector.score=released").last
+    with_queries = run_without_files(*overrides).last
+    with_updates = run_without_files(*overrides, "selector.gradient=update", "selector.score=released").last
     n_clients = len(with_queries.cohort)
     assert with_queries.cohort.tolist() == with_updates.cohort.tolist()
     assert with_queries.metrics["comm/probe_bytes"] == 4 * 651 * n_clients

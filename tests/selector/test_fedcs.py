@@ -1,7 +1,6 @@
 """FedCS: the plan of a round by hand, its deadline, and its candidates."""
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from config_options import make_typed
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.fedcs import FedCs, schedule_uploads
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import World, make_context, play_rounds
 
 # 100 bits at 10, 5, 20 and 10 bit/s in both directions, and the seconds of the training
@@ -82,10 +81,10 @@ def test_the_size_of_a_cohort_follows_the_limit() -> None:
     assert sizes[0] < sizes[1] < sizes[2] == 8
 
 
-def test_no_planned_client_is_late_on_a_deterministic_device(tmp_path: Path) -> None:
+def test_no_planned_client_is_late_on_a_deterministic_device() -> None:
     """deadline.k is the same number: both are in mean expected durations of a job."""
     overrides = ("device.lam=0", "partition=quantity", "deadline=fixed", "deadline.k=1.2", "selector.limit=1.2")
-    run = run_training(tmp_path, "selector=fedcs", "cohort=8", "rounds=4", *overrides)
+    run = run_without_files("selector=fedcs", "cohort=8", "rounds=4", *overrides)
     planned = [report for report in run.reports[1:] if len(report.cohort) > 1]
     assert planned
     assert all(np.array_equal(report.cohort, report.arrived) for report in planned)

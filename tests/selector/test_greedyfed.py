@@ -1,7 +1,6 @@
 """GreedyFed: values by hand, what is kept of them, S-FedAvg's draw, and the charge of the server's evaluations."""
 
 import itertools
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +8,7 @@ import pytest
 
 from config_options import make_component
 from fedcohort.types import Population, RoundOutcome
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import make_context, make_outcome
 
 N_TRAIN = np.array([30, 10, 20, 40, 50])
@@ -93,9 +92,9 @@ def test_the_order_of_arrival_does_not_change_permutations() -> None:
     np.testing.assert_array_equal(first.value_estimates, second.value_estimates)
 
 
-def test_evaluations_are_charged_to_the_server(tmp_path: Path) -> None:
+def test_evaluations_are_charged_to_the_server() -> None:
     """A cohort of four has 2^4 coalitions; a pass of logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs."""
-    run = run_training(tmp_path, "selector=greedyfed", "rounds=2")
+    run = run_without_files("selector=greedyfed", "rounds=2")
     n_val = round(run.last.metrics["comp/server_flops"] / (2 * 16 * 2 * 64 * 10))
     assert n_val > 10
     assert [report.metrics["comp/server_flops"] for report in run.reports] == [

@@ -1,7 +1,6 @@
 """HCSFed: queries, draws and weights by hand; its mathematics is tested in tests/maths."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from fedcohort.selector.hcsfed import HcsFed, State
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, ProbeResult, RoundOutcome, Selection
 from optional_values import not_none
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import World, ids, make_context, play_rounds
 from signal_kinds import find_computed
 
@@ -232,7 +231,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     assert (signal.bytes_up, signal.passes) == (4, 3)
 
 
-def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> None:
+def test_every_client_can_be_selected_in_a_cohort_of_three() -> None:
     """Six clients of a class each: with ten strata for three places the same three would come in every round."""
     overrides = (
         "clients=6",
@@ -242,7 +241,7 @@ def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> No
         "partition=label_shards",
         "partition.shards=1",
     )
-    run = run_training(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *overrides)
+    run = run_without_files("selector=hcsfed", "model=logreg", "client.epochs=1", *overrides)
     assert {int(client) for report in run.reports for client in report.cohort} == set(range(6))
 
 

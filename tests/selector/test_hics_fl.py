@@ -1,7 +1,5 @@
 """HiCS-FL: entropies, distances and probabilities by hand, clusters, and the slice of an update that it reads."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -14,7 +12,7 @@ from fedcohort.selector.hics_fl import (
     softmax_entropy,
 )
 from fedcohort.types import Population
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import make_context, make_outcome
 
 WEIGHTS = np.array([[0.002, 0.002], [0.0, 0.0], [-0.001, -0.001]])  # update of the layer of three classes
@@ -98,9 +96,9 @@ def test_new_clients_come_first_and_then_clusters_by_entropy() -> None:
     assert single.clients.tolist() == [3]
 
 
-def test_a_run_reads_the_last_layer(tmp_path: Path) -> None:
+def test_a_run_reads_the_last_layer() -> None:
     """With logistic regression the output layer is the model: 64 x 10 weights and 10 biases."""
-    run = run_training(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
+    run = run_without_files("selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
     assert ((run.last.clients["part_entropy"] > 2) & (run.last.clients["part_entropy"] <= np.log(10))).all()
     assert run.last.metrics["comm/probe_bytes"] == 0
 

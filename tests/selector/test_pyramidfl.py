@@ -21,6 +21,7 @@ from fedcohort.selector.pyramidfl import (
     update_drop_rates,
 )
 from fedcohort.selector.ranking_terms import client_utilities
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training, same_bits
 from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
@@ -206,9 +207,9 @@ def test_the_actual_work_is_charged(tmp_path: Path) -> None:
     assert max(assigned_units(run, t).max() for t in range(3)) > 10
 
 
-def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
+def test_the_transmitted_bytes_are_charged() -> None:
     """Each of two tensors is sent or not: a client uploads 0, 10, 640 or 650 numbers, and 8 bytes for Oort's two."""
-    run = run_training(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
+    run = run_without_files(*RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
     up = np.diff([report.metrics["comm/up_bytes"] for report in run.reports]) - 4 * 8
     least = [
         4 * sum(parts) for parts in np.array(np.meshgrid(*[[0, BIAS, WEIGHT, WEIGHT + BIAS]] * 4)).reshape(4, -1).T
@@ -216,7 +217,7 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     assert set(up.tolist()) <= set(least)
     assert len(set(up.tolist())) > 1
     assert (up < 4 * 4 * (WEIGHT + BIAS)).any()
-    complete = run_training(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
+    complete = run_without_files(*RUN, "selector.high=0", "selector.low=0")
     assert (
         np.diff([r.metrics["comm/up_bytes"] for r in complete.reports]).tolist() == [4 * (4 * (WEIGHT + BIAS) + 8)] * 3
     )
@@ -283,10 +284,9 @@ def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun)
 
 
 @pytest.mark.parametrize("codec", ["quant", "subsample"])
-def test_codecs_encode_only_the_transmitted_part(tmp_path: Path, codec: str) -> None:
+def test_codecs_encode_only_the_transmitted_part(codec: str) -> None:
     """Fewer tensors make fewer bytes, also of those that a codec makes of them."""
     complete, partial = (
-        run_training(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}")
-        for f in ("0", "0.8")
+        run_without_files(*RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}") for f in ("0", "0.8")
     )
     assert partial.last.metrics["comm/up_bytes"] < complete.last.metrics["comm/up_bytes"]

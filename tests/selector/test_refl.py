@@ -1,7 +1,6 @@
 """REFL's slot, order and target by hand, and what its forecasts are and cost in a run."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 from config_options import make_typed
 from fedcohort.selector.refl import Refl, State
 from fedcohort.types import Ids, Population, ProbeResult
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import make_context, make_outcome
 
 FORECASTS = np.array([0.9, 0.2, 0.5, 0.2, 1.0, 0.2])
@@ -76,9 +75,9 @@ def test_the_target_falls_by_the_late_updates_that_are_expected(n_before_deadlin
 DIURNAL = ("availability=diurnal", "availability.day_s=6000", "availability.share=0.5", "device=shifted_exponential")
 
 
-def test_a_run_selects_the_least_available_and_pays_for_forecasts_only(tmp_path: Path) -> None:
+def test_a_run_selects_the_least_available_and_pays_for_forecasts_only() -> None:
     """Each forecast is charged 4 bytes, and no model is sent for it; it takes no time. There is none in round 1."""
-    run = run_training(tmp_path, "selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
+    run = run_without_files("selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
     n_models, n_forecasts = 0, 0
     for report in run.reports[1:]:
         forecasts = report.clients.get("signal_availability_forecast", np.full(40, np.nan))

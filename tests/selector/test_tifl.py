@@ -1,7 +1,6 @@
 """TiFL: tiers and their probabilities by hand, the credits, and who fills a tier that is too small."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from config_options import make_typed
 from fedcohort.selector.tifl import State, TiFl, assign_tiers
 from fedcohort.types import Population, ProbeResult
 from optional_values import not_none
-from run_harness import run_training, startup_notices
+from round_harness import run_without_files
+from run_harness import startup_notices
 from selector_harness import World, ids, make_context, make_outcome, play_rounds
 from signal_kinds import find_measured
 
@@ -195,8 +195,8 @@ def test_a_notice_says_that_validation_sets_are_needed() -> None:
         assert any(line.startswith("selector=tifl compares tiers by") for line in lines) == expected
 
 
-def test_the_accuracy_in_a_run_is_a_share(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
+def test_the_accuracy_in_a_run_is_a_share() -> None:
+    run = run_without_files("selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
     for report in run.reports[1::2]:
         accuracy = report.clients["signal_val_accuracy"]
         assert ((accuracy >= 0) & (accuracy <= 1)).all()

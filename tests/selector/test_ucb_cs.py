@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,8 @@ from config_options import make_component, make_typed
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
 from optional_values import not_none
-from run_harness import run_training, startup_notices
+from round_harness import run_without_files
+from run_harness import startup_notices
 from selector_harness import World, make_context, make_outcome, play_rounds
 
 N = np.array([50, 30, 20])  # p = (.5, .3, .2)
@@ -237,7 +237,7 @@ def test_a_notice_says_that_single_steps_disable_exploration(overrides: tuple[st
 @pytest.mark.parametrize(
     "overrides", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")]
 )
-def test_the_notice_on_steps_is_true(overrides: tuple[str, ...], tmp_path: Path) -> None:
-    run = run_training(tmp_path, "selector=ucb_cs", *overrides, "rounds=1")
+def test_the_notice_on_steps_is_true(overrides: tuple[str, ...]) -> None:
+    run = run_without_files("selector=ucb_cs", *overrides, "rounds=1")
     has_spread = bool(np.nanmax(run.last.clients["signal_train_loss_std"]) > 0)
     assert has_spread == (overrides[1] != "client.batch=100000")

@@ -14,6 +14,7 @@ from engine_harness import SEED, make_federation, make_network, make_task, make_
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training.engines import choose_engine
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training
 from signal_kinds import find_reported
 
@@ -65,18 +66,16 @@ def test_the_loss_after_training_is_not_measured_without_a_reader(tmp_path: Path
 
 
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
-def test_with_one_client_the_loss_after_training_is_that_of_the_next_model(tmp_path: Path, agg: str) -> None:
+def test_with_one_client_the_loss_after_training_is_that_of_the_next_model(agg: str) -> None:
     # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
-    run = run_training(
-        tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5"
-    )
+    run = run_without_files(f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5")
     for report in run.reports[1:]:
         (k,) = report.arrived
         assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
 
 
-def test_a_codec_does_not_change_the_loss_after_training(tmp_path: Path) -> None:
-    first = [run_training(tmp_path / choice, *READS, f"codec={choice}", "rounds=1") for choice in ("none", "quant")]
+def test_a_codec_does_not_change_the_loss_after_training() -> None:
+    first = [run_without_files(*READS, f"codec={choice}", "rounds=1") for choice in ("none", "quant")]
     plain, with_codec = (run.last.clients["signal_loss_post"] for run in first)
     np.testing.assert_array_equal(plain, with_codec)
     assert first[0].last.fingerprint != first[1].last.fingerprint
