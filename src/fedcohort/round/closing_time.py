@@ -79,9 +79,8 @@ def find_round_end(
     remaining_s = find_job_seconds_left(jobs_in_flight, dispatch.start_s)
     is_update_usable = mark_usable_jobs(jobs_in_flight, dispatch.round, deadline.staleness_limit())
     job_end_s = np.concatenate([jobs.duration_s, remaining_s[is_update_usable]])
-    if not len(
-        job_end_s
-    ):  # only updates that are too old are under way: wait until as many clients are free as end a round
+    if not len(job_end_s):
+        # Only updates that are too old are under way: wait until as many clients are free as updates end a round.
         job_end_s = remaining_s
     if deadline.carries:
         job_end_s = job_end_s[np.isfinite(job_end_s)]
