@@ -107,6 +107,6 @@ def test_the_number_of_cluster_tasks_must_equal_the_number_of_processes(
     check_process_counts("cpu", 1, 2)
     assert task.is_non_first_task(2)
     assert not task.is_non_first_task(1), "processes of one machine are ours, forked"
-    message = r"must be 4, trainer.num_nodes=2 times trainer.devices=2: srun --nodes=2 --ntasks-per-node=2, got 2"
+    message = r"must be 4, .*: start it with srun --nodes=2 --ntasks-per-node=2, got 2"
     with pytest.raises(OptionError, match=message):
         check_process_counts("cpu", 2, 2)

@@ -80,6 +80,7 @@ def test_a_missing_class_of_a_received_config_is_named(target: str) -> None:
         components._import_class(target, "selector", "selector=x", is_from_run=True)
 
 
+@pytest.mark.usefixtures("rendered_figures")
 def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = run_training(
         tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null"
