@@ -254,7 +254,8 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch.setattr(cluster, "list_array_ids", lambda folder: ["17"])
     assert sweep.finish_sweep() == 0
     assert re.fullmatch(
-        r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows their status", captured_log.messages[-1]
+        r"submitted the jobs to SLURM \(17\); `.*fedcohort sweep status s` shows their status",
+        captured_log.messages[-1],
     )
     monkeypatch.setattr(cluster, "submit_jobs", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
     launcher = Slurm(partition="gpu")

@@ -102,7 +102,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
             (facts.folder / "report.html").write_text("")
         replay_run([Journal(), Figures(["png"], always=False)], facts)
         assert (sorted(drawn_figures) == NAMES) == expected == bool(drawn_figures)
-        is_reported = "figures and page: " in captured_log.text
+        is_reported = "draw the figures and the page with: " in captured_log.text
         assert is_reported == (not expected and not sweep), "a sweep has its own report"
 
 

@@ -168,7 +168,7 @@ class Trace(Availability):
             row = int(is_end_too_late.argmax())
             problem_text = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
             option_name = "end" if self.step_s is None else "start"
-            raise self._make_row_error(option_name, row, f"{problem_text}: count all rows from the same second")
+            raise self._make_row_error(option_name, row, f"{problem_text}: count all times from the same start")
         return start_s, end_s
 
     def _make_row_error(self, option_name: str, row: int, problem_text: str) -> DataError:

@@ -138,7 +138,10 @@ def read_yaml_comment(yaml_path: Path) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the tables of the groups in `arguments`. Raises `OptionError` for a name that is no group."""
+    """Print a table of the methods in each config group of `arguments`, such as selector; return the exit code, 0.
+
+    Raises `OptionError` for a name that is no group.
+    """
     groups = sorted(p.name for p in CONFIGS_FOLDER.glob("*") if any(p.glob("*.yaml")))
     for group in arguments:
         ranges.choice("a group", group, *groups, SIGNALS_TABLE_NAME)

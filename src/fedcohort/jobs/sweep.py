@@ -83,7 +83,7 @@ class Sweep:
         if not self.waits_for_jobs:
             array_ids = cluster.list_array_ids(self.folder)
             status_command = f"{format_fedcohort_command('sweep')} status {self.folder.name}"
-            log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
+            log.info("submitted the jobs to SLURM (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
         if not sweep_folder.read_job_records(self.folder):
             return 0

@@ -71,7 +71,7 @@ class Figures(Observer):
         is_in_sweep, has_page = SWEEPS_TAG in self._info.tags, (self._info.folder / PAGE_FILE).exists()
         if not (self._always or has_page or (sys.stdout.isatty() and not is_in_sweep)):
             if not is_in_sweep:
-                log.info("figures and page: %s", figures_command)
+                log.info("draw the figures and the page with: %s", figures_command)
             return
         try:
             draw_run(self._info, status, self._formats)

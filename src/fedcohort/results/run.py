@@ -64,7 +64,7 @@ class Evaluations:
         return math.isfinite(self.clock_s)
 
     def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
-        """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""
+        """Return the evaluations up to round `horizon`; if it is None, all of them, with their end `clock_s` in s."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
         is_in_horizon = self.steps <= horizon

@@ -193,7 +193,7 @@ class CostModel:
                 sends_updates = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
                 (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_training_passes
                 uses_updated_model = sends_updates and n_training_passes.any()
-                n_forward_passes = query_work.updated_passes if uses_updated_model else query_work.model_passes
+                n_forward_passes = query_work.passes_after_training if uses_updated_model else query_work.model_passes
                 n_forward_passes[clients] += self.count_query_passes(signal, clients, probe.options)
         return query_work
 

@@ -32,7 +32,7 @@ def compute_query_times(
         cost_model, query_work.model_passes + query_work.training_passes, up_bytes, draws, clock.wall_time(start_s)
     )
     updated_model_s, has_client_left_updated_model = _time_slowest_client(
-        cost_model, query_work.updated_passes, 0.0 * up_bytes, draws, clock.wall_time(start_s + training_s)
+        cost_model, query_work.passes_after_training, 0.0 * up_bytes, draws, clock.wall_time(start_s + training_s)
     )
     return training_s + updated_model_s, has_client_left | has_client_left_updated_model
 

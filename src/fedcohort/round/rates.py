@@ -67,15 +67,15 @@ class QueryPasses:
     Attributes:
         model_passes: forward passes of the global model.
         training_passes: cost of the training of clients that send their updates for a signal, in forward passes.
-        updated_passes: forward passes of the model that results from these updates.
+        passes_after_training: forward passes of the model that results from these updates.
     """
 
     model_passes: Values
     training_passes: Values
-    updated_passes: Values
+    passes_after_training: Values
 
     @property
     def total_passes(self) -> Values:
-        """Sum of `model_passes`, `training_passes` and `updated_passes` of each client, [n_clients]."""
-        n_passes: Values = self.model_passes + self.training_passes + self.updated_passes
+        """Sum of `model_passes`, `training_passes` and `passes_after_training` of each client, [n_clients]."""
+        n_passes: Values = self.model_passes + self.training_passes + self.passes_after_training
         return n_passes

@@ -69,7 +69,7 @@ def verify_protocol_runs(
             f"{file.path}: this copy of fedcohort lacks the selector {selector}: add its "
             f"configs/selector/{selector}.yaml and src/fedcohort/selector/{selector}.py"
         )
-    print_line(f"{len(runs)} runs to repeat, in settings that follow from the file's content")
+    print_line(f"{len(runs)} runs to repeat, in settings chosen by a hash of the file's content")
     run_tasks = [
         RunTask(row["overrides"], row["seed"], configs, logs_folder, part.study.metric, keeps_run=False, resume=False)
         for part, row in runs

@@ -48,7 +48,9 @@ def add_method(study: Study, name: str) -> Study:
     if name == method:
         return study
     if study.find_role(method) not in (METHOD, ORACLE) or study.horizon is not None:
-        raise OptionError(f"{name} needs a selector other than {study.baseline} and a study without horizon: omit it")
+        raise OptionError(
+            f"{name} needs a selector other than {study.baseline} and a study without horizon: omit {name}"
+        )
     reference = make_cost_reference(study.overrides, study.baseline, method, "bytes")
     return replace(
         study,

@@ -122,7 +122,7 @@ class LocalTrainer:
 
     @torch.no_grad()
     def compute_reference_probs(self, x: Tensor) -> Tensor:
-        """Return the global model's class probabilities for the inputs `x`, [n, ..., C]; `worker` must hold it."""
+        """Return the class probabilities of the model in `self.worker`, the global one, for inputs `x`, [n, ..., C]."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 

@@ -21,7 +21,7 @@ from typing import Any
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-UNFINISHED_FOLDER_PREFIX, PREPARED_RECORD_FILE = "unfinished-", "prepared.json"
+UNFINISHED_FOLDER_PREFIX, PREPARATION_RECORD_FILE = "unfinished-", "prepared.json"
 ROWS_PER_GROUP = 10_000  # of a row group
 
 
@@ -90,7 +90,7 @@ def write_tables(
     }
     for split_name in missing_part_names:
         os.replace(work_folder / f"{split_name}.parquet", out_folder / f"{split_name}.parquet")
-    with disk.write_file_atomically(out_folder / PREPARED_RECORD_FILE) as draft_path:
+    with disk.write_file_atomically(out_folder / PREPARATION_RECORD_FILE) as draft_path:
         draft_path.write_text(json.dumps({"plan": plan_digest, "rows": row_count_by_part}) + "\n")
     shutil.rmtree(work_folder)
     return row_count_by_part
@@ -112,7 +112,7 @@ def _read_finished_row_counts(out_folder: Path, plan_digest: str) -> dict[str, i
     Raises:
         DataError: the folder holds data of another plan, or a record that can't be read.
     """
-    record_file = out_folder / PREPARED_RECORD_FILE
+    record_file = out_folder / PREPARATION_RECORD_FILE
     if not os.path.lexists(record_file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
@@ -133,7 +133,7 @@ def _check_table_folder(out_folder: Path, table_names: Sequence[str], work_folde
         work_folder: folder for the unfinished pieces of this plan.
     """
     if os.path.lexists(out_folder) and not out_folder.is_dir():
-        raise DataError(f"{out_folder} is not a folder: name another one")
+        raise DataError(f"{out_folder} is not a folder: choose another")
     if work_folder.is_symlink() or (work_folder.exists() and not work_folder.is_dir()):
         raise DataError(f"{work_folder} is not a folder that this command made: remove it, or choose another folder")
     for table_name in table_names:
