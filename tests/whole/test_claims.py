@@ -125,18 +125,6 @@ def test_each_number_in_the_readme_follows_from_the_results() -> None:
     assert [text for text in list_computed_texts() if text not in readme] == []
 
 
-def test_the_readme_states_results_of_pyramidfl() -> None:
-    with_speeds, with_noise = (
-        claims.format_interval(claims.paired_differences("regimes_digits", setting, "pyramidfl").values())
-        for setting in ("speeds", "bimodal40")
-    )
-    text = (
-        f"PyramidFL differs from random selection by {with_speeds} points with slow devices, and by {with_noise} where "
-        "40 % of the clients have noisy"
-    )
-    assert text in " ".join(README.split())
-
-
 def test_the_readme_states_the_horizons_of_the_short_runs() -> None:
     baselines = [
         claims.read_results(name).query("selector == 'random'") for name in claims.read_study("leaderboard")["of"]

@@ -126,13 +126,11 @@ def readme_sentences() -> list[str]:
     n_auto = sum(method == "auto" for _, method in gains)
     assert [test for test in gains if test[1] != "auto"] == [("noise70", "flash")]
     gain = format_interval(differences("noise70", "flash", study=STUDY))
-    robust_gains = sorted(average(differences(cell, "random_robust", study=STUDY)) for cell in NOISY_CELLS)
     return [
         f"one published selector gains in one setting: FLASH has {gain} points with 70 % noisy clients",
         f"{format_interval(differences_at_equal_bytes('noise70', 'flash'))} at equal bytes",
         f"`selector=auto` gains {mean_over_settings('auto', STUDY)} points on average, significantly in "
         f"{n_auto} of {len(list_cells(STUDY))} settings",
-        f"random selection with FLASH's robust loss gains {robust_gains[0]:.1f} to {robust_gains[-1]:.1f} points",
     ]
 
 
