@@ -41,9 +41,10 @@ def compared_metrics(reports: list[RoundReport], *prefixes: str) -> list[dict[st
     "Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it."
 )
 def test_options_that_do_nothing_change_no_bit() -> None:
-    plain, _ = run_small(*TINY, "selector=powd")
+    plain, plain_loss = run_small(*TINY, "selector=powd")
     for overrides in NEUTRAL:
-        neutral, _ = run_small(*TINY, "selector=powd", *overrides.split())
+        neutral, loss = run_small(*TINY, "selector=powd", *overrides.split())
+        assert loss == plain_loss, overrides
         assert [report.fingerprint for report in plain] == [report.fingerprint for report in neutral], overrides
         assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), overrides
 
@@ -53,12 +54,13 @@ def test_options_that_do_nothing_change_no_bit() -> None:
 )
 def test_selectors_of_all_clients_train_equally() -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
-    full, _ = run_small(*all_clients, "selector=full")
+    full, full_loss = run_small(*all_clients, "selector=full")
     for choice in list_options("selector"):
         selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        reports, _ = run_small(*all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
+        reports, loss = run_small(*all_clients, f"selector={choice}", *NEUTRAL_OVERRIDES.get(choice, ()))
+        assert loss == full_loss, choice
         assert reports[-1].fingerprint == full[-1].fingerprint, choice
         assert compared_metrics(reports, "clients/") == compared_metrics(full, "clients/"), choice
 
