@@ -38,10 +38,9 @@ def test_numeric_columns_become_a_matrix_in_the_requested_order() -> None:
     np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).read_matrix(["b", "a"]), [[0.5, 1], [4, 2]])
 
 
-def test_a_matrix_is_read_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Five columns of seven rows, two columns and three rows at a time."""
+def test_a_matrix_is_read_in_blocks_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five columns of seven rows, two columns at a time."""
     monkeypatch.setattr("fedcohort.dataset.table.COLUMNS_PER_BLOCK", 2)
-    monkeypatch.setattr("fedcohort.dataset.table.ROWS_PER_BLOCK", 3)
     expected = np.arange(35.0).reshape(7, 5)
     columns = {f"x{j}": expected[:, j] for j in range(5)}
     np.testing.assert_array_equal(frame(**columns).read_matrix(list(columns)), expected)

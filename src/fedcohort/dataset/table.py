@@ -18,7 +18,7 @@ from fedcohort.dataset.parquet import ParquetTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
-COLUMNS_PER_BLOCK, ROWS_PER_BLOCK = 4, 4096  # of a table of numbers, written while the processor's cache has them
+COLUMNS_PER_BLOCK = 4  # of a table of numbers, converted before they are copied to the matrix
 
 
 @dataclass(frozen=True)
@@ -187,11 +187,7 @@ class Frame:
             for column_row, name in zip(column_buffer, block_columns, strict=False):
                 with column_problems.collect_data_errors():
                     self.read_number_column(name, allow_missing=allow_missing, out=column_row)
-            # Whole columns, whose values are far apart, would need four times as long.
-            for row_block_start in range(0, n_rows, ROWS_PER_BLOCK):
-                row_block = slice(row_block_start, row_block_start + ROWS_PER_BLOCK)
-                for column_in_block in range(len(block_columns)):
-                    number_matrix[row_block, block_start + column_in_block] = column_buffer[column_in_block, row_block]
+            number_matrix[:, block_start : block_start + COLUMNS_PER_BLOCK] = column_buffer[: len(block_columns)].T
         column_problems.raise_collected_errors()
         return number_matrix
 
