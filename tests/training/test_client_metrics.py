@@ -6,7 +6,14 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import ServerSamples
-from fedcohort.training.client_metrics import compute_jain_index, mean_worst_and_best, worst_group_accuracy
+from fedcohort.partition.natural import Natural
+from fedcohort.training.client_metrics import (
+    compute_jain_index,
+    mean_worst_and_best,
+    measure_client_metrics,
+    worst_group_accuracy,
+)
+from federation_harness import make_federation, make_raw
 
 
 def test_jains_index_by_hand() -> None:
@@ -19,6 +26,22 @@ def test_jains_index_by_hand() -> None:
 @pytest.mark.parametrize("non_finite", [np.nan, np.inf])
 def test_jains_index_of_a_diverged_model_is_nan(non_finite: float) -> None:
     assert np.isnan(compute_jain_index(np.array([1.0, non_finite])))
+
+
+def test_the_loss_weights_clients_by_their_samples_and_the_mean_loss_equally() -> None:
+    """Client 1 has a third of the samples of client 0; client 2 is not evaluated."""
+    owners = np.repeat([0, 1, 2], [300, 100, 100])
+    federation = make_federation(make_raw(500, train_owner=owners), Natural(), clients=None, server_val=0.0)
+    network = nn.Linear(1, 10)
+    metrics, _ = measure_client_metrics(network, federation, np.array([0, 1]))
+    samples = [federation.train.client_samples(client) for client in (0, 1)]
+    losses = [nn.functional.cross_entropy(network(x), y).item() for x, y in samples]
+    pooled_loss = nn.functional.cross_entropy(
+        network(torch.cat([x for x, _ in samples])), torch.cat([y for _, y in samples])
+    )
+    assert metrics["clients/loss"] == pytest.approx(pooled_loss.item(), rel=1e-5)
+    assert abs(losses[0] - losses[1]) > 1  # so that the two means differ
+    assert metrics["clients/loss_mean"] == pytest.approx(np.mean(losses), rel=1e-5)
 
 
 def test_worst_and_best_clients_are_five_percent_rounded_up() -> None:

@@ -59,7 +59,9 @@ def measure_client_metrics(
 ) -> tuple[dict[str, float], dict[str, Values]]:
     """Return metrics over clients by name, and per-client columns [n_clients], NaN for other clients.
 
-    Accuracy is measured on a client's test samples (variance in %^2); loss and Jain's index on its training samples.
+    Accuracy is measured on a client's test samples (variance in %^2); losses and Jain's index on its training samples.
+    `clients/loss` weights clients by their samples: it is FedAvg's objective (McMahan et al. 2017, Sec. 2).
+    `clients/loss_mean` weights them equally.
 
     Args:
         network: the global model.
@@ -69,7 +71,11 @@ def measure_client_metrics(
     shards_and_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
     accuracy, client_loss = evaluate_clients(network, clients, *shards_and_functions)
     accuracies = accuracy[~np.isnan(accuracy)]
-    metric_values = {"clients/jain": compute_jain_index(client_loss), "clients/loss_mean": float(client_loss.mean())}
+    metric_values = {
+        "clients/jain": compute_jain_index(client_loss),
+        "clients/loss": float(np.average(client_loss, weights=np.diff(federation.train.offsets)[clients])),
+        "clients/loss_mean": float(client_loss.mean()),
+    }
     if len(accuracies):
         worst_accuracy, best_accuracy = mean_worst_and_best(accuracies)
         metric_values |= {
