@@ -84,7 +84,7 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
     """A client of 8 samples has 8 x 5 inputs and 8 x 8 entries of its Gram matrix."""
     tasks = [make_task(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fedcohort.training.dual.MAX_GROUP_ENTRIES", numbers)
+        patch.setattr("fedcohort.training.dual_group.MAX_ENTRIES", numbers)
         patch.setattr(GramMatrixEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
         assert [
             len(group) for group in GramMatrixEngine(trainer(torch.float32, batch=4)).group_client_tasks(tasks)
@@ -203,18 +203,20 @@ def test_clients_with_many_samples_use_plain_sgd() -> None:
 @for_all(
     "client, units, size, max_samples",
     [
-        # one step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2
-        ({"batch": None}, 1, (784, 10), 43),
-        # 20 passes: 20 x 3e6 and 19 products with the weights, 4 x 7840 n; then 2 n^2 (784 + 200) are more beyond 382
-        ({"batch": None}, 20, (784, 10), 382),
-        ({"batch": 10}, 1, (784, 10), 194),
-        ({"batch": 10}, 5, (784, 10), 981),
+        # One step at once: 6e-5 s are 3e6 FLOPs, and n x n products of 784 + 10 numbers make 3e6 / 1588 = 43.5^2. A
+        # group of 27 clients saves 26 / 27 of these seconds, 42.7^2
+        ({"batch": None}, 1, (784, 10), 42),
+        # 20 passes save 20 x 6e-5 x 11 / 12 s and 19 products with the weights, 19 x 4 x 7840 n / 5e10 s. They cost
+        # 2 n^2 (784 + 200) / 5e10 + 19 n^2 / 1e8 s, which is more beyond 99
+        ({"batch": None}, 20, (784, 10), 99),
+        ({"batch": 10}, 1, (784, 10), 165),
+        ({"batch": 10}, 5, (784, 10), 330),
         # counted in steps: one of four is a quarter of a pass
         ({"batch": 10, "steps": 9}, 1, (784, 10), 36),
-        ({"batch": 10, "steps": 9}, 20, (784, 10), 194),
-        # steps of one sample always cost more, but no Gram matrix is larger than 1024^2
-        ({"batch": 1}, 1, (1, 2), 1024),
-        ({"batch": 10}, 1, (1, 100), 1020),
+        ({"batch": 10, "steps": 9}, 20, (784, 10), 177),
+        # Above 724 rows, two Gram matrices exceed 2^20 entries: a group of one client shares no overhead
+        ({"batch": 1}, 1, (1, 2), 724),
+        ({"batch": 10}, 1, (1, 100), 720),
     ],
 )
 def test_the_largest_client_size_for_the_gram_matrix_engine(

@@ -6,8 +6,7 @@ sample i, each divided by the size of its mini-batch. A step then needs no weigh
     logits of a batch B = X_B W_t' + b_t - lr (X_B X' + 1) A,    A_B <- A_B + dL/dlogits
 
 where the 1 stands for the bias. One matrix product gives X W_t' of all clients of a group, and one the sum of their
-updates (-lr A' X, -lr sum of A's rows). In a first pass A is 0 from B on, so that a single pass needs X X' only up to
-the diagonal. The remaining work of a step is so small that many clients are trained at once.
+updates (-lr A' X, -lr sum of A's rows). In a first pass A is 0 from B on, so that X X' is needed up to B only.
 """
 
 import itertools
@@ -20,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from fedcohort.training import dual_group
 from fedcohort.training.chain import differentiate_logits, make_one_hot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedSamples, reorder_gram_matrices
@@ -28,20 +28,16 @@ from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.transfer import GroupResults, copy_to_device, yield_updates_in_blocks
 from fedcohort.types import ClientUpdate, UpdateGroup
 
-# Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
-FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
-MAX_GROUP_ENTRIES = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
-
 
 class GramMatrixEngine:
     """Local training of linear models, many clients at a time, each by the Gram matrix of its samples.
 
     Args:
         trainer: trains single clients; its model must be a single Linear layer.
-        max_clients: largest number of clients of a group, whose size `MAX_GROUP_ENTRIES` limits, too.
+        max_clients: largest number of clients of a group, whose size `GroupShape.find_max_clients` limits, too.
     """
 
-    def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_ENTRIES) -> None:
+    def __init__(self, trainer: LocalTrainer, max_clients: int = dual_group.MAX_ENTRIES) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
             raise ValueError("GramMatrixEngine needs a trainer of a single Linear layer: check supports_trainer first")
         self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.dense_layers[0]
@@ -61,8 +57,7 @@ class GramMatrixEngine:
         for shape, consecutive_tasks in itertools.groupby(tasks, self._find_group_shape):
             same_shape_tasks, group_size = list(consecutive_tasks), max(1, len(tasks))
             if shape is not None:
-                n_matrix_entries = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
-                group_size = max(1, min(self.max_clients, MAX_GROUP_ENTRIES // n_matrix_entries))
+                group_size = min(self.max_clients, shape.find_max_clients(self.layer.weight.shape[1]))
             for group_start in range(0, len(same_shape_tasks), group_size):
                 yield shape, same_shape_tasks[group_start : group_start + group_size]
 
@@ -86,12 +81,17 @@ class GramMatrixEngine:
         n_steps = -(-n_samples // (batch_size or n_samples))
         batch_width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
         n_passes = task.units if self.trainer.client.steps is None else task.units / n_steps
-        n_classes, n_inputs = self.layer.weight.shape
-        n_flops = 4.0 * n_samples * n_inputs * n_classes
-        plain_sgd_s = n_passes * (n_flops / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
-        gram_engine_s = (n_flops + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
-        shape = GroupShape(n_steps, batch_width, task.units)
-        return shape if gram_engine_s < plain_sgd_s and shape.n_rows**2 <= MAX_GROUP_ENTRIES and task.units else None
+        (n_classes, n_inputs), shape = self.layer.weight.shape, GroupShape(n_steps, batch_width, task.units)
+        n_flops, step_overheads_s = (
+            4.0 * n_samples * n_inputs * n_classes,
+            n_passes * n_steps * dual_group.STEP_OVERHEAD_S,
+        )
+        n_gram_flops = n_flops + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)
+        # Clients of a group share the steps' overhead. A full group is supposed: the choice must not depend on others.
+        gram_engine_s = n_gram_flops / dual_group.FLOPS_PER_SECOND + step_overheads_s / shape.find_max_clients(n_inputs)
+        gram_engine_s += max(0.0, n_passes - 1) * n_samples**2 * dual_group.REORDER_ENTRY_S
+        is_faster = gram_engine_s < n_passes * n_flops / dual_group.FLOPS_PER_SECOND + step_overheads_s
+        return shape if is_faster and shape.n_rows**2 <= dual_group.MAX_ENTRIES and task.units else None
 
     def _plan_client_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         task_passes = [self.trainer.draw_sample_passes(task) for task in tasks]

@@ -11,6 +11,10 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.passes import PassOrders
 
 GramMatrices = Float[Tensor, "k rows rows"]
+MAX_ENTRIES = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
+# Rough speed of small matrix products; seconds of a mini-batch step apart from them, and of bringing an entry of a Gram
+# matrix into the order of a further pass. They only decide between dual and plain steps.
+FLOPS_PER_SECOND, STEP_OVERHEAD_S, REORDER_ENTRY_S = 5e10, 6e-5, 1e-8
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,10 @@ class GroupShape:
     @property
     def n_rows(self) -> int:
         return self.n_steps * self.batch_width
+
+    def find_max_clients(self, n_inputs: int) -> int:
+        """Return the largest number of clients with `n_inputs` inputs per sample whose entries are in the cache."""
+        return max(1, MAX_ENTRIES // (self.n_rows * max(self.n_rows, n_inputs)))
 
 
 @dataclass(frozen=True)
