@@ -9,6 +9,7 @@ from fedcohort.results.compare import CellResult
 from fedcohort.results.difference import Difference, estimate_mean
 from fedcohort.study.judge import adjust_p_values, judge_study
 from fedcohort.study.results import load_results
+from fedcohort.study.same_cost import compare_with_references
 from study.small_study import make_results, write_study
 
 BASE = [0.80, 0.81, 0.82]
@@ -98,6 +99,37 @@ def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     assert list(verdict.ranks.rank_table) == ["equal", "noisy"]
     # the settings' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
     assert dict(verdict.ranks.mean_ranks) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
+
+
+def test_a_loss_is_judged_like_its_negative_as_an_accuracy(tmp_path: Path) -> None:
+    """Losses are 1 - accuracy: the same differences, ranks, headroom and gains at equal cost, as smaller is better."""
+    same_cost = {"random_same": {"of": "flash", "equal": "bytes"}}
+    accuracies = {name: {**methods, "random_same": methods["random"]} for name, methods in LATE_MEANS.items()}
+    losses = {name: {m: [1 - x for x in v] for m, v in methods.items()} for name, methods in accuracies.items()}
+    verdicts, gains = [], list[float]()
+    for metric, late_means in (("test/acc", accuracies), ("test/loss", losses)):
+        study = write_study(tmp_path / metric, **METHODS, metric=metric, same_cost=same_cost)
+        results = make_results(study, late_means)
+        verdicts.append(judge_study(study, results))
+        for comparison in compare_with_references(study, results):
+            assert isinstance(comparison["difference"], Difference)
+            gains.append(comparison["difference"].mean)
+    of_accuracy, of_loss = verdicts
+    assert of_accuracy.ranks is not None
+    assert of_loss.ranks is not None
+    assert of_loss.ranks.rank_table == of_accuracy.ranks.rank_table
+    assert gains[len(gains) // 2 :] == pytest.approx(gains[: len(gains) // 2])
+    assert gains[0] != 0
+    for method, loss_method in zip(of_accuracy.methods, of_loss.methods, strict=True):
+        assert loss_method.difference.mean == pytest.approx(method.difference.mean, abs=1e-12, nan_ok=True)
+        assert (loss_method.method, loss_method.sign) == (method.method, method.sign)
+        assert loss_method.rank == pytest.approx(method.rank, nan_ok=True)
+        assert loss_method.value.mean == pytest.approx(1 - method.value.mean)
+    for name, setting in of_accuracy.settings.items():
+        assert of_loss.settings[name].headroom.oracle == setting.headroom.oracle
+        assert of_loss.settings[name].headroom.has_headroom == setting.headroom.has_headroom
+    flash_results = [v.ranks.overall_results["flash"].seeds.mean for v in verdicts if v.ranks]
+    assert flash_results[1] == pytest.approx(flash_results[0])
 
 
 def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:

@@ -12,6 +12,11 @@ def test_numbers_have_sign_unit_and_interval() -> None:
     assert show.format_diff(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
     assert show.format_diff(Mean(math.nan, math.nan, 0, math.nan)) == "–"
     assert (show.format_difference_size(0.01), show.format_difference_size(0.025)) == ("1 point", "2.5 points")
+    show = MetricFormat(100.0, "hundredths of a nat", 3)
+    assert (show.format_difference_size(0.01), show.format_difference_size(0.02)) == (
+        "1 hundredth of a nat",
+        "2 hundredths of a nat",
+    )
     assert (format_integer_range([3, 5, 4]), format_integer_range([5, 5]), format_integer_range([])) == (
         "3 to 5",
         "5",

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
+from fedcohort.results.metric import find_metric_sign
 from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
@@ -20,8 +21,7 @@ STUDY_FILE = "study.yaml"
 # Roles of methods, named as in `tables/numbers.csv`. An ORACLE reads what no server can know. A REFERENCE belongs
 # to no family of tests. A BOUND is the baseline in the same federation without its heterogeneity.
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "oracle", "reference", "baseline", "bound"
-BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
-SAME_BYTES_PREFIX = "same_bytes:"  # of the name of the baseline at the bytes of another method (`user_methods.py`)
+BOUND_PREFIX, SAME_BYTES_PREFIX = "bound:", "same_bytes:"  # of names of bounds, and of baselines at a method's bytes
 CLOCK_LIMIT_OPTION = "until.virtual_s"  # option that ends runs by the virtual clock
 RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
@@ -92,7 +92,7 @@ class Study:
         role_by_method: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
         seeds: seeds on which methods are run.
-        metric: name of the compared metric, of which larger values are better.
+        metric: name of the compared metric; positive differences are better, also if smaller values are.
         rules: what counts as a difference, in the metric's own unit.
         result: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
         horizon: last round whose evaluations count; None for the end of each run.
@@ -131,7 +131,7 @@ class Study:
     @property
     def comparison_options(self) -> Options:
         """The options with which `results.compare` gives the results and verdicts of the study."""
-        return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
+        return Options(self.metric, self.baseline, find_metric_sign(self.metric), self.result, self.horizon, self.rules)
 
     def find_cost_source(self, method: str) -> str:
         """Return the method whose cost limits the runs of `method`, if it is in `same_cost`; else `method` itself."""

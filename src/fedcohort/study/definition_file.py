@@ -87,13 +87,15 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
         same_cost=same_cost,
         variants=checks.read_variants(options["variants"], [method for method in methods if roles[method] == METHOD]),
         **{option_name: options[option_name] for option_name in ("title", "question", "metric", "result", "horizon")},
-        notes=tuple(options["notes"]),
+        notes=(
+            *[f"Smaller values of {options['metric']} are better: positive differences are reductions."]
+            * lower_is_better(options["metric"]),
+            *options["notes"],
+        ),
     )
 
 
 def _check_metric(metric: str, common_overrides: Overrides) -> None:
-    if lower_is_better(metric):
-        raise ranges.range_error("metric", "a metric whose larger values are better", metric)
     if metric.startswith("clients/") and not any(override.startswith(EVAL_OVERRIDE) for override in common_overrides):
         raise OptionError(
             f"metric={metric} is measured in no round, as studies have {EVAL_OVERRIDE}0: add {EVAL_OVERRIDE}1 to common"

@@ -235,7 +235,7 @@ def _rank_methods_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[s
     if not common_seeds:
         return {}
     mean_results = np.array([np.mean([runs[name][seed]["late"] for seed in common_seeds]) for name in methods])
-    return dict(zip(methods, rank_values(mean_results).tolist(), strict=True))
+    return dict(zip(methods, rank_values(study.comparison_options.sign * mean_results).tolist(), strict=True))
 
 
 def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, Row]]) -> dict[ConditionKey, int]:

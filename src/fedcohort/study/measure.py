@@ -37,9 +37,9 @@ def make_row(curve: Evaluations, options: Options, target: Target | None = None,
     """
     trained_values = curve.values[curve.steps > 0]
     row = {
-        "late": result_of_run(curve, options.result, options.horizon),
+        "late": result_of_run(curve, options.result, options.horizon, options.sign),
         "last": float((trained_values if len(trained_values) else curve.values)[-1]) if len(curve.values) else math.nan,
-        "best": float(curve.values.max()) if len(curve.values) else math.nan,
+        "best": options.sign * float((options.sign * curve.values).max()) if len(curve.values) else math.nan,
         "target": target_value,
     }
     target_costs = measure_costs(curve, target_value, options, target or Target())

@@ -12,6 +12,7 @@ from fedcohort.results.metric import find_metric_unit
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
+UNITS_IN_HUNDREDTHS = {"": "hundredths", "nats": "hundredths of a nat"}  # name of a difference by unit of the metric
 MARK_BY_SIGN = {1: "▲", -1: "▼", 0: ""}
 COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time", "joules": "energy"}
 
@@ -48,7 +49,10 @@ class MetricFormat:
     def format_difference_size(self, metric_value: float) -> str:
         """Format the size `metric_value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
         scaled_size = round(metric_value * self.factor, 6)
-        return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
+        unit = (
+            self.unit.replace("points", "point").replace("hundredths", "hundredth") if scaled_size == 1 else self.unit
+        )
+        return f"{scaled_size:g} {unit}"
 
     def _format_interval(self, estimate: Mean | Difference, number_format: str) -> str:
         if not math.isfinite(estimate.mean):
@@ -63,10 +67,12 @@ class MetricFormat:
 
 
 def choose_metric_format(study: Study, metric: str) -> MetricFormat:
-    """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
+    """Return the format for the study's values of `metric`; losses and values without a unit are in hundredths."""
     metric_unit = find_metric_unit(metric)
-    unit_factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
-    return MetricFormat(unit_factor, unit_name, study.rules.min_seeds)
+    factor = 100.0 if metric_unit.name in UNITS_IN_HUNDREDTHS else metric_unit.factor
+    return MetricFormat(
+        factor, UNITS_IN_HUNDREDTHS.get(metric_unit.name, metric_unit.difference), study.rules.min_seeds
+    )
 
 
 def format_headroom_share(share: HeadroomShare | None) -> str:

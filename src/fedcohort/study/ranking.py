@@ -52,14 +52,14 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
 
 
 def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
-    """Return the results of the methods and the baseline of `study` by setting, method and seed.
+    """Return the results of the methods and the baseline of `study` by setting, method and seed; larger is better.
 
-    `results` are the study's stored results.
+    `results` are the study's stored results, which are negated here if smaller values of the metric are better.
     """
-    result_values: dict[str, dict[str, dict[int, float]]] = {}
+    result_values, sign = dict[str, dict[str, dict[int, float]]](), study.comparison_options.sign
     for (setting, method), runs in group_runs(study, results).items():
         if study.find_role(method) in RANKED_ROLES:
-            result_values.setdefault(setting, {})[method] = {seed: run["late"] for seed, run in runs.items()}
+            result_values.setdefault(setting, {})[method] = {seed: sign * run["late"] for seed, run in runs.items()}
     return result_values
 
 

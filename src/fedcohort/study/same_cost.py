@@ -150,14 +150,16 @@ def compare_with_references(study: Study, results: Results) -> list[dict[str, ob
         same_run: number of these seeds where the baseline's own run is the reference.
         short: number of these seeds where the reference's rounds ended before its limit.
     """
-    runs, comparisons = group_runs(study, results), []
+    runs, sign, comparisons = group_runs(study, results), study.comparison_options.sign, []
     for setting, reference_name in product(study.settings, study.same_cost):
         reference = study.same_cost[reference_name]
         methods = (reference.method, reference_name, study.baseline)
         method_rows, reference_rows, baseline_rows = (runs.get((setting, method), {}) for method in methods)
         if seeds := sorted(method_rows.keys() & reference_rows.keys()):
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
-            difference_by_seed = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
+            difference_by_seed = {
+                seed: sign * (method_rows[seed]["late"] - reference_rows[seed]["late"]) for seed in seeds
+            }
             budget_pairs = [
                 (baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds
             ]
