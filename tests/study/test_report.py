@@ -206,22 +206,18 @@ def test_a_run_of_two_conditions_counts_once(tmp_path: Path) -> None:
     assert "- 7 runs, 3.5 hours of one process, of commit c0ffee (7).\n" in page_of(tmp_path)
 
 
-def test_a_metric_without_a_unit_is_shown_in_hundredths(tmp_path: Path) -> None:
-    """Jain's index: .3 to .5 would be one digit."""
-    study = write_study(
-        tmp_path,
-        **{
-            **METHODS,
-            "metric": "clients/jain",
-            "common": ["eval.clients_every=1"],
-            "verdict": {"detectable_difference": 0.01},
-        },
-    )
-    method_values = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
-    report.write_study_report(study, make_results(study, {"equal": method_values}))
-    text = page_of(tmp_path)
-    assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
-    assert "A difference of 1 hundredth needs " in text
+def test_jains_index_and_losses_are_shown_in_hundredths(tmp_path: Path) -> None:
+    """.3 to .5 would be one digit. A loss of 1 - .35 instead of 1 - .3 is a positive difference, too."""
+    options = {**METHODS, "common": ["eval.clients_every=1"], "verdict": {"detectable_difference": 0.01}}
+    jain = {"random": [0.3, 0.4, 0.5], "flash": [0.35, 0.46, 0.54], "oracle_clean": [0.4, 0.52, 0.58]}
+    losses = {method: [1 - x for x in values] for method, values in jain.items()}
+    for metric, values, unit in (("clients/jain", jain, "hundredth"), ("test/loss", losses, "hundredth of a nat")):
+        study = write_study(tmp_path / metric, **options, metric=metric)
+        report.write_study_report(study, make_results(study, {"equal": values}))
+        text = page_of(tmp_path / metric)
+        assert "**flash +5.0 [2.5, 7.5]** at equal cost, 50 % [" in text
+        assert f"A difference of 1 {unit} needs " in text
+        assert ("Smaller values of test/loss are better: a positive" in text) == (metric == "test/loss")
 
 
 def test_a_cost_is_stated_relative_to_the_baseline(tmp_path: Path) -> None:

@@ -22,7 +22,6 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import DEFAULT_TARGET_LEVEL, Target
 from fedcohort.startup.compose import read_yaml
@@ -87,11 +86,7 @@ def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
         same_cost=same_cost,
         variants=checks.read_variants(options["variants"], [method for method in methods if roles[method] == METHOD]),
         **{option_name: options[option_name] for option_name in ("title", "question", "metric", "result", "horizon")},
-        notes=(
-            *[f"Smaller values of {options['metric']} are better: positive differences are reductions."]
-            * lower_is_better(options["metric"]),
-            *options["notes"],
-        ),
+        notes=tuple(options["notes"]),
     )
 
 
