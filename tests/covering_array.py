@@ -1,24 +1,42 @@
 """Covering arrays: a small number of rows in which every pair of options of two groups occurs."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 Pair = tuple[int, int, int, int]  # group, its option, another group, its option
 
 
-def covering_rows(sizes: list[int]) -> Iterator[list[int]]:
-    """Yield rows of option numbers; each row starts from an uncovered pair and greedily covers most others."""
-    columns = range(len(sizes))
-    pairs = itertools.combinations(columns, 2)
-    uncovered: set[Pair] = {(a, i, b, j) for a, b in pairs for i in range(sizes[a]) for j in range(sizes[b])}
+def all_pairs(sizes: list[int]) -> set[Pair]:
+    """Return all pairs of options of two groups; `sizes` are the numbers of options."""
+    pairs_of_groups = itertools.combinations(range(len(sizes)), 2)
+    return {(a, i, b, j) for a, b in pairs_of_groups for i in range(sizes[a]) for j in range(sizes[b])}
+
+
+def covering_rows(
+    sizes: list[int],
+    pairs: Collection[Pair] | None = None,
+    is_possible: Callable[[Mapping[int, int]], bool] = lambda row: True,
+) -> Iterator[list[int]]:
+    """Yield rows of option numbers; each row starts from an uncovered pair and greedily covers most others.
+
+    Args:
+        sizes: number of options of each group.
+        pairs: the pairs to cover; None for all. Those that are not possible are left out.
+        is_possible: returns whether the options of some groups, by group, occur together in a row.
+    """
+    columns, uncovered = range(len(sizes)), set(all_pairs(sizes) if pairs is None else pairs)
     while uncovered:
         a, i, b, j = min(uncovered)
         row = {a: i, b: j}
+        if not is_possible(row):
+            uncovered.remove((a, i, b, j))
+            continue
         for column in columns:
             if column not in row:
-                row[column] = max(
-                    range(sizes[column]), key=lambda option: len(_covered_pairs(row, column, option, uncovered))
+                options = sorted(
+                    range(sizes[column]), key=lambda option: -len(_covered_pairs(row, column, option, uncovered))
                 )
+                row[column] = next(option for option in options if is_possible({**row, column: option}))
         uncovered -= {(a, row[a], b, row[b]) for a, b in itertools.combinations(columns, 2)}
         yield [row[column] for column in columns]
 
