@@ -18,19 +18,22 @@ import typer  # noqa: F401
 from lightning.fabric.utilities import registry
 
 import cached_hydra
+import faster_omegaconf
 import typecheck
 
 jaxtyping.jaxtyped = typecheck.shape_checks  # type: ignore[assignment]
 # The hook compiles each module again that is first imported below one of fedcohort's; so libraries come before it.
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 cached_hydra.install()
+faster_omegaconf.install()
 os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk ten times
 torch.testing._comparison._HAS_DTENSOR = False  # `assert_close` imports distributed tensors, which no test compares
 # Lightning looks through all installed packages for each Trainer; a session installs none.
 importlib.metadata.entry_points = functools.cache(importlib.metadata.entry_points)  # type: ignore[assignment]
 registry.entry_points = importlib.metadata.entry_points  # type: ignore[attr-defined]
 
-from fedcohort.record import provenance, sources  # noqa: E402 - with the import hook
+import shared_digits  # noqa: E402 - with the import hook
+from fedcohort.record import provenance, sources  # noqa: E402
 from fedcohort.roles import flatten_config  # noqa: E402
 
 
@@ -45,3 +48,4 @@ def digest_sources(config: Mapping[str, Any]) -> str:
 
 
 vars(provenance)["digest_sources"] = digest_sources
+shared_digits.install()

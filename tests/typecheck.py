@@ -16,6 +16,9 @@ from jaxtyping import AbstractArray
 JAXTYPED = getattr(jaxtyping.jaxtyped, "original", jaxtyping.jaxtyped)  # a second import of this module finds its own
 
 
+is_array_type: dict[type, bool] = {}
+
+
 def _list_shapes(annotations: Mapping[str, Any]) -> dict[str, Any]:
     """Return the annotations that name a shape."""
     return {
@@ -25,10 +28,10 @@ def _list_shapes(annotations: Mapping[str, Any]) -> dict[str, Any]:
 
 def _describe(value: Any) -> Any:
     """Return all that an annotation of a shape depends on; of an object that is no array, only the type."""
-    try:
-        return type(value), value.dtype, value.shape
-    except AttributeError:
-        return type(value)
+    kind = type(value)
+    if kind not in is_array_type:
+        is_array_type[kind] = hasattr(value, "dtype") and hasattr(value, "shape")
+    return (kind, value.dtype, value.shape) if is_array_type[kind] else kind
 
 
 def _find_mismatch(annotations: Mapping[str, Any], values: Mapping[str, Any]) -> str:
@@ -45,28 +48,29 @@ def check(function: Callable[..., Any]) -> Callable[..., Any]:
     parameters = list(inspect.signature(function).parameters)  # no function of fedcohort takes *args
     places = [(parameters.index(name), name) for name in annotations if name != "return"]
     has_result = "return" in annotations
-    accepted: set[Any] = set()
+    accepted: dict[Any, set[Any]] = {}  # by description of the arguments, those of the results
 
-    def examine(key: Any, values: Mapping[str, Any]) -> None:
+    def examine(values: Mapping[str, Any]) -> None:
         values = {name: value for name, value in values.items() if value is not inspect.Parameter.empty}
         if name := _find_mismatch(annotations, values):
             raise TypeError(f"{function.__qualname__}: {name} is {values[name]!r:.200}, not {annotations[name]}")
-        accepted.add(key)
 
     @functools.wraps(function)
     def check_shapes(*args: Any, **kwargs: Any) -> Any:
-        n_args = len(args)
-        values = [
-            args[place] if place < n_args else kwargs.get(name, inspect.Parameter.empty) for place, name in places
-        ]
-        key = (*map(_describe, values),)
-        if key not in accepted:
-            examine(key, dict(zip(annotations, values, strict=False)))
+        n_args, values, descriptions = len(args), [], []
+        for place, name in places:
+            value = args[place] if place < n_args else kwargs.get(name, inspect.Parameter.empty)
+            values.append(value)
+            descriptions.append(_describe(value))
+        key = (*descriptions,)
+        accepted_results = accepted.get(key)
+        if accepted_results is None:
+            examine(dict(zip(annotations, values, strict=False)))
+            accepted_results = accepted[key] = set()
         result = function(*args, **kwargs)
-        if has_result:
-            result_key = (key, _describe(result))
-            if result_key not in accepted:
-                examine(result_key, {**dict(zip(annotations, values, strict=False)), "return": result})
+        if has_result and (description := _describe(result)) not in accepted_results:
+            examine({**dict(zip(annotations, values, strict=False)), "return": result})
+            accepted_results.add(description)
         return result
 
     return check_shapes

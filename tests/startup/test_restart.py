@@ -3,6 +3,7 @@
 import json
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import torch
 from fedcohort.errors import CheckpointError, DamagedCheckpoint, DamagedFile
 from fedcohort.lightning import checkpoint
 from fedcohort.record import manifest, provenance
-from fedcohort.startup import split
+from fedcohort.startup import load
 from fedcohort.tracking import record
 from process_kills import kill_at_call
 from run_harness import FinishedRun, run_training, same_bits
@@ -195,7 +196,10 @@ def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a hub that has a newer commit, or of a large file whose middle was changed: no option names it."""
-    monkeypatch.setattr(split, "compute_checksum", lambda raw: "0badda7a")
+    load_federation = load.load_federation
+    monkeypatch.setattr(
+        load, "load_federation", lambda *arguments: replace(load_federation(*arguments), checksum="0badda7a")
+    )
 
 
 @pytest.mark.parametrize(
