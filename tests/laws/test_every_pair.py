@@ -158,7 +158,7 @@ def test_every_pair_of_options_is_rejected_or_occurs_in_the_runs() -> None:
     rejections = {pair: find_rejection(name_pair(pair)) for pair in all_pairs(SIZES)}
     assert all(" " in rejection for rejection in rejections.values() if rejection)
     met = {pair for row in rows_of_pairs() for pair in itertools.combinations(row, 2)}
-    kinds_met = {(find_kind(row[0]), row[1]) for row in rows_of_pairs()}
+    kinds_met: set[Any] = {(find_kind(row[0]), row[1]) for row in rows_of_pairs()}
     kinds_met |= {(row[0], find_kind(row[1])) for row in rows_of_pairs()}
     for pair, rejection in rejections.items():
         first, second = name_pair(pair)
