@@ -171,13 +171,13 @@ def test_every_pair_of_options_is_rejected_or_occurs_in_the_runs() -> None:
 @pytest.fixture(scope="module")
 def _shared_components() -> Iterator[None]:
     """Guard the arguments of components, and make each component and the clients' data once for all rows."""
-    made: dict[bytes, Any] = {}
+    values: dict[bytes, Any] = {}
 
     def make_once(function: Any, composition: Composition, groups: Iterable[str], *arguments: Any) -> Any:
         key = pickle.dumps([(composition.config[group], composition.choices[group]) for group in groups])
-        if key not in made:
-            made[key] = function(composition, *arguments)
-        return made[key]
+        if key not in values:
+            values[key] = function(composition, *arguments)
+        return values[key]
 
     make_component, load_federation = components.make_component, load.load_federation
     with pytest.MonkeyPatch.context() as patched:
