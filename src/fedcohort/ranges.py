@@ -42,6 +42,11 @@ def did_you_mean(typed_name: object, valid_names: Iterable[str], min_similarity:
     return f"; did you mean {similar_name}?" if similar_name else ""
 
 
+def join_choices(valid_choices: Sequence[str]) -> str:
+    """Return `valid_choices` for the message on an invalid choice, with what to do if there are none."""
+    return ", ".join(valid_choices) or "(none is defined: leave the option out)"
+
+
 def unknown_choice_error(option: str, typed_choice: object, valid_choices: Sequence[str]) -> OptionError:
     """Return the error that `option` has no choice `typed_choice`; the message names the most similar valid choice.
 
@@ -49,7 +54,9 @@ def unknown_choice_error(option: str, typed_choice: object, valid_choices: Seque
     """
     similar_choice = None if typed_choice == "null" else find_closest(typed_choice, valid_choices)
     similar_name_hint = f"did you mean {option}={similar_choice}? " if similar_choice else ""
-    return OptionError(f"{similar_name_hint}{range_error(option, 'one of ' + ', '.join(valid_choices), typed_choice)}")
+    return OptionError(
+        f"{similar_name_hint}{range_error(option, 'one of ' + join_choices(valid_choices), typed_choice)}"
+    )
 
 
 def interval_bounds(interval: str) -> tuple[float, float]:
@@ -110,7 +117,7 @@ def choice(option: str, value: object, *valid_choices: str) -> None:
     if not isinstance(value, str) or value not in valid_choices:
         # above the similarity of bfloat16 and float32
         similar_name_hint = did_you_mean(value, valid_choices, min_similarity=0.7)
-        raise OptionError(f"{range_error(option, 'one of ' + ', '.join(valid_choices), value)}{similar_name_hint}")
+        raise OptionError(f"{range_error(option, 'one of ' + join_choices(valid_choices), value)}{similar_name_hint}")
 
 
 def check_distinct_columns(columns: Mapping[str, str | None]) -> None:
@@ -175,4 +182,4 @@ def words(option: str, value: object, *allowed_texts: str) -> None:
     listed_texts = value if _is_list(value) else ()
     is_distinct = len(set(map(str, listed_texts))) == len(listed_texts)
     if not listed_texts or not is_distinct or not all(k in allowed_texts for k in listed_texts):
-        raise range_error(option, f"a list of one or more of {', '.join(allowed_texts)}, none twice", value)
+        raise range_error(option, f"a list of one or more of {join_choices(allowed_texts)}, none twice", value)

@@ -48,6 +48,11 @@ def format_rough_seconds(duration_s: float) -> str:
     return f"{duration_s / 3600:.1f} h" if duration_s < 48 * 3600 else f"{round(duration_s / 86_400)} days"
 
 
+def format_count(n: int, singular_noun: str) -> str:
+    """Return the number `n` with `singular_noun`, in the plural unless `n` is 1: `1 seed`, `2 seeds`."""
+    return f"{n} {singular_noun}{'s' * (n != 1)}"
+
+
 def format_percent(ratio: float) -> str:
     """Return `ratio`, a share in [0, 1], as text in per cent: 0.8731 -> '87.3 %'."""
     return f"{100 * ratio:.1f} %" if math.isfinite(ratio) else "-"

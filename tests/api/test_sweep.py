@@ -71,7 +71,7 @@ def test_runs_with_equal_folder_names_are_different_runs(sweep_result: fedcohort
         ({"baselin": "random"}, "there is no option 'baselin'; .* did you mean baseline"),
         ({"baseline": "flash"}, r"baseline must be a value of selector \(oort, random\), got 'flash'"),
         ({"sweep": "last"}, "sweep chooses runs in MLflow, but runs were passed, too: leave out"),
-        ({"horizon": 0}, r"horizon must be a number in \[1, inf\), got 0"),
+        ({"horizon": 0}, r"horizon must be an integer in \[1, inf\), got 0"),
     ],
 )
 def test_invalid_comparison_options_raise_an_error(

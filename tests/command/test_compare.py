@@ -80,6 +80,14 @@ def test_the_option_last_means_the_latest_sweep(logs: Logs) -> None:
     assert "2 runs of sweep two; " in text
 
 
+def test_a_deleted_experiment_is_named(logs: Logs) -> None:
+    fill_lengths(logs)
+    logs.client().delete_experiment("1")
+    for sweep in ("last", "one"):
+        with pytest.raises(TrackingError, match=r"the experiment 'fedcohort' is deleted .* experiments restore -x 1"):
+            compare_runs(make_options(logs, sweep=sweep))
+
+
 def test_without_sweeps_the_option_last_is_an_error(logs: Logs) -> None:
     fill_lengths(logs)
     with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has no sweep, got 'last'"):
@@ -203,7 +211,8 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
         ("axis=seconds", "axis must be one of virtual_s, bytes, client_flops, joules, rounds, got 'seconds'"),
         ("target=high", "target must be a number, baseline, or best_of:"),
         ("result=mean", "result must be one of late, last, best, got 'mean'"),
-        ("horizon=0", "horizon must be a number in [1, inf), got 0.0"),
+        ("horizon=0", "horizon must be an integer in [1, inf), got 0"),
+        ("horizon=2.5", "horizon must be an integer in [1, inf), got '2.5'"),
         ("level=much", "level must be a number in (0, 1], got 'much'"),
         ("report=1", "report must be one of true, false"),
         ("curves=1", "curves must be one of true, false"),

@@ -49,11 +49,11 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     sweep.write_sweep_report(logs.path / "sweeps" / "s", make_sweep_runs(logs))
     page = logs.path / "sweeps" / "s" / "report" / "report.html"
     verdict = (
-        "flash is better than random by 11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
+        "flash is better than random: +11.0 points [8.5, 13.5], p = 0.003 after Holm's correction over 1 method, "
         "3 seeds."
     )
     assert captured_log.messages == [f"report: {page}", verdict]
-    assert "flash is better than random by 11.0 points" in page.read_text()
+    assert "flash is better than random: +11.0 points" in page.read_text()
     client = logs.client()
     (run,) = client.search_runs(
         [not_none(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'"

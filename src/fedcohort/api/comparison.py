@@ -96,7 +96,7 @@ class Options:
                 "metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", self.metric
             )
         level = ranges.parse_number("level", self.level, "(0, 1]")
-        horizon = None if self.horizon is None else int(ranges.parse_number("horizon", self.horizon, "[1, inf)"))
+        horizon = None if self.horizon is None else ranges.parse_integer("horizon", self.horizon, "[1, inf)")
         target = None if self.target is None else parse_target(self.target, metrics[0], level, self.crossing)
         result: Any = self.result  # checked against the choices
         return ComparisonQuestion(

@@ -8,7 +8,8 @@ baseline=null            a value of rows (or cols) to which paired differences a
 better=auto              high, low, or auto: by the name of the (first) metric.
 result=late              the result of a run: late is the mean of the evaluations in the last sixth of its rounds, at
                          least three; last and best are single evaluations.
-horizon=null             last round whose evaluations count; null for all.
+horizon=null             last round whose evaluations and costs count; null for all. It is not after the last evaluation
+                         of all runs; a run that ended earlier counts up to its own.
 experiment=fedcohort     MLflow's experiment.
 sweep=null               the runs of one sweep, by the name of its folder in logs/sweeps; last is the newest sweep.
 filter=null              runs that a filter in MLflow's language selects: filter="params.dataset = 'digits'". Use

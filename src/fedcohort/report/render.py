@@ -97,6 +97,7 @@ def _make_environment() -> "Environment":
         "seconds": units.format_seconds,
         "rough_seconds": units.format_rough_seconds,
         "bytes": units.format_bytes,
+        "count_of": units.format_count,
     }
     return environment
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from fedcohort.report.comparison.tables import format_mean
 from fedcohort.report.table import EMPTY_CELL
 from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import HeadroomShare
@@ -36,15 +37,15 @@ class MetricFormat:
 
         The interval is left out below `min_seeds`; the text is "–" if the mean is not finite.
         """
-        return self._format_interval(estimate, ".1f")
+        return self._format_interval(estimate, "z.1f")
 
     def format_diff(self, estimate: Mean | Difference) -> str:
         """Format the difference `estimate` like `format_mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
-        return self._format_interval(estimate, "+.1f")
+        return self._format_interval(estimate, "+z.1f")
 
     def format_signed_value(self, metric_value: float) -> str:
         """Format `metric_value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
-        return f"{self._scale_and_round(metric_value):+.1f}" if math.isfinite(metric_value) else EMPTY_CELL
+        return f"{metric_value * self.factor:+z.1f}" if math.isfinite(metric_value) else EMPTY_CELL
 
     def format_difference_size(self, metric_value: float) -> str:
         """Format the size `metric_value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
@@ -57,13 +58,8 @@ class MetricFormat:
     def _format_interval(self, estimate: Mean | Difference, number_format: str) -> str:
         if not math.isfinite(estimate.mean):
             return EMPTY_CELL
-        mean_text = f"{self._scale_and_round(estimate.mean):{number_format}}"
-        if not math.isfinite(estimate.half_width) or estimate.n < self.min_seeds:
-            return mean_text
-        return f"{mean_text} [{self._scale_and_round(estimate.low):.1f}, {self._scale_and_round(estimate.high):.1f}]"
-
-    def _scale_and_round(self, metric_value: float) -> float:
-        return round(metric_value * self.factor, 1) + 0.0  # no -0.0
+        mean_text = format_mean(estimate, self.factor, number_format)
+        return mean_text if estimate.n >= self.min_seeds else mean_text.partition(" ")[0]
 
 
 def choose_metric_format(study: Study, metric: str) -> MetricFormat:
@@ -83,11 +79,6 @@ def format_headroom_share(share: HeadroomShare | None) -> str:
 def format_rank(rank: float) -> str:
     """Format a rank: `3.2`, `3` for a whole number, or "–" for NaN."""
     return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY_CELL
-
-
-def format_count(n: int, singular_noun: str) -> str:
-    """Return the number `n` with `singular_noun`, in the plural unless `n` is 1: `1 seed`, `2 seeds`."""
-    return f"{n} {singular_noun}{'s' * (n != 1)}"
 
 
 def join_first_texts(listed_texts: Sequence[str], n: int) -> str:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fedcohort import units
 from fedcohort.jobs.time_left import WallTimeEstimate
 from fedcohort.record import provenance
 from fedcohort.report.render import render
 from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study
-from fedcohort.study.number_formats import format_count
 from fedcohort.study.ranking import collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
 from fedcohort.study.results import Results
@@ -111,6 +111,7 @@ def describe_user_method_ranks(study: Study, results: Results) -> list[str]:
             n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
             rank_lines.append(
                 f"{user_method}: mean rank {ranks.mean_ranks[user_method]:.1f} of {len(methods)} methods by "
-                f"{study.metric}, {format_count(len(ranks.seeds), 'setting')}, {format_count(n_seeds, 'seed')}"
+                f"{study.metric}, {units.format_count(len(ranks.seeds), 'setting')}, "
+                f"{units.format_count(n_seeds, 'seed')}"
             )
     return rank_lines

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.errors import OptionError, TrackingError
-from fedcohort.ranges import did_you_mean, range_error
+from fedcohort.ranges import did_you_mean, join_choices, range_error
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY_TAG, ROUNDS_DONE_TAG, ROUNDS_TAG, SWEEPS_TAG
 from fedcohort.results.frame import COST_COLUMNS, METRICS_BY_COST
@@ -118,11 +118,20 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
 
 
 def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
-    """Return the id of the experiment that `query` names, by `mlflow_client`. Raises `OptionError` if there is none."""
+    """Return the id of the experiment that `query` names, by `mlflow_client`.
+
+    Raises `OptionError` if there is none, and `TrackingError` if it was deleted.
+    """
     experiment = mlflow_client.get_experiment_by_name(query.experiment)
     if experiment is None:
         experiment_names = sorted(experiment.name for experiment in mlflow_client.search_experiments())
-        raise range_error("experiment", f"one of {', '.join(experiment_names)}", query.experiment)
+        raise range_error("experiment", f"one of {join_choices(experiment_names)}", query.experiment)
+    if experiment.lifecycle_stage == "deleted":
+        raise TrackingError(
+            f"the experiment {query.experiment!r} is deleted in MLflow at {query.tracking_uri}: restore it with "
+            f"MLFLOW_TRACKING_URI={query.tracking_uri} mlflow experiments restore -x {experiment.experiment_id}, or "
+            "name another experiment"
+        )
     return str(experiment.experiment_id)
 
 

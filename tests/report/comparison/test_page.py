@@ -32,11 +32,14 @@ def test_a_verdict_states_interval_correction_seeds_and_cost() -> None:
     for run in runs[:3]:
         run.metrics.update({"comm/down_bytes": 1e6, "comm/up_bytes": 0.0})  # type: ignore[attr-defined]
     assert list_verdicts(compare_runs(runs)) == [
-        "ucb is better than random by 10.00 points [9.50, 10.50], p < 0.001 after Holm's correction over 1 method, "
+        "ucb is better than random: +10.00 points [9.50, 10.50], p < 0.001 after Holm's correction over 1 method, "
         "3 seeds, at 3.07 times the bytes."
     ]
-    (line,) = list_verdicts(compare_runs(make_runs_to_compare(-0.1)))
-    assert line.startswith("ucb is worse than random by 10.00 points [9.50, 10.50]")
+    worse = compare_runs(make_runs_to_compare(-0.1))
+    assert "| -10.00 [-10.50, -9.50] |" in make_result_table(worse).markdown(), "as in the sentence"
+    assert "| +10.00 [9.50, 10.50] |" in make_result_table(compare_runs(runs)).markdown()
+    (line,) = list_verdicts(worse)
+    assert line.startswith("ucb is worse than random: -10.00 points [-10.50, -9.50]")
     assert line.endswith("over 1 method, 3 seeds."), "nothing is said of a cost that is not known"
 
 

@@ -3,11 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import pandas as pd
+import pytest
+
 from case_loop import for_all
-from comparison_harness import ACC, compare_runs, make_run
+from comparison_harness import ACC, compare_runs, make_run, make_runs
+from fedcohort.errors import OptionError
 from fedcohort.report.comparison.page import list_verdicts
+from fedcohort.report.comparison.tables import make_result_table
 from fedcohort.results.matching.match import match
-from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
+from fedcohort.results.matching.question import (
+    ComparisonQuestion,
+    answer_comparison_question,
+    find_newest_sweep,
+    list_differing_options,
+)
 from fedcohort.results.matching.tracked_run import Run, name_newest_sweep
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
@@ -50,6 +60,40 @@ def test_many_options_are_counted() -> None:
     runs += [make_run("ucb", seed, 0.4, options=options, rounds="9") for seed in range(2)]
     (line,) = list_verdicts(compare_runs(runs))
     assert line.endswith("Other options differ as well: rounds, client.batch, client.lr, cohort and 2 more.")
+
+
+def test_costs_are_those_up_to_the_horizon() -> None:
+    """Rounds 1 to 3 take 7 s and 3 MB each: whole runs spend 21 s, runs up to round 2 spend 14 s and 6 MB."""
+    costs = {"time/virtual_s": 21.0, "comm/down_bytes": 9e6, "comm/up_bytes": 0.0}
+    runs = [replace(run, metrics={**run.metrics, **costs}) for run in make_runs([0.5], [0.6])]
+    assert compare_runs(runs).costs["virtual_s"]["", "ucb"].mean == 21
+    answer = compare_runs(runs, horizon=2)
+    assert answer.costs["virtual_s"]["", "ucb"].mean == 14
+    assert answer.costs["bytes"]["", "ucb"].mean == 6e6
+    assert "cost by the last evaluation up to round 2 (times" in make_result_table(answer).caption
+
+
+def test_a_horizon_outside_the_evaluated_rounds_is_rejected() -> None:
+    expected = (
+        r"horizon must be an integer in \[2, 3\], where test/acc is evaluated, or null for the end of each run, got"
+    )
+    for horizon in (1, 4):
+        with pytest.raises(OptionError, match=f"{expected} {horizon}"):
+            compare_runs(make_runs([0.5], [0.6]), steps=(0, 2, 3), horizon=horizon)
+
+
+def test_a_run_that_ends_before_the_horizon_counts_up_to_its_end() -> None:
+    """The run of ucb with seed 1 ends after round 2, with 14 of 21 s: the mean of its condition is 17.5 s."""
+    runs = make_runs([0.5, 0.5], [0.6, 0.6])
+    question = ComparisonQuestion(baseline="random", horizon=3)
+    curves = pd.DataFrame(
+        {"run": run.id, "round": step, "virtual_s": 7.0 * step, ACC: 0.1 * step}
+        for run in runs
+        for step in range(3 if run.id.startswith("ucb-fedavg-s1") else 4)
+    )
+    answer = answer_comparison_question(question, match(runs, "selector", None, ACC, baseline="random"), curves)
+    assert answer.costs["virtual_s"]["", "ucb"].mean == 17.5
+    assert answer.headline.results["", "ucb"].results[1] == pytest.approx(0.15)
 
 
 @for_all(

@@ -13,7 +13,7 @@ from fedcohort.results.compare import Cell, CellResult
 from fedcohort.results.difference import EMPTY_DIFFERENCE
 from fedcohort.results.matching.question import ComparisonAnswer
 from fedcohort.results.metric import MetricUnit, find_metric_unit
-from fedcohort.results.verdict import TARGET_POWER, sign_of_verdict
+from fedcohort.results.verdict import TARGET_POWER
 
 PAGE_FILE, NOTES_HEADING = "report.html", "<h2>How to read it</h2>"
 RESULT_TABLE_FILES, TARGET_FILES = ("table.md", "table.tex", "table.csv"), ("target.md", "target.tex", "target.csv")
@@ -106,7 +106,6 @@ def _describe_method(
 ) -> dict[str, Any]:
     """Return the values that the template needs for one method, by name, with numbers as text.
 
-    `interval` is that of the absolute difference `size`, or of the signed one if the difference is not significant.
     `costs` has pairs of a multiple of the baseline's cost and the name of the cost, for costs that differ. `unlike` has
     the other options that differ from the baseline's. `n_diverged` counts the method's own diverged seeds.
 
@@ -118,21 +117,13 @@ def _describe_method(
         n_decimals: number of decimals.
     """
     difference = result.difference or EMPTY_DIFFERENCE
-    mean, lower_end, upper_end = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
-    interval_bounds = (
-        sorted((abs(lower_end), abs(upper_end))) if sign_of_verdict(result.verdict) else (lower_end, upper_end)
-    )
     cost_ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
         "entry": result,
         "n_diverged": sum(not math.isfinite(result.results[seed]) for seed in difference.by_seed),
-        "size": f"{abs(mean):.{n_decimals}f}{unit_name}",
-        "signed": f"{mean:+.{n_decimals}f}{unit_name}",
-        "interval": f"[{interval_bounds[0]:.{n_decimals}f}, {interval_bounds[1]:.{n_decimals}f}]"
-        if math.isfinite(difference.half_width)
-        else "",
+        "signed": tables.format_mean(difference, unit.factor, f"+z.{n_decimals}f", unit_name),
         "p": tables.format_p(result.p),
         "costs": [
             (f"{x:.2f}", name)

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 ATYPICAL_MARK, ORACLE = "†", "‡"
 DIFFERENCE_COLUMNS = ("low", "high", "std", "median", "worst", "best", "n")  # of `Difference`, in the CSV file
-COST_NAMES_AND_FORMATS: Sequence[
-    tuple[str, str, Callable[[float], str]]
-] = (  # cost, its name, and the format of its values
+COST_NAMES_AND_FORMATS: Sequence[tuple[str, str, Callable[[float], str]]] = (  # name and format of each cost
     ("virtual_s", "virtual time", units.format_seconds),
     ("bytes", "bytes", units.format_bytes),
     ("client_flops", "client computation", units.format_flops),
@@ -43,7 +41,7 @@ def count_difference_decimals(comparison: Comparison) -> int:
     return count_decimals([unit_factor * d.half_width for d in differences if d.half_width > 1e-9 * abs(d.mean)])
 
 
-def format_mean(estimate: Mean | None, unit_factor: float, number_format: str) -> str:
+def format_mean(estimate: Mean | None, unit_factor: float, number_format: str, unit_text: str = "") -> str:
     """Return a mean with its interval as text, such as "12.3 [11.0, 13.6]", or only the mean without an interval.
 
     The text is "diverged" if the mean is not finite.
@@ -51,16 +49,18 @@ def format_mean(estimate: Mean | None, unit_factor: float, number_format: str) -
     Args:
         estimate: mean with its interval; None for a dash.
         unit_factor: factor from the metric to its unit, such as 100 for per cent.
-        number_format: format specification of the numbers.
+        number_format: format specification of the mean; the ends of the interval have no plus sign.
+        unit_text: follows the mean, such as " points".
     """
     if estimate is None or not estimate.n:
         return EMPTY_CELL
     if not math.isfinite(estimate.mean):
         return "diverged"
-    mean_text = f"{estimate.mean * unit_factor:{number_format}}"
-    if not math.isfinite(estimate.half_width):
-        return mean_text
-    return f"{mean_text} [{estimate.low * unit_factor:{number_format}}, {estimate.high * unit_factor:{number_format}}]"
+    mean_text, low_text, high_text = (
+        f"{x * unit_factor:{number_format}}" for x in (estimate.mean, estimate.low, estimate.high)
+    )
+    interval_text = f" [{low_text.removeprefix('+')}, {high_text.removeprefix('+')}]"
+    return mean_text + unit_text + (interval_text if math.isfinite(estimate.half_width) else "")
 
 
 def format_p(p: float) -> str:
@@ -102,7 +102,7 @@ def make_result_table(answer: ComparisonAnswer) -> Table:
         columns[f"{metric}, {unit.name}".rstrip(", ")] = [format_mean(e.mean, unit.factor, pattern) for e in entries]
         if baseline is None:
             continue
-        pattern = f"+.{count_difference_decimals(comparison)}f"
+        pattern = f"+z.{count_difference_decimals(comparison)}f"
         heading = f"{'' if comparison is main_comparison else f'{metric}: '}better than {baseline}, {unit.difference}"
         columns[heading.rstrip(", ")] = [format_mean(e.difference, unit.factor, pattern) for e in entries]
         if comparison is main_comparison:
@@ -119,7 +119,8 @@ def make_result_table(answer: ComparisonAnswer) -> Table:
     caption, interval_text, test_text = choose_caption_texts(answer)
     if baseline is not None:
         caption += f"; paired difference to {baseline}{interval_text}, positive is better{test_text}"
-        caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
+        cost_end = f"the last evaluation up to round {h}" if (h := answer.question.horizon) else "the end"
+        caption += f"; cost by {cost_end} (times that of {baseline})" if answer.costs else ""
     return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=make_result_frame(answer))
 
 
@@ -128,13 +129,10 @@ def _make_name_columns(answer: ComparisonAnswer, cells: Sequence[Cell]) -> dict[
 
     `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
     """
-    oracles = {cell for cell in cells if answer.headline.results[cell].is_untested}
-    atypical_cells = answer.matching.atypical_cells
-    marks = {
-        c: f"{' ' + ATYPICAL_MARK if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells
-    }
+    atypical_cells, results = answer.matching.atypical_cells, answer.headline.results
+    names = [c[1] + f" {ATYPICAL_MARK}" * (c in atypical_cells) + f" {ORACLE}" * results[c].is_untested for c in cells]
     setting_column = {answer.matching.setting: [cell[0] for cell in cells]} if answer.matching.setting else {}
-    return {**setting_column, answer.matching.condition: [cell[1] + marks[cell] for cell in cells]}
+    return {**setting_column, answer.matching.condition: names}
 
 
 def _make_cell_columns(answer: ComparisonAnswer, cell: Cell) -> dict[str, Any]:
@@ -181,7 +179,7 @@ def make_cost_table(answer: ComparisonAnswer) -> Table | None:
     baseline, cells = answer.question.baseline, sort_cells(answer)
     columns = _make_name_columns(answer, cells)
     median_costs = [target_costs.results[target_costs.axis][cell].median for cell in cells]
-    columns["met the target"] = [f"{median_cost.n_met} of {median_cost.n} seeds" for median_cost in median_costs]
+    columns["met the target"] = [f"{m.n_met} of {units.format_count(m.n, 'seed')}" for m in median_costs]
     for axis in dict.fromkeys((target_costs.axis, *target_costs.results)):
         entries = [target_costs.results[axis][cell] for cell in cells]
         columns[COST_NAMES[axis]] = [format_median_cost(cost_result, axis) for cost_result in entries]

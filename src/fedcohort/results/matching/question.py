@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fedcohort.ranges import range_error
 from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER_TAG
 from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
@@ -99,8 +100,12 @@ def answer_comparison_question(
 
     Raises:
         OptionError: a target that names an unknown condition or lacks a baseline, or an axis that a run did not log.
+            It is also raised for a horizon outside the evaluated rounds.
     """
     q, frames = question, RunFrames(_make_run_frame(matching), curves)
+    if q.horizon is not None:
+        _check_horizon(q.horizon, q.metrics, curves)
+        frames = RunFrames(_cut_costs_at_horizon(frames, q.horizon), curves)
     unpaired_cells = {  # cells whose seeds give other clients or data than the baseline's
         cell
         for cell, federation in matching.federations.items()
@@ -152,6 +157,26 @@ def _make_run_frame(matching: Matching) -> "pd.DataFrame":
             }
             run_rows.append(run_row)
     return pd.DataFrame(run_rows)
+
+
+def _check_horizon(horizon: int, metrics: Sequence[str], curves: "pd.DataFrame") -> None:
+    """Raise `OptionError` for a `horizon` before the first evaluation of a run, or after the last one of all runs.
+
+    `curves` are the evaluations of `metrics`. A run that ends before the horizon counts up to its last evaluation.
+    """
+    for metric in metrics:
+        rounds_by_run = curves[curves[metric].notna() & (curves["round"] > 0)].groupby("run")["round"]
+        first_round, last_round = rounds_by_run.min().max(), rounds_by_run.max().max()
+        if horizon < first_round or horizon > last_round:
+            interval_text = f"[{first_round}, {last_round}], where {metric} is evaluated"
+            raise range_error("horizon", f"an integer in {interval_text}, or null for the end of each run", horizon)
+
+
+def _cut_costs_at_horizon(frames: RunFrames, horizon: int) -> "pd.DataFrame":
+    """Return the frame of runs with their costs up to the last evaluation that is not after round `horizon`."""
+    counted_rows = frames.curves[frames.curves["round"] <= horizon].sort_values("round").groupby("run").last()
+    costs = counted_rows.reindex(frames.runs["run"], columns=[c for c in COST_COLUMNS if c in counted_rows])
+    return frames.runs.assign(**costs.reset_index(drop=True))
 
 
 def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) -> tuple[str, ...]:
