@@ -126,7 +126,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     refuse_lock = Mock(side_effect=PermissionError(errno.EACCES, "Permission denied", str(lock_file)))
     monkeypatch.setattr(identity, "exclusive_lock", refuse_lock)
     assert main([str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 2
-    message_start = f"{lock_file} could not be read or written (Permission denied): free disk space or allow access"
+    message_start = f"{lock_file.parent} is read-only (Permission denied): make the folder and its files writable"
     assert capsys.readouterr().err.startswith(message_start)
 
 

@@ -43,6 +43,15 @@ def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
             ui.parse_options(arguments)
 
 
+def test_a_deleted_experiment_is_named_with_the_command_that_restores_it(logs: Logs) -> None:
+    client = server.connect(logs.place())
+    experiment = server.find_or_create_experiment(client, logs.place())
+    client.delete_experiment(experiment)
+    message = rf"'{EXPERIMENT}' is deleted in MLflow at .*mlflow experiments restore -x {experiment}, or name another"
+    with pytest.raises(TrackingError, match=message):
+        ui.find_sweep_page(logs.place(), "null")
+
+
 class Server:
     """Stands in for the process of MLflow's server."""
 

@@ -151,6 +151,23 @@ def test_an_error_of_the_disk_names_the_file_and_not_its_draft(
     assert [path.name for path in tmp_path.iterdir()] == (["page.html"] if step == "replace" else [])
 
 
+@pytest.mark.parametrize("name", [".mlflow.db.lock", ".page.html.fedcohort-draft", "page.html"])
+def test_a_read_only_folder_is_named_and_not_a_hidden_file_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A visible file is named where its folder is writable or the file itself can't be read."""
+    error = PermissionError(errno.EACCES, "Permission denied", str(tmp_path / name))
+    expected = f"{tmp_path} is read-only (Permission denied): make the folder and its files writable"
+    visible_file = f"{tmp_path / name} could not be read or written (Permission denied)"
+    assert disk.describe_disk_error(error).startswith(visible_file if name == "page.html" else expected)
+    monkeypatch.setattr(os, "access", lambda path, mode: mode == os.F_OK and Path(path) == tmp_path)
+    assert disk.describe_disk_error(error).startswith(expected)
+    with pytest.raises(DiskError, match=rf"^{tmp_path} could not be written"), disk.convert_disk_errors(tmp_path):
+        raise error
+    monkeypatch.setattr(os, "access", lambda _, mode: mode == os.F_OK)
+    assert disk.describe_disk_error(error).startswith(f"{tmp_path / name} could not be read or written")
+
+
 def test_a_command_replaces_only_what_it_wrote(tmp_path: Path) -> None:
     """Its own page shows whose the other files are; without one, a file of the user's stays."""
     names = ("page.md", "table.csv")

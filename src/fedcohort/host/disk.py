@@ -21,12 +21,27 @@ def is_disk_error(error: BaseException) -> TypeGuard[OSError]:
     return isinstance(error, OSError) and error.errno in DISK_REFUSAL_CODES
 
 
+def find_unwritable_folder(error: OSError) -> Path | None:
+    """Return the folder that must become writable, for an error of a lock, a draft or a file in a read-only folder.
+
+    The result is None for other errors.
+    """
+    path, has_file = Path(str(error.filename or "")), bool(error.filename)
+    is_unreadable = os.access(path, os.F_OK) and not os.access(path, os.R_OK)
+    is_read_only = os.access(path.parent, os.F_OK) and not os.access(path.parent, os.W_OK)
+    is_write_error = has_file and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM) and not is_unreadable
+    return path.parent if is_write_error and (is_read_only or path.name.startswith(".")) else None
+
+
 def describe_disk_error(error: OSError) -> str:
-    """Return a message that names the file of an error of the disk, and says what to do."""
-    return (
-        f"{error.filename or 'a file'} could not be read or written ({error.strerror}): free disk space or allow "
-        "access, and type the command again. HYDRA_FULL_ERROR=1 shows where"
+    """Return a message that names the file of an error of the disk, or its folder, and says what to do."""
+    folder = find_unwritable_folder(error)
+    problem_text = (
+        f"{error.filename or 'a file'} could not be read or written ({error.strerror}): free disk space or allow access"
+        if folder is None
+        else f"{folder} is read-only ({error.strerror}): make the folder and its files writable"
     )
+    return f"{problem_text}, and type the command again. HYDRA_FULL_ERROR=1 shows where"
 
 
 @contextmanager
@@ -38,8 +53,8 @@ def convert_disk_errors(folder: Path) -> Iterator[None]:
         if not is_disk_error(error):
             raise
         raise DiskError(
-            f"{error.filename or folder} could not be written ({error.strerror or error}). Files saved before are "
-            "intact: free disk space and resume with resume=true"
+            f"{find_unwritable_folder(error) or error.filename or folder} could not be written "
+            f"({error.strerror or error}). Files saved before are intact: free disk space and resume with resume=true"
         ) from error
 
 

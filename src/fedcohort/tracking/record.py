@@ -115,7 +115,9 @@ def write_run_note(summary: Mapping[str, Any]) -> str:
     Args:
         summary: content of the run's `summary.json`.
     """
-    note_parts = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
+    note_parts = [
+        f"**{summary.get('status')}** after {summary.get('rounds', 0)} round{'s' * (summary.get('rounds', 0) != 1)}"
+    ]
     note_parts += [end_reason] if (end_reason := summary.get("end")) else []
     accuracy, best_accuracy = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
     note_parts += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []

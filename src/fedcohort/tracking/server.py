@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.errors import DiskError, TrackingError
-from fedcohort.host.disk import describe_disk_error, is_disk_error, write_file_atomically
+from fedcohort.host.disk import describe_disk_error, find_unwritable_folder, is_disk_error, write_file_atomically
 from fedcohort.host.lock import exclusive_lock
 from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
@@ -115,20 +115,23 @@ def explain_errors(problem_text: str, remedy_text: str = "check tracking_uri") -
     except list_server_errors() as error:
         if is_disk_error(error) and error.filename:
             raise DiskError(describe_disk_error(error)) from error
-        raise TrackingError(f"{problem_text} ({find_cause(error)}): {remedy_text}") from error
+        if "readonly database" in (cause := find_cause(error)):
+            remedy_text = "make the file of the database and its folder writable"
+        raise TrackingError(f"{problem_text} ({cause}): {remedy_text}") from error
 
 
 def find_cause(error: BaseException) -> str:
     """Return the message, in one line, of the original exception in `error`, which MLflow wraps in several others."""
     while inner_error := error.__cause__ or error.__context__:
         error = inner_error
+    if isinstance(error, OSError) and (folder := find_unwritable_folder(error)):
+        return f"{folder} is read-only"
     return " ".join(str(error).split())[:200] or type(error).__name__
 
 
 def import_mlflow() -> None:
     """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
-    for setting_name, setting_value in MLFLOW_SETTINGS.items():
-        os.environ.setdefault(setting_name, setting_value)
+    os.environ.update({**MLFLOW_SETTINGS, **os.environ})
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
@@ -152,10 +155,7 @@ def connect(location: ServerLocation) -> "MlflowClient":
 
 
 def lock_database(location: ServerLocation) -> AbstractContextManager[None]:
-    """Return a lock on the SQLite file at `location`, so that one process at a time creates tables or an experiment.
-
-    For a server or another database the lock has no effect.
-    """
+    """Return a lock on the SQLite file at `location`, for creating tables or an experiment; else one without effect."""
     if location.database is None:
         return nullcontext()
     return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
