@@ -117,6 +117,14 @@ from study.small_study import write_study
             "variants.b must be two or more methods, none of which is in another list, got ['oort', 'powd']",
         ),
         ({"target": "high"}, "target must be a number, baseline or null, got 'high'"),
+        (
+            {"settings": {"a": {"overrides": [], "oracle": "oracle_fast"}}},
+            "settings.a.oracle must be one of (none is defined: leave the option out), got 'oracle_fast'",
+        ),
+        (
+            {"methods": [], "settings": {"a": {"overrides": [], "methods": ["flash"]}}},
+            "settings.a.methods must be a list of one or more of (none is defined: leave the option out), none twice",
+        ),
     ],
 )
 def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

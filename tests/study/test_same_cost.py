@@ -93,7 +93,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     reference_conditions = [condition for condition in conditions if condition.method == "same_bytes"]
     work.run_conditions(reference_conditions, [1])
     message = "references of same_cost start after the runs of powd, whose cost they spend"
-    assert lines[-2:] == ["0 of 1 runs are done, 0 to do", message]
+    assert lines[-2:] == ["0 of 1 run is done, 0 to do", message]
 
 
 def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp_path: Path) -> None:
@@ -133,6 +133,14 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
         ({"same_cost": {"x": {**BYTES, "equal": "time"}}}, "equal must be one of bytes, client_flops, got 'time'"),
         ({"same_cost": {"x": {"of": "powd"}}}, "same_cost.x.equal is missing"),
         ({"same_cost": {"x": {**BYTES, "word": []}}}, "same_cost.x"),
+        (
+            {"same_cost": {"x": {**BYTES, "overrides": ["selector=full", "rounds=9"]}}},
+            "same_cost.x.overrides: rounds=9 contradicts of: powd, whose cost ends the runs. Leave it out",
+        ),
+        (
+            {"same_cost": {"x": {**BYTES, "overrides": ["selector=full", "+until.virtual_s=60"]}}},
+            r"same_cost.x.overrides: \+until.virtual_s=60 contradicts of: powd",
+        ),
         ({"horizon": 2}, "horizon=2 contradicts same_cost, whose runs may have more rounds: leave out"),
         (
             {"settings": {"equal": {**SETTINGS["equal"], "methods": ["round_robin", "same_bytes"]}}},

@@ -62,6 +62,9 @@ def read_cost_references(
         cost_references[reference] = make_cost_reference(overrides, baseline, options["of"], options["equal"])
         if "overrides" in options:
             reference_overrides = checks.read_overrides(f"{option_path}.overrides", options["overrides"])
+            if limits := [o for o in reference_overrides if find_option(o).partition(".")[0] in ("rounds", "until")]:
+                reason_text = f"contradicts of: {options['of']}, whose cost ends the runs"
+                raise OptionError(f"{option_path}.overrides: {limits[0]} {reason_text}. Leave it out")
             cost_references[reference] = replace(cost_references[reference], overrides=reference_overrides)
     if cost_references and horizon is not None:
         raise OptionError(
