@@ -7,6 +7,7 @@ from jaxtyping import Float64, Int64
 
 Ids = Int64[np.ndarray, "_n"]  # lengths differ between arguments: the underscore keeps them unbound
 Values = Float64[np.ndarray, "_n"]
+MAX_FLOAT32 = float(np.finfo(np.float32).max)
 T = TypeVar("T")
 
 

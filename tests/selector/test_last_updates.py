@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from fedcohort.selector.last_updates import MAX_FLOAT32, store_last_updates
+from fedcohort.arrays import MAX_FLOAT32
+from fedcohort.selector.last_updates import store_last_updates
 from selector_harness import ids
 
 

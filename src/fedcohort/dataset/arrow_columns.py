@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from fedcohort.arrays import MAX_FLOAT32
 from fedcohort.types import Values
 
 NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 ROW_NUMBER_NAMES = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 MAX_CELL_LENGTH = 40  # characters of a cell that a message shows
 
 

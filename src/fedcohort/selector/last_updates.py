@@ -3,9 +3,7 @@
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from fedcohort.arrays import Ids
-
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
+from fedcohort.arrays import MAX_FLOAT32, Ids
 
 
 def store_last_updates(

@@ -25,14 +25,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from fedcohort.arrays import MAX_FLOAT32
 from fedcohort.dataset.raw.pieces import TablePiece, size_and_time
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_subfolders, log_unused_files
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-MAX_FLOAT32 = float(np.finfo(np.float32).max)
 UNIQUE_CLIENT_COLUMN = "client"  # all samples of a user in a part must be in one file
 REQUIRED_JSON_KEYS = ("user_data", "users", "num_samples")
 FILLER_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
