@@ -75,10 +75,11 @@ def check_array(
     """
     is_valid = isinstance(value, np.ndarray) and value.shape == required_shape and value.dtype.kind in dtype_kinds
     if is_valid and isinstance(value, np.ndarray) and dtype_kinds != "b" and value.size:
-        if allow_nan:
-            is_valid = not ((value < min_value) | (value > max_value)).any()
-        else:
-            is_valid = bool(value.min() >= min_value and value.max() <= max_value and np.isfinite(value).all())
+        is_valid = bool(
+            not ((value < min_value) | (value > max_value)).any()
+            if allow_nan
+            else value.min() >= min_value and value.max() <= max_value and np.isfinite(value).all()
+        )
     if not is_valid:
         interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
         finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"

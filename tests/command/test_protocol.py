@@ -53,7 +53,7 @@ def test_a_method_is_run_reported_verified_and_compared(
     (tmp_path / "configs").symlink_to(CONFIGS)
     monkeypatch.chdir(tmp_path)
     message = (
-        "6 runs are not done, such as tiny equal random 3 .missing.: type fedcohort protocol run selector=powd level="
+        "not done: 6 runs, such as tiny equal random 3 .missing.: type fedcohort protocol run selector=powd level="
     )
     with pytest.raises(OptionError, match=message):
         protocol.main(["report", "selector=powd"])

@@ -119,7 +119,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     for name, expected, text in (("tiny", f"- {line}", page), ("board", f"- tiny: {line}", board)):
         assert study.main(["report", name]) == 0
         assert expected in text.read_text()
-    assert "- all of 1 seeds in all requested settings: round_robin\n" in page.read_text()
+    assert "- all of 1 seed in all requested settings: round_robin\n" in page.read_text()
     assert "| gone |" in page.read_text()
     assert "| ucb_cs |" not in page.read_text()
     assert "- 2 runs, 0.0 hours" in page.read_text()

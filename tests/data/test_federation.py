@@ -207,7 +207,7 @@ def test_some_natural_clients_may_have_no_test_rows_but_not_all() -> None:
         ),
         (r"dataset=made: clients=null needs .* clients must be .* got null", OptionError, {"clients": None}),
         (
-            r"dataset=made: 1 clients have fewer than 3 .*\(client 0 has 2\)",
+            r"dataset=made: fewer than 3 training samples at 1 client \(client 0 has 2\)",
             DataError,
             {
                 "data": make_natural_raw(train_owner=np.minimum(np.arange(N_TRAIN) // 2, 1)),

@@ -103,7 +103,7 @@ def test_a_truncated_training_file_is_rejected_by_name(tmp_path: Path) -> None:
 
 def test_a_client_with_one_sample_is_rejected_with_its_size(tmp_path: Path) -> None:
     raw = load(tmp_path, {"site": set_value(SITES, 5, 77)}, client="site")
-    with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
+    with pytest.raises(DataError, match=r"fewer than 3 training samples at 1 client \(client 4 has 1\)"):
         make_federation(raw, Natural(), clients=None)
 
 

@@ -20,5 +20,5 @@ def test_jobs_inside_the_clock_and_clients_without_samples_are_accepted() -> Non
 
 
 def test_a_client_with_one_sample_has_a_job() -> None:
-    with pytest.raises(IncompatibleConfig, match="the whole job of client 1, with 1 samples"):
+    with pytest.raises(IncompatibleConfig, match="the whole job of client 1, with 1 sample,"):
         check_job_durations(np.array([1.0, np.inf]), np.array([0, 1]))

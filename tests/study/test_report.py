@@ -137,7 +137,7 @@ def test_few_seeds_have_no_interval_and_no_verdict(tmp_path: Path) -> None:
     assert "| powd | 55.0 (n=2) | -5.0 |" in text
     rows = {line.split(" | ")[0]: line for line in text[text.index("### equal") :].splitlines() if " | " in line}
     assert rows["| random"].endswith(" | 2 of 4 |")  # half of the runs met the target of .5
-    assert rows["| flash"].endswith(" | 1 rounds, 60 s, 1 MB |")
+    assert rows["| flash"].endswith(" | 1 round, 60 s, 1 MB |")
     first_seeds = {
         cell: {row: values[:1] for row, values in method_values.items()} for cell, method_values in LATE_MEANS.items()
     }

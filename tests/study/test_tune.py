@@ -80,7 +80,7 @@ def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pyt
     lines = tune_methods(tmp_path, 1)
     expected = f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
-    hint = f"ucb_cs: 1 of 1 trials have no value and are not repeated; to repeat them, remove them from {file}"
+    hint = f"ucb_cs: 1 of 1 trial without a value, not repeated until removed from {file}"
     assert lines == [expected, hint]
     assert not load_study(tmp_path).tunings
     player = QuadraticRunner()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.console import terminal
 from fedcohort.errors import OptionError
 from fedcohort.host import messages
@@ -87,8 +87,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         summary = self.summary
-        progress_text = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
-        text_lines = [f"{summary['name']}: {progress_text}"]
+        progress_text = f"{summary['rounds']} of {units.format_count(summary['rounds_asked'], 'round')}"
+        text_lines = [f"{summary['name']}: {summary['status']} after {progress_text}"]
         text_lines += [f"  {row_label:<40}{value_text}" for row_label, value_text in list_brief_rows(summary)]
         if self.status == "interrupted":
             text_lines.append("  run(..., resume=True) with the same options continues it")

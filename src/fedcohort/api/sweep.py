@@ -91,7 +91,10 @@ class SweepResult:
 
     def __repr__(self) -> str:
         job_table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
-        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{job_table.to_string()}\nfolder  {self.folder}"
+        return (
+            f"sweep {self.folder.name}: {len(self.jobs)} job{'s' * (len(self.jobs) != 1)}\n{job_table.to_string()}\n"
+            f"folder  {self.folder}"
+        )
 
     def _repr_html_(self) -> str:
         column_formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}

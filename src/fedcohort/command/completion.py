@@ -14,7 +14,7 @@ import typer
 
 SHELL_NAMES = ("bash", "zsh", "fish", "powershell")
 # they take those of train.py
-COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "evaluate-policy", "profile", "data", "demo", "protocol")
+COMMANDS_WITH_RUN_OPTIONS = ("run", "diagnose", "replay", "evaluate-policy", "profile", "data", "demo", "protocol")
 
 
 def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
@@ -27,9 +27,8 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
         typed_start: the part of the last argument that was typed.
     """
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
-    group_names = sorted(p.name for p in configs.glob("*") if p.is_dir())
-    if command_name == "protocol":
-        group_names = ["selector"]
+    all_groups = sorted(p.name for p in configs.glob("*") if p.is_dir())
+    group_names = ["selector"] if command_name == "protocol" else all_groups
     if command_name == "new" and not earlier_arguments:
         from fedcohort.command.new import GROUP_BY_KIND  # noqa: PLC0415
 

@@ -32,10 +32,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     if not arguments:
         raise OptionError("type a run's folder, or the options of a run: fedcohort diagnose dataset=digits")
-    if len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir()):
-        run_folder = Path(arguments[0])
-    else:
-        run_folder = _train_with_random_selection(arguments)
+    names_folder = len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir())
+    run_folder = Path(arguments[0]) if names_folder else _train_with_random_selection(arguments)
     diagnosis = diagnose_run(run_folder)
     page_path = page.write_diagnosis_page(run_folder, diagnosis)
     print_markdown(page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS))

@@ -19,7 +19,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.command.arguments import read_options
 from fedcohort.dataset.files import check_data_folder
 from fedcohort.dataset.raw.pieces import write_tables
@@ -60,7 +60,9 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:  # not one of the disk
         problem_file = error.filename or output_folder
         raise DataError(f"{problem_file} can't be used ({error.strerror or error}): check its path") from error
-    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items())
+    row_texts = ", ".join(
+        f"{n_rows:,} row{'s' * (n_rows != 1)} in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items()
+    )
     sys.stdout.write(f"{output_folder}: {row_texts}\n")
     return 0
 
@@ -95,6 +97,6 @@ def make_progress_printer() -> Callable[[str, int, int], None]:
         nonlocal last_print_s
         if n_done_pieces == n_pieces or time.monotonic() - last_print_s >= PROGRESS_INTERVAL_S:
             last_print_s = time.monotonic()
-            sys.stderr.write(f"{split_name}: {n_done_pieces} of {n_pieces} pieces\n")
+            sys.stderr.write(f"{split_name}: {n_done_pieces} of {units.format_count(n_pieces, 'piece')}\n")
 
     return print_progress

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.host import messages
 from fedcohort.record.observer import Observer
 from fedcohort.startup import compose, run
@@ -72,7 +72,12 @@ def main(arguments: Sequence[str]) -> int:
     measured_times = profile_run(arguments, Path.cwd() / "configs")
     n_rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
     seconds_by_stage = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
-    table = Table("stage", "ms a round", "share", title=f"{n_rounds} rounds, {1000 * wall_s / n_rounds:.1f} ms each")
+    table = Table(
+        "stage",
+        "ms a round",
+        "share",
+        title=f"{units.format_count(n_rounds, 'round')}, {1000 * wall_s / n_rounds:.1f} ms each",
+    )
     for stage_name, stage_seconds in seconds_by_stage.items():
         table.add_row(stage_name, f"{1000 * stage_seconds / n_rounds:.2f}", f"{100 * stage_seconds / wall_s:.1f} %")
     Console().print(table)

@@ -93,7 +93,11 @@ def main(arguments: Sequence[str]) -> int:
             runner.run_conditions(part.list_conditions(), part.seeds)
             n_undone_runs += len(_list_undone_runs(part, runner.find_progress(part.list_conditions(), part.seeds)))
     report_command = f"fedcohort protocol report selector={options['selector']} level={protocol_level}"
-    print_line(f"{n_undone_runs} runs are not done" if n_undone_runs else f"all runs are done: {report_command}")
+    print_line(
+        f"not done: {units.format_count(n_undone_runs, 'run')}"
+        if n_undone_runs
+        else f"all runs are done: {report_command}"
+    )
     return 1 if n_undone_runs else 0
 
 
@@ -133,7 +137,7 @@ def _write_protocol_page(parts: Sequence[protocol.ProtocolPart], protocol_level:
         runs_by_part.append((part, runner.results, run_progress.runs))
     if undone_runs:
         raise OptionError(
-            f"{len(undone_runs)} runs are not done, such as {undone_runs[0]}: type "
+            f"not done: {units.format_count(len(undone_runs), 'run')}, such as {undone_runs[0]}: type "
             f"fedcohort protocol run selector={selector} level={protocol_level}"
         )
     folder = LOGS_FOLDER / "protocol" / f"{selector}_{protocol_level}"

@@ -160,7 +160,8 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     run_log = read_run_log(Path(run_folders[0]).absolute())
     logged_selector, other_selector = make_selectors(run_log, options, configs or Path.cwd() / "configs")
     replay = replay_selector(run_log, logged_selector, other_selector)
-    outcome_text = f"chooses the same clients as the run in all of its {replay.n_rounds} rounds"
+    rounds_text = "its only round" if replay.n_rounds == 1 else f"all of its {replay.n_rounds} rounds"
+    outcome_text = f"chooses the same clients as the run in {rounds_text}"
     if replay.first_difference is not None:
         n_common_clients = len(set(replay.logged_clients) & set(replay.candidate_clients))
         outcome_text = (

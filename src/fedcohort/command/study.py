@@ -111,9 +111,7 @@ def _read_seeds(study: Study, names_text: str) -> Sequence[int]:
     seed_texts = _read_name_list("seeds", names_text)
     if seed_texts is None:
         return study.seeds
-    if not all(seed_text.isdecimal() for seed_text in seed_texts):
-        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", names_text)
-    seeds = read_seeds("seeds", [int(seed_text) for seed_text in seed_texts])
+    seeds = read_seeds("seeds", [ranges.parse_integer("seeds", seed_text, "[0, inf)") for seed_text in seed_texts])
     if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):
         raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", names_text)
     return seeds

@@ -106,9 +106,9 @@ def _mark_run_killed(job_record: JobRecord) -> list[str]:
         run_folder is None
         or tracked_run is None
         or identity.is_upload_complete(run_folder, tracked_run.server_location)
+        or is_locked(run_folder / "run.lock")
+        or read_status(run_folder).get("status") == "finished"
     ):
-        return []
-    if is_locked(run_folder / "run.lock") or read_status(run_folder).get("status") == "finished":
         return []
     try:
         send_missing_rounds(run_folder)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
@@ -63,8 +63,11 @@ def _send_run(info: RunInfo, server_location: server.ServerLocation) -> str:
     if not is_running:  # a running process ends its run itself
         n_files = run_upload.end_run(info, follow.read_end_status(info.folder))
         identity.mark_upload_complete(info.folder, server_location)
-    ending_text = "still running" if is_running else f"{n_files} files"
-    return f"{info.folder}: sent {n_rounds} rounds, {ending_text}, to {server_location.uri} (run {run_upload.run_id})"
+    ending_text = "still running" if is_running else units.format_count(n_files, "file")
+    return (
+        f"{info.folder}: sent {units.format_count(n_rounds, 'round')}, {ending_text}, to {server_location.uri} "
+        f"(run {run_upload.run_id})"
+    )
 
 
 def _find_server_location(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerLocation:

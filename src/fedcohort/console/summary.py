@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.console.terminal import is_progress_only, make_console
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import read_history, require_journal
@@ -70,10 +70,14 @@ def print_summary(summary: Mapping[str, Any], *, shows_all_rows: bool) -> None:
         result_table.add_row(row_label, value_text)
     result_table.add_section()
     further_rows = list_further_rows(summary)
-    for row_label, value_text in further_rows if shows_all_rows else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
+    for row_label, value_text in (
+        further_rows if shows_all_rows else [(f"{units.format_count(len(further_rows), 'line')} more", FULL_OPTION)]
+    ):
         result_table.add_row(row_label, value_text)
     console = make_console()
-    end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
+    end_text = (
+        f"{summary['name']}: {summary['status']} after {rounds_done} of {units.format_count(total_rounds, 'round')}"
+    )
     console.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)
     console.print(result_table)
     console.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)

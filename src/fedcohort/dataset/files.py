@@ -151,8 +151,10 @@ def check_data_folder(path: str, option_name: str = "dataset.path") -> Path:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{option_name}={path[:200]} can't be read: {reason}") from error
     if not path_is_folder or not path.strip():
-        problem_text = f"there is no such file or folder (from {Path.cwd()})"
-        if path.strip() and os.path.exists(folder):
-            problem_text = "this is no folder (archives must be unpacked)"
+        problem_text = (
+            "this is no folder (archives must be unpacked)"
+            if path.strip() and os.path.exists(folder)
+            else f"there is no such file or folder (from {Path.cwd()})"
+        )
         raise DataError(f"{option_name}={path[:200]}: {problem_text}")
     return folder

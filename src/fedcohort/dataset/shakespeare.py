@@ -83,10 +83,11 @@ class Shakespeare(leaf.LeafDataset):
         frames = self.read_pooled_frames()
         roles = self.read_people(frames)
         has_lines = frame_has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
-        if has_lines:
-            sequences = join_role_lines(frames, roles, self.test == "given", self.step)
-        else:
-            sequences = read_sequences(frames, roles)
+        sequences = (
+            join_role_lines(frames, roles, self.test == "given", self.step)
+            if has_lines
+            else read_sequences(frames, roles)
+        )
         # Two sequences with their labels, 81 characters, share characters up to a distance of 80 between their starts.
         n_gap_sequences = SEQUENCE_LENGTH // self.step if has_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences

@@ -80,9 +80,9 @@ def check_job_durations(job_s: Values, n_train: Ids) -> None:
     if is_invalid_job.any():
         client = int(is_invalid_job.argmax())
         raise IncompatibleConfig(
-            f"device: the whole job of client {client}, with {n_train[client]} samples, is expected to take "
-            f"{job_s[client]:g} virtual seconds, but only 1e-9 to 1e12 are allowed. Check the unit of the device's "
-            "seconds and speeds, and client.epochs or client.steps"
+            f"device: the whole job of client {client}, with {n_train[client]} sample{'s' * int(n_train[client] != 1)}"
+            f", is expected to take {job_s[client]:g} virtual seconds, but only 1e-9 to 1e12 are allowed. Check the "
+            "unit of the device's seconds and speeds, and client.epochs or client.steps"
         )
 
 

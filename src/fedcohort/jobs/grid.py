@@ -18,7 +18,7 @@ from hydra.plugins.sweeper import Sweeper
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig, OmegaConf
 
-from fedcohort import ranges
+from fedcohort import ranges, units
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
@@ -102,7 +102,10 @@ def plan_sweep(
         rejected_text = f"jobs would be rejected, and none was started{skip_hint}:"
         raise IncompatibleConfig("\n".join([f"{len(rejections)} of {len(jobs)} {rejected_text}", *rejection_lines]))
     if rejections:
-        log.warning("%s", "\n".join([f"{len(rejections)} of {len(jobs)} jobs left out:", *rejection_lines]))
+        log.warning(
+            "%s",
+            "\n".join([f"{len(rejections)} of {units.format_count(len(jobs), 'job')} left out:", *rejection_lines]),
+        )
     rejected_job_numbers = {job.job_number for job in rejections}
     started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_job_numbers]
     return SweepPlan(started_jobs, [(job.words, job.reason) for job in rejections], launcher)

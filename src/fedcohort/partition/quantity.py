@@ -85,8 +85,7 @@ class Quantity(Partition):
 
     def draw_size_weights(self, n_clients: int, rng: np.random.Generator) -> Values:
         """Draw a weight for each of `n_clients` clients, proportional to its size, [n_clients]; the largest is 1."""
-        if self.law == "power_law":
-            log_weights = -self.spread * np.log(1.0 + rng.permutation(n_clients))
-        else:
-            log_weights = self.spread * rng.standard_normal(n_clients)
+        log_weights = self.spread * (
+            -np.log(1.0 + rng.permutation(n_clients)) if self.law == "power_law" else rng.standard_normal(n_clients)
+        )
         return np.asarray(np.exp(log_weights - log_weights.max()))

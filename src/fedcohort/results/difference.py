@@ -145,7 +145,7 @@ def summarise_differences(difference_by_seed: Mapping[int, float], largest_value
     mean = float(x.mean()) if n and not n_diverged else nan
     std, reason = float(x.std(ddof=1)) if n > 1 and not n_diverged else nan, ""
     if n_diverged:
-        reason = f"diverged on {n_diverged} of {n} seeds"
+        reason = f"diverged on {n_diverged} of {n} seed{'s' * (n != 1)}"
     elif n < 2:
         reason = "one common seed" if n else "no common seeds"
     elif std <= ROUNDING_TOLERANCE * (np.abs(x).max() if largest_value is None else largest_value):

@@ -234,7 +234,7 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
 def find_evaluation_refusal(evaluation: PolicyEvaluation) -> str:
     """Return why the rounds of `evaluation` allow no estimate; "" if they do."""
     if evaluation.n_rounds < 2:
-        exclusions = "; ".join(f"{n} rounds: {exclusion_reason}" for exclusion_reason, n in evaluation.excluded.items())
+        exclusions = "; ".join(f"{reason}, in {n} of the rounds" for reason, n in evaluation.excluded.items())
         return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({exclusions})"
     if evaluation.uncovered_share > MAX_UNCOVERED_SHARE:
         return (

@@ -187,14 +187,13 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
         "the server's steps were dropped because they were not finite or longer than update_limit (a smaller server.lr "
         "may help)": any(map(len, history.arrived)),
     }
+    cause_texts = [cause_text for cause_text, is_cause in applies_by_cause.items() if is_cause] or [no_arrival_text]
     if not any(map(len, history.cohorts)):
-        reason = f"no client was selected ({choices['availability']}, {choices['selector']})"
-    else:
-        reason = (
-            ", and ".join(cause_text for cause_text, is_cause in applies_by_cause.items() if is_cause)
-            or no_arrival_text
-        )
-    return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
+        cause_texts = [f"no client was selected ({choices['availability']}, {choices['selector']})"]
+    return [
+        f"no update was applied in {'the only round' if len(rounds) == 1 else f'any of the {len(rounds)} rounds'}, "
+        f"the model is the untrained one: {', and '.join(cause_texts)}"
+    ]
 
 
 def _has_dropped_updates(history: History) -> bool:

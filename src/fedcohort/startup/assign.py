@@ -191,8 +191,9 @@ def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragge
         owner_advice = raw.small_client_remedy if raw.train_owner is not None else ""
         row_advice = f"take fewer clients, or set partition.min_samples={MIN_CLIENT_ROWS} where the partition has it"
         raise DataError(
-            f"dataset={raw.name}: {len(small_client_ids)} clients have fewer than {MIN_CLIENT_ROWS} training samples "
-            f"(client {small_client_ids[0]} has {ragged_rows.sizes[small_client_ids[0]]}); {owner_advice or row_advice}"
+            f"dataset={raw.name}: fewer than {MIN_CLIENT_ROWS} training samples at {len(small_client_ids)} "
+            f"client{'s' * (len(small_client_ids) != 1)} (client {small_client_ids[0]} has "
+            f"{ragged_rows.sizes[small_client_ids[0]]}); {owner_advice or row_advice}"
         )
     return RaggedPositions(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
 

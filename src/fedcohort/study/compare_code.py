@@ -48,7 +48,9 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     """
     commit, is_dirty = provenance.current_commit()
     equal_run_groups = group_runs_to_repeat(runner, conditions, seeds)
-    runner.print_line(f"{len(equal_run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
+    runner.print_line(
+        f"{len(equal_run_groups)} reference run{'s' * (len(equal_run_groups) != 1)} of {N_COMPARED_ROUNDS} rounds to do"
+    )
     reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in equal_run_groups]
     try:
         with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:

@@ -242,9 +242,5 @@ def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
 
 def find_clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
-    limit_texts = [
-        override.partition("=")[2]
-        for override in overrides
-        if override.lstrip("+").startswith(f"{CLOCK_LIMIT_OPTION}=")
-    ]
+    limit_texts = [override.partition("=")[2] for override in overrides if find_option(override) == CLOCK_LIMIT_OPTION]
     return float(limit_texts[-1]) if limit_texts and limit_texts[-1] != "null" else None

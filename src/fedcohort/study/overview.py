@@ -131,10 +131,8 @@ def _adjust_p_over_studies(studies: Path, study_names: list[str]) -> pd.DataFram
     """
     test_columns = ["study", "cell", "role", "diff_p", "sign"]
     numbers_frames = [
-        pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False) for name in study_names
-    ]
-    numbers_frames = [
-        frame.assign(study=name)[test_columns] for name, frame in zip(study_names, numbers_frames, strict=True)
+        pd.read_csv(studies / name / NUMBERS_FILE, dtype=str, keep_default_na=False).assign(study=name)[test_columns]
+        for name in study_names
     ]
     significance_tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
     significance_tests = significance_tests.query("role == @METHOD and diff_p != ''")

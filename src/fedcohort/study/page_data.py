@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -100,23 +100,18 @@ def _format_horizon(run_budget: str) -> str:
     `run_budget` is the column of the results, as "rounds=300 virtual_s=18000".
     """
     limit_by_option = dict(re.findall(r"(\w+)=([\d.e+]+)", run_budget))
-    limit_texts = (
-        [f"{units.format_seconds(float(limit_by_option['virtual_s']))} of virtual time"]
-        if "virtual_s" in limit_by_option
-        else []
-    )
-    limit_texts += [units.format_bytes(float(limit_by_option["bytes"]))] if "bytes" in limit_by_option else []
-    limit_texts += (
-        [f"{units.format_flops(float(limit_by_option['client_flops']))} of the clients"]
-        if "client_flops" in limit_by_option
-        else []
-    )
-    limit_texts += (
-        [f"{units.format_joules(float(limit_by_option['joules']))} of the clients"]
-        if "joules" in limit_by_option
-        else []
-    )
-    limit_texts += [f"{limit_by_option['rounds']} rounds"] if "rounds" in limit_by_option else []
+    limit_formats: dict[str, tuple[Callable[[float], str], str]] = {
+        "virtual_s": (units.format_seconds, " of virtual time"),
+        "bytes": (units.format_bytes, ""),
+        "client_flops": (units.format_flops, " of the clients"),
+        "joules": (units.format_joules, " of the clients"),
+        "rounds": ("{:.0f}".format, " rounds"),
+    }
+    limit_texts = [
+        limit_format(float(limit_by_option[option])) + unit_text
+        for option, (limit_format, unit_text) in limit_formats.items()
+        if option in limit_by_option
+    ]
     return " or ".join(limit_texts) or run_budget
 
 

@@ -18,7 +18,11 @@ from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, V
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
 ORACLE_MARK, OTHER_CODE_MARK = "‡", "§"
-TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.format_seconds, "bytes": units.format_bytes}
+TARGET_FORMATS = {
+    "rounds": lambda n: units.format_count(round(n), "round"),
+    "virtual_s": units.format_seconds,
+    "bytes": units.format_bytes,
+}
 
 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:

@@ -92,7 +92,8 @@ class StudyRunner:
         check_conditions(self.study, [*unfinished_conditions, *(later_conditions if runs_to_do else ())], self.configs)
         n_runs, time_left = len(runs_to_do), progress.estimate_time_left(self.results)
         n_done_runs = run_progress.count_runs(DONE) - sum(run_progress.states[key] == DONE for key in runs_to_do)
-        self.print_line(f"{n_done_runs} of {len(run_progress.runs)} runs are done, {n_runs} to do")
+        runs_text = f"{len(run_progress.runs)} {'run is' if len(run_progress.runs) == 1 else 'runs are'}"
+        self.print_line(f"{n_done_runs} of {runs_text} done, {n_runs} to do")
         for method in dict.fromkeys(c.awaited_method for c, _ in run_progress.runs if c.awaited_method):
             self.print_line(f"references of same_cost start after the runs of {method}, whose cost they spend")
         # an error or a signal ends the processes first
@@ -130,8 +131,7 @@ class StudyRunner:
 
     def mark_changed_runs(self) -> Results:
         """Mark the done runs whose configuration has changed since, or is now rejected; return the results."""
-        # with any seed, in all settings
-        conditions = definition.list_conditions(self.study, methods=list(self.study.overrides))
+        conditions = definition.list_conditions(self.study, methods=list(self.study.overrides))  # in all settings
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(run_key for run_key in states if states[run_key] == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
@@ -148,9 +148,7 @@ class StudyRunner:
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.SWEEP_PLAN_FILE}")):
             sweep_path = plan_file.parent
             for job in sweep_folder.read_job_records(sweep_path).values():
-                overrides = [
-                    override for override in job.words if find_option(override) not in ("resume", "paths.logs")
-                ]
+                overrides = [o for o in job.words if find_option(o) not in ("resume", "paths.logs")]
                 has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
                 if has_new_result and (seeded_condition := runs.get(" ".join(overrides))) is not None:
                     outcome = tasks.read_run_outcome(job, self.make_task(*seeded_condition))

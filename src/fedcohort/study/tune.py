@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from fedcohort import rng
+from fedcohort import rng, units
 from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.ranges import format_option_value
@@ -105,8 +105,8 @@ class MethodTuning:
         self._write_tuned_file(method, digest, done_trials, trial_by_overrides)
         if n_failed_trials := sum(trial["value"] is None for trial in done_trials.values()):
             self.print_line(
-                f"{method}: {n_failed_trials} of {len(done_trials)} trials have no value and are not repeated; "
-                f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
+                f"{method}: {n_failed_trials} of {units.format_count(len(done_trials), 'trial')} without a value, "
+                f"not repeated until removed from {self.study.folder / TUNED_FILE}"
             )
 
     def _read_default_options(self, method: str) -> dict[str, Any]:

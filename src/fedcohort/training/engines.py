@@ -58,7 +58,7 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
         engine_reason = ", as requested:" if engine_kind == "vectorised" else ": a small model on a GPU,"
         return VectorisedEngine(
             trainer, clients_at_once
-        ), f"vectorised{engine_reason} {clients_at_once} clients at a time"
+        ), f"vectorised{engine_reason} {clients_at_once} client{'s' * (clients_at_once != 1)} at a time"
     gradient_method = "autograd on flat views"
     if trainer.chain is not None:
         closed_form_scope = "" if trainer.chain.front_layers is None else " of the dense layers, autograd before them"

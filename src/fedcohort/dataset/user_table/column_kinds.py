@@ -101,7 +101,10 @@ def input_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str]
         if "date" in kind_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         message_end = f": {' and '.join(remedies)}" if remedies else ""
-        dropped_columns_text = f"{len(dropped_columns)} columns are left out ({join_names(dropped_columns)})"
+        dropped_columns_text = (
+            f"{len(dropped_columns)} {'column is' if len(dropped_columns) == 1 else 'columns are'} left out "
+            f"({join_names(dropped_columns)})"
+        )
         yield f"{frame.origin}: {dropped_columns_text} and only {len(inputs)} used as inputs{message_end}"
 
 

@@ -144,9 +144,8 @@ class UserTableLoader:
             non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
             has_images = table.names == ["image", "label"] and column_kinds.find_column_kind(table, "image") == "images"
             list_columns = ("image",) if options.features is None and has_images else options.list_columns
-            if list_columns:
-                chosen_inputs = InputColumns(lists=tuple(list_columns))
-            else:
+            chosen_inputs = InputColumns(lists=tuple(list_columns))
+            if not list_columns:
                 chosen_inputs = input_columns.choose_input_columns(table, non_inputs, options.categories, options.dates)
             self._log_notices(column_kinds.input_notices(table, chosen_inputs.names, non_inputs, bool(list_columns)))
             if self.window == 1:

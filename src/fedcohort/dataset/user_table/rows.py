@@ -116,8 +116,8 @@ def cut_series(frame: Frame, window: int, constant_columns: Sequence[str]) -> tu
             f"longest such series has {block_sizes.max()} rows: lower dataset.window"
         )
     n_skipped_rows = len(block_of_row) - len(window_rows)
-    window_note = f"{len(window_rows) // window:,} windows of {window} rows"
-    window_note += f", {n_skipped_rows:,} rows left out" if n_skipped_rows else ""
+    window_note = f"{len(window_rows) // window:,} window{'s' * (len(window_rows) != window)} of {window} rows"
+    window_note += f", {n_skipped_rows:,} row{'s' * (n_skipped_rows != 1)} left out" if n_skipped_rows else ""
     return frame.select_rows_at(window_rows), window_note
 
 
@@ -143,7 +143,9 @@ def drop_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
     n_small_clients = int(is_small_client.sum())
     return (
         kept_rows,
-        f"{n_small_clients:,} clients with fewer than {min_samples} samples left out" if n_small_clients else "",
+        f"{n_small_clients:,} client{'s' * (n_small_clients != 1)} with fewer than {min_samples} samples left out"
+        if n_small_clients
+        else "",
     )
 
 
@@ -182,7 +184,10 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
     for members_of_pool in client_pools:
         new_client_numbers[members_of_pool] = members_of_pool[0]
         client_names[members_of_pool[0]] += f" + {len(members_of_pool) - 1} more" if len(members_of_pool) > 1 else ""
-    pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(client_pools):,}"
+    pool_note = (
+        f"{len(small_clients):,} client{'s' * (len(small_clients) != 1)} with fewer than {min_samples} samples pooled "
+        f"to {len(client_pools):,}"
+    )
     test_clients = None if owners.test_clients is None else new_client_numbers[owners.test_clients]
     return renumber_clients(Owners(new_client_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note
 

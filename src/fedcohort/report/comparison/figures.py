@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedcohort import units
 from fedcohort.report.comparison import mean_curves
 from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, describe_estimate
 from fedcohort.report.comparison.tables import sort_cells
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 FIGURE_NAMES = ("forest", "means", "differences", "curves")  # names of the files
 LINE_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY_BLUE, style.BLACK)
-MAX_LINES = len(LINE_COLOURS)  # lines that colours can distinguish
 
 
 def draw_comparison(answer: ComparisonAnswer, folder: Path, *, curves: bool = True) -> list[Path]:
@@ -51,7 +51,7 @@ def _format_note(answer: ComparisonAnswer) -> str:
     seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.results.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
     seeds_text = "1 seed per condition: no intervals" if seeds == "1" else f"{seeds} seeds per condition"
-    return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", seeds_text])
+    return ", ".join([*dataset_names, units.format_count(len(answer.frames.runs), "run"), seeds_text])
 
 
 def _name_condition(answer: ComparisonAnswer, condition: str | None) -> str:
@@ -232,7 +232,7 @@ def _choose_line_styles(answer: ComparisonAnswer, conditions: Sequence[str]) -> 
         mean_result = answer.headline.options.sign * float(np.mean(cell_means))
         return mean_result if math.isfinite(mean_result) else -math.inf
 
-    best_conditions = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
+    best_conditions = sorted(conditions, key=lambda n: (n != answer.question.baseline, -mean(n)))[: len(LINE_COLOURS)]
     names = list(dict.fromkeys(condition for _, condition in _sort_cells(answer) if condition in best_conditions))
     line_styles = zip(LINE_COLOURS, style.LINE_DASHES, style.LINE_MARKERS, strict=True)
     return {

@@ -139,9 +139,11 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
     """
     scored_rounds = list_scored_rounds(history)
     if step is not None and step not in scored_rounds:
-        allowed_text = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
-        if scored_rounds:
-            allowed_text = f"one of the rounds that selected by scores or probabilities, {format_steps(scored_rounds)}"
+        allowed_text = (
+            f"one of the rounds that selected by scores or probabilities, {format_steps(scored_rounds)}"
+            if scored_rounds
+            else f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
+        )
         raise range_error("round", allowed_text, step)
     if not scored_rounds:
         return None

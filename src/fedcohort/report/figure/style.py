@@ -94,7 +94,10 @@ def describe_run(info: RunInfo) -> str:
     experiment_text = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
     method = experiment_text + " + ".join(name_method(choices[group]) for group in METHOD_FOLDERS if group in choices)
     federation_text = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
-    return f"{method}{' on ' if method else ''}{federation_text}, {len(info.n_train)} clients, seed {info.seed}"
+    return (
+        f"{method}{' on ' if method else ''}{federation_text}, {len(info.n_train)} "
+        f"client{'s' * (len(info.n_train) != 1)}, seed {info.seed}"
+    )
 
 
 def format_axes(axes: "Axes", grid_axis: Literal["both", "x", ""] = "both") -> None:

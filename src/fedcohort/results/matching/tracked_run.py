@@ -191,11 +191,12 @@ def describe_matched_runs(runs_by_cell: RunsByCell, metric: str) -> list[str]:
         cell_names = ", ".join(format_cell(cell) for cell in oracle_facts if oracle_facts[cell] == oracle_fact)
         notes.append(f"oracles, not methods: {cell_names} read {oracle_fact}, which no server can know")
     runs_by_commit = Counter(map(describe_commit, runs))
-    if len(runs_by_commit) == 1:
-        notes.append(f"all runs are of commit {next(iter(runs_by_commit))}")
-    else:
-        commit_counts = ", ".join(f"{commit_name} ({n})" for commit_name, n in runs_by_commit.items())
-        notes.append(f"the runs are of several commits: {commit_counts}")
+    commit_counts = ", ".join(f"{commit_name} ({n})" for commit_name, n in runs_by_commit.items())
+    notes.append(
+        f"all runs are of commit {next(iter(runs_by_commit))}"
+        if len(runs_by_commit) == 1
+        else f"the runs are of several commits: {commit_counts}"
+    )
     notes += [
         f"resumed by force: {label_run(run)} {run.tags[tags.FORCED_RESUMES_TAG]}"
         for run in runs
@@ -211,7 +212,9 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     """
     stopped_runs = [run for run in runs if not run.reached_limits]
     run_texts = [
-        f"{label_run(r)} ({r.tags[tags.ROUNDS_DONE_TAG]} of {r.params[tags.ROUNDS_TAG]} rounds)" for r in stopped_runs
+        f"{label_run(r)} ({r.tags[tags.ROUNDS_DONE_TAG]} of "
+        f"{units.format_count(int(r.params[tags.ROUNDS_TAG]), 'round')})"
+        for r in stopped_runs
     ]
     note_lines = [f"ended early: {', '.join(run_texts)}"] if run_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
@@ -226,9 +229,10 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         )
         end_range_text = f", the last round of each after {time_range}" if end_times else ""
         round_counts = sorted({int(run.tags[tags.ROUNDS_DONE_TAG]) for run in budget_runs})
-        rounds_text = str(round_counts[0]) if len(round_counts) == 1 else f"{round_counts[0]} to {round_counts[-1]}"
-        runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
-        note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{end_range_text}")
+        first_rounds_text = f"{round_counts[0]} to " if len(round_counts) > 1 else ""
+        rounds_text = f"{first_rounds_text}{units.format_count(round_counts[-1], 'round')}"
+        runs_text = units.format_count(len(budget_runs), "run")
+        note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text}{end_range_text}")
     return note_lines
 
 
