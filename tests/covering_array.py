@@ -1,7 +1,7 @@
 """Covering arrays: a small number of rows in which every pair of options of two groups occurs."""
 
 import itertools
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 Pair = tuple[int, int, int, int]  # group, its option, another group, its option
 
@@ -13,18 +13,15 @@ def all_pairs(sizes: list[int]) -> set[Pair]:
 
 
 def covering_rows(
-    sizes: list[int],
-    pairs: Collection[Pair] | None = None,
-    is_possible: Callable[[Mapping[int, int]], bool] = lambda row: True,
+    sizes: list[int], is_possible: Callable[[Mapping[int, int]], bool] = lambda row: True
 ) -> Iterator[list[int]]:
     """Yield rows of option numbers; each row starts from an uncovered pair and greedily covers most others.
 
     Args:
         sizes: number of options of each group.
-        pairs: the pairs to cover; None for all. Those that are not possible are left out.
-        is_possible: returns whether the options of some groups, by group, occur together in a row.
+        is_possible: returns whether the options of some groups, by group, may occur in a row; other pairs are left out.
     """
-    columns, uncovered = range(len(sizes)), set(all_pairs(sizes) if pairs is None else pairs)
+    columns, uncovered = range(len(sizes)), all_pairs(sizes)
     while uncovered:
         a, i, b, j = min(uncovered)
         row = {a: i, b: j}

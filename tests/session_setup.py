@@ -15,17 +15,17 @@ import omegaconf  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import torch.distributed
 import typer  # noqa: F401
+from hydra import version as hydra_version
 from lightning.fabric.utilities import registry
 
 import cached_hydra
-import faster_omegaconf
 import typecheck
 
 jaxtyping.jaxtyped = typecheck.shape_checks  # type: ignore[assignment]
 # The hook compiles each module again that is first imported below one of fedcohort's; so libraries come before it.
 hook = jaxtyping.install_import_hook("fedcohort", "typecheck.check")
 cached_hydra.install()
-faster_omegaconf.install()
+hydra_version._get_version = functools.cache(hydra_version._get_version)  # Hydra parses its version in each check
 os.fsync = lambda fd: None  # no test loses power, and a run waits for the disk ten times
 torch.testing._comparison._HAS_DTENSOR = False  # `assert_close` imports distributed tensors, which no test compares
 # Lightning looks through all installed packages for each Trainer; a session installs none.

@@ -41,6 +41,12 @@ def test_late_mean_last_and_best_values() -> None:
     assert math.isnan(measured["rounds_to_target"])
 
 
+def test_the_best_value_of_a_loss_is_its_smallest() -> None:
+    options = Options("test/loss", "random", sign=-1, result="best")
+    row = make_row(curve(2.3, 0.7, 0.4, 0.9), options)
+    assert (row["late"], row["best"], row["last"]) == (0.4, 0.4, 0.9)
+
+
 def test_with_a_clock_the_late_mean_covers_the_last_sixth_of_the_time() -> None:
     """Of 60 s the last ten: one model until 54 s, the next from there, and what comes at 61 s is too late."""
     trajectory = make_curve([0, 1, 2, 3], [0.1, 0.5, 0.8, 0.9], [0, 30, 54, 61], [0] * 4)
