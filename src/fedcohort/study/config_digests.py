@@ -20,12 +20,12 @@ FILE_NAME_PATTERN = re.compile(r"\w+")  # a file with another name, such as `my-
 PACKAGE_COMMENT_PATTERN = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comment that Hydra reads
 
 
-def read_yaml_content(path: Path) -> str:
-    """Return the content of the yaml file `path` as JSON, without comments and without the options of Hydra itself.
+@cache
+def parse_yaml_text(yaml_text: str) -> str:
+    """Return the content of a yaml file as JSON, without comments and without the options of Hydra itself.
 
-    Comments with `@package` stay, since Hydra reads them. An invalid file is returned unchanged.
+    Comments with `@package` stay, since Hydra reads them. The text of an invalid file is returned unchanged.
     """
-    yaml_text = path.read_text(encoding="utf-8", errors="replace")
     try:
         yaml_options = yaml.load(yaml_text, YAML_LOADER)
     except yaml.YAMLError:
@@ -50,7 +50,8 @@ class ConfigDigests:
         self._primary_names = {PRIMARY_CONFIG}
         self._digests: dict[frozenset[str], str] = {}
         for path in sorted(configs_folder.rglob("*.yaml")):
-            self._files.setdefault(path.stem, {})[path.relative_to(configs_folder).as_posix()] = read_yaml_content(path)
+            yaml_content = parse_yaml_text(path.read_text(encoding="utf-8", errors="replace"))
+            self._files.setdefault(path.stem, {})[path.relative_to(configs_folder).as_posix()] = yaml_content
             if not FILE_NAME_PATTERN.fullmatch(path.stem):
                 self._primary_names.add(path.stem)
 
