@@ -63,6 +63,11 @@ def act_at_call(
 
 def run_in_child(work: Callable[[], object]) -> int:
     """Run `work` in a forked child process, and return its status as given by os.waitpid."""
+    return os.waitpid(fork(work), 0)[1]
+
+
+def fork(work: Callable[[], object]) -> int:
+    """Run `work` in a forked child process, and return the id of the process at its start."""
     pid = os.fork()
     if pid == 0:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a test run in the background ignores it
@@ -74,4 +79,4 @@ def run_in_child(work: Callable[[], object]) -> int:
             traceback.print_exc()
             os._exit(70)
         os._exit(0)
-    return os.waitpid(pid, 0)[1]
+    return pid

@@ -14,6 +14,10 @@ from toy_selectors import TOY_SELECTORS
 
 SELECTORS = [*list_options("selector"), *list_aliases("selector"), *TOY_SELECTORS]
 ROUNDS = 8
+FEW_STEPS = {  # of fits, after each of which the laws hold
+    "fedcor": {"first_steps": 50, "steps": 10},
+    "neural_bandit": {"fit_steps": 20},
+}
 every_selector = pytest.mark.parametrize("choice", SELECTORS)
 WORLDS = {
     "all clients available": World(),
@@ -30,7 +34,7 @@ WORLDS = {
 
 def make_selector(choice: str) -> Any:
     """Return a selector of the yaml files, or one of the toys: common bandits, which no law may reject."""
-    return TOY_SELECTORS[choice] if choice in TOY_SELECTORS else make_component("selector", choice)
+    return TOY_SELECTORS.get(choice) or make_component("selector", choice, **FEW_STEPS.get(choice, {}))
 
 
 @cache

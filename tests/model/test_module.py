@@ -14,7 +14,7 @@ from fedcohort.model.module import Module
 from run_harness import run_training
 from user_networks import NETWORKS
 
-RUN = ("dataset=digits", "model=module", "client.epochs=1", "client.lr=0.05")
+RUN = ("dataset=digits", "split.limit=240", "model=module", "client.epochs=1", "client.lr=0.05")
 
 
 def list_overrides(name: str, *overrides: str) -> tuple[str, ...]:

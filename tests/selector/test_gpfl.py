@@ -221,9 +221,10 @@ def test_two_processes_select_the_same_clients_with_batch_normalisation(tmp_path
     overrides = (
         "selector=gpfl",
         "rounds=3",
+        "split.limit=240",
         "model=resnet8_gn",
         "model.norm=batch",
-        "model.width=8",
+        "model.width=2",
         "client.epochs=1",
     )
     single, double = (
