@@ -2,14 +2,20 @@
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
+
+import torch
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.setup import RunSetup
 from fedcohort.startup import build, components
 from fedcohort.startup.compose import Composition
+from fedcohort.startup.run_info import describe_federation_data
 from fedcohort.types import RoundReport
 from run_harness import FinishedRun, compose_overrides, load_facts, small_overrides
+
+IGNORED_OPTIONS = ("trainer.devices", "resume", "until.", "callback.", "logger.", "client_store.")
 
 
 def run_small(*overrides: str) -> tuple[list[RoundReport], float]:
@@ -17,17 +23,25 @@ def run_small(*overrides: str) -> tuple[list[RoundReport], float]:
     return run_rounds(compose_overrides(*small_overrides(*overrides)))
 
 
-def run_without_files(*overrides: str) -> FinishedRun:
-    """Return the run of `run_small`, whose reports have no metrics of the server."""
-    return FinishedRun(Path(), run_small(*overrides)[0], None)
-
-
 def run_rounds(composition: Composition) -> tuple[list[RoundReport], float]:
-    """Run the rounds of a run, and return their reports and the final loss on the test data.
+    """Run the rounds of a run, and return their reports and the final loss on the test data."""
+    run, loss = _run(composition)
+    return run.reports, loss
+
+
+def run_without_files(*overrides: str) -> FinishedRun:
+    """Return the run of `run_small`, whose reports have no metrics of the server, and whose info has few fields."""
+    return _run(compose_overrides(*small_overrides(*overrides)))[0]
+
+
+def _run(composition: Composition) -> tuple[FinishedRun, float]:
+    """Run the rounds of a run, and return it with the final loss on the test data.
 
     Lightning's loop and the files of a run, which are omitted, take more time than the rounds of a small run. As there,
-    the model's average is loaded for an evaluation after each round.
+    the model's average is loaded for an evaluation after each round. Options that only they read are rejected.
     """
+    ignored = [override for override in composition.overrides if override.lstrip("+~").startswith(IGNORED_OPTIONS)]
+    assert not ignored, f"these options need run_training: {ignored}"
     facts = load_facts(composition)
     model = components.make_component(composition, "model")
     network = build.build_network(composition, model, facts.federation)
@@ -48,4 +62,9 @@ def run_rounds(composition: Composition) -> tuple[list[RoundReport], float]:
         with setup.average.load_average():
             network(test.x)
         reports.append(runner.make_round_report(round + 1, {}))
-    return reports, float(loop.federation.targets.losses(network(test.x).detach(), test.y).mean())
+    vector = torch.cat([tensor.detach().flatten().double() for tensor in network.state_dict().values()])
+    expected_s = setup.dispatcher.populations.facts["expected_s"]
+    data = describe_federation_data(loop.federation)
+    info = SimpleNamespace(choices=composition.choices, expected_s=expected_s, **data)
+    loss = float(loop.federation.targets.losses(network(test.x).detach(), test.y).mean())
+    return FinishedRun(Path(), reports, info, vector), loss

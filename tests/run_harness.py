@@ -57,6 +57,7 @@ class FinishedRun:
     folder: Path
     reports: list[RoundReport]
     info: Any
+    vector: torch.Tensor | None = None  # the weights of a run without files
 
     @property
     def last(self) -> RoundReport:
@@ -67,6 +68,8 @@ class FinishedRun:
         return [report.cohort.tolist() for report in self.reports if report.step]
 
     def weights(self) -> torch.Tensor:
+        if self.vector is not None:
+            return self.vector
         state = torch.load(self.folder / "weights.pt", weights_only=True)
         return torch.cat([tensor.flatten().double() for tensor in state.values()])
 

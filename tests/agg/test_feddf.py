@@ -19,6 +19,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.maths.distil import distillation_loss, predict_logits
 from fedcohort.round.server_models import RoundModels
 from optional_values import not_none
+from round_harness import run_without_files
 from run_harness import run_training, same_bits
 
 ONE_INPUT = torch.ones(1, 1, dtype=torch.float64)
@@ -203,7 +204,7 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
     # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
     overrides = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
-    distilled = run_training(tmp_path / "a", *overrides)
+    distilled = run_without_files(*overrides)
     a_round = (4 * 50 + 3 * 100) * 2 * 64 * 10
     assert [report.metrics["comp/server_flops"] for report in distilled.reports] == [
         0,
@@ -211,7 +212,7 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
         2 * a_round,
         3 * a_round,
     ]
-    plain = run_training(tmp_path / "b", "agg=fedavg")
+    plain = run_without_files("agg=fedavg")
     assert {report.metrics["comp/server_flops"] for report in plain.reports} == {0}
     for name in ("comp/client_flops", "time/virtual_s"):
         assert distilled.last.metrics[name] == plain.last.metrics[name]
@@ -223,11 +224,11 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
 
 def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> None:
     overrides = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
-    first_run = run_training(tmp_path / "a", *overrides)
-    assert same_bits(first_run, run_training(tmp_path / "b", *overrides))
-    plain = run_training(tmp_path / "c", "agg=fedavg")
+    first_run = run_without_files(*overrides)
+    assert same_bits(first_run, run_without_files(*overrides))
+    plain = run_without_files("agg=fedavg")
     assert not torch.equal(first_run.weights(), plain.weights())
-    without_steps = run_training(tmp_path / "d", *overrides, "agg.steps=0")
+    without_steps = run_without_files(*overrides, "agg.steps=0")
     torch.testing.assert_close(without_steps.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):
         run_training(tmp_path, "agg=feddf")

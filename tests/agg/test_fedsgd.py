@@ -9,6 +9,7 @@ from agg_harness import aggregate_once, make_update
 from config_options import make_component
 from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.errors import FedcohortError
+from round_harness import run_without_files
 from run_harness import compose_overrides, run_training
 
 
@@ -31,19 +32,19 @@ def test_an_update_is_the_exact_gradient() -> None:
     assert (update.steps, update.n_used) == (1, len(y))
 
 
-def test_clients_train_one_epoch_of_one_batch(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "agg=fedsgd")
-    epoch = run_training(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
+def test_clients_train_one_epoch_of_one_batch() -> None:
+    run = run_without_files("agg=fedsgd")
+    epoch = run_without_files("agg=fedavg", "client.epochs=1", "client.batch=null")
     torch.testing.assert_close(run.weights(), epoch.weights(), atol=1e-7, rtol=0)
     assert run.cohorts == epoch.cohorts
     assert run.last.metrics["comp/client_flops"] == epoch.last.metrics["comp/client_flops"]
 
 
-def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
+def test_a_proximal_term_would_change_nothing() -> None:
     # its gradient at w_t is 0
     overrides = ("agg=fedavg", "client.steps=1", "client.batch=null")
-    with_term = run_training(tmp_path, *overrides, "regulariser=prox", "regulariser.mu=100")
-    torch.testing.assert_close(with_term.weights(), run_training(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
+    with_term = run_without_files(*overrides, "regulariser=prox", "regulariser.mu=100")
+    torch.testing.assert_close(with_term.weights(), run_without_files("agg=fedsgd").weights(), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -56,21 +57,21 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
     ],
 )
 def test_some_client_options_have_no_effect_on_one_step(
-    first_options: tuple[str, ...], second_options: tuple[str, ...], tmp_path: Path
+    first_options: tuple[str, ...], second_options: tuple[str, ...]
 ) -> None:
     a, b = (
-        run_training(tmp_path / "a", "agg=fedsgd", *first_options),
-        run_training(tmp_path / "b", "agg=fedsgd", *second_options),
+        run_without_files("agg=fedsgd", *first_options),
+        run_without_files("agg=fedsgd", *second_options),
     )
     torch.testing.assert_close(a.weights(), b.weights(), atol=1e-6, rtol=0)
     assert a.cohorts == b.cohorts
 
 
-def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
+def test_weight_decay_is_part_of_the_loss() -> None:
     # w_1 = w_0 - lr (g + .5 w_0) for all clients
-    decayed = run_training(tmp_path / "a", "agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
-    plain = run_training(tmp_path / "b", "agg=fedsgd", "rounds=1").weights()
-    start = run_training(tmp_path / "c", "agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()
+    decayed = run_without_files("agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
+    plain = run_without_files("agg=fedsgd", "rounds=1").weights()
+    start = run_without_files("agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()
     torch.testing.assert_close(plain - decayed, 0.1 * 0.5 * start, atol=1e-6, rtol=0)
 
 

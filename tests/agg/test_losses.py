@@ -1,7 +1,6 @@
 """Whose losses count, and how much: what all aggregators that weigh by losses have in common."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
 from loss_weighting_harness import LR, aggregate_losses, loss_weights
 from optional_values import not_none
-from run_harness import FinishedRun, run_training
+from round_harness import run_without_files
+from run_harness import FinishedRun
 
 FAIR = ("fedmaba", "qffl", "afl", "term")
 FLAT: dict[str, dict[str, float]] = {
@@ -88,11 +88,11 @@ def test_clients_that_the_selector_excludes_get_no_weight() -> None:
 
 
 @pytest.fixture(scope="module")
-def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, FinishedRun]:
+def means() -> tuple[FinishedRun, FinishedRun]:
     """FedAvg with equal weights, of a few clients and of all."""
     overrides = ("agg=fedavg", "agg.weighting=uniform")
-    plain = run_training(tmp_path_factory.mktemp("some"), *overrides, "rounds=2")
-    return plain, run_training(tmp_path_factory.mktemp("all"), *overrides, "selector=full", "rounds=3")
+    plain = run_without_files(*overrides, "rounds=2")
+    return plain, run_without_files(*overrides, "selector=full", "rounds=3")
 
 
 @pytest.mark.parametrize("choice", FAIR)
@@ -160,18 +160,16 @@ class TestAll:
             np.testing.assert_allclose(weights_by_claim[1e3], weights_by_claim[3.0], rtol=1e-12)
             np.testing.assert_allclose(weights_by_claim[1e50], weights_by_claim[3.0], rtol=1e-12)
 
-    def test_a_run_without_steepness_equals_fedavg(
-        self, choice: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
-    ) -> None:
+    def test_a_run_without_steepness_equals_fedavg(self, choice: str, means: tuple[FinishedRun, FinishedRun]) -> None:
         option, value = next(iter(FLAT[choice].items()))
-        fair = run_training(tmp_path, f"agg={choice}", f"agg.{option}={value}", "rounds=2")
+        fair = run_without_files(f"agg={choice}", f"agg.{option}={value}", "rounds=2")
         torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
 
     def test_a_run_with_steepness_differs_from_fedavg(
-        self, choice: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
+        self, choice: str, means: tuple[FinishedRun, FinishedRun]
     ) -> None:
         options = [f"agg.{name}={value}" for name, value in STEEP[choice].items()]
-        fair = run_training(tmp_path, f"agg={choice}", *options, "selector=full", "rounds=3")
+        fair = run_without_files(f"agg={choice}", *options, "selector=full", "rounds=3")
         before = -3 if choice == "afl" else -2  # AFL's weights are of the losses before last
         weight, loss = fair.last.clients["weight"], fair.reports[before].clients["loss"]
         assert torch.isfinite(fair.weights()).all()

@@ -18,6 +18,7 @@ from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.arrivals import replace_update_weights
 from fedcohort.round.server_models import RoundModels
 from optional_values import not_none
+from round_harness import run_without_files
 from run_harness import run_training, startup_notices
 
 NO_MEASUREMENT = math.nan
@@ -253,15 +254,15 @@ def test_a_notice_recommends_ccr_without_alignment() -> None:
 
 
 def test_rhfl_runs_complete(tmp_path: Path) -> None:
-    aligned_run = run_training(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
+    aligned_run = run_without_files("agg=rhfl", "proxy=client_heldout")
     assert aligned_run.info.choices["objective"] == "sce"
     assert (
         aligned_run.last.metrics["comm/probe_bytes"] == 3 * 4 * 4
     )  # a number from each of four clients in three rounds
-    without_alignment = run_training(tmp_path / "b", "agg=ccr")
+    without_alignment = run_without_files("agg=ccr")
     assert not torch.equal(aligned_run.weights(), without_alignment.weights())
-    plain = run_training(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
-    equal_weights = run_training(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
+    plain = run_without_files("agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
+    equal_weights = run_without_files("agg=ccr", "agg.beta=0", "rounds=1")
     torch.testing.assert_close(equal_weights.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"with proxy=none the server has no inputs"):
         run_training(tmp_path, "agg=rhfl")

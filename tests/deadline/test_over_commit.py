@@ -70,10 +70,10 @@ def test_a_run_selects_more_clients_and_aggregates_the_cohort() -> None:
 
 
 @pytest.mark.parametrize("selector", ["random", "flash"])
-def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
+def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(selector: str) -> None:
     overrides = (f"selector={selector}", "rounds=3")
-    over_commit = run_training(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *overrides)
-    wait_for_all = run_training(tmp_path / "all", *overrides)
+    over_commit = run_without_files("deadline=over_commit", "deadline.factor=1", *overrides)
+    wait_for_all = run_without_files(*overrides)
     assert same_bits(over_commit, wait_for_all)
     assert over_commit.cohorts == wait_for_all.cohorts
     assert over_commit.last.metrics["time/virtual_s"] == wait_for_all.last.metrics["time/virtual_s"]

@@ -12,6 +12,7 @@ from fedcohort.errors import OptionError
 from fedcohort.label_noise.asymmetric import Asymmetric
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import Draws
+from round_harness import run_without_files
 from run_harness import run_training
 
 LABELS = np.arange(3000) % 5
@@ -80,7 +81,7 @@ def test_a_run_with_asymmetric_noise_completes(tmp_path: Path) -> None:
         "label_noise.base.rate=0.4",
         "rounds=1",
     )
-    run = run_training(tmp_path, "heterogeneity=iid", *overrides)
+    run = run_without_files("heterogeneity=iid", *overrides)
     assert sorted(run.info.noise_rate) == [0.0] * 7 + [0.4] * 5
     assert (run.info.choices["label_noise"], run.info.choices["label_noise.base"]) == ("asymmetric", "bimodal")
     with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 10 classes"):

@@ -1,7 +1,6 @@
 """Laws of every attack, with aggregators that keep sums or matrices, and with alternating selectors."""
 
 import itertools
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,8 +8,8 @@ import pytest
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.attack.base import Attack
-from round_harness import run_small
-from run_harness import FinishedRun, run_training, same_bits
+from round_harness import run_small, run_without_files
+from run_harness import FinishedRun, same_bits
 
 ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
@@ -25,8 +24,8 @@ def costs(run: FinishedRun) -> list[dict[str, float]]:
 
 
 @pytest.fixture(scope="module")
-def honest(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("honest"), *TINY)
+def honest() -> FinishedRun:
+    return run_without_files(*TINY)
 
 
 @pytest.mark.parametrize("choice", list_options("attack"))
@@ -42,8 +41,8 @@ def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
 
 @pytest.mark.parametrize("choice", ATTACKS)
 @failure_hint("Draw nothing and change nothing where no client attacks.")
-def test_without_attackers_no_bit_changes(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    run = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0")
+def test_without_attackers_no_bit_changes(choice: str, honest: FinishedRun) -> None:
+    run = run_without_files(*TINY, f"attack={choice}", "attack.fraction=0")
     assert same_bits(run, honest)
     assert [dict(report.metrics) for report in run.reports] == [dict(report.metrics) for report in honest.reports]
     assert "attacker" not in run.last.clients
@@ -51,8 +50,8 @@ def test_without_attackers_no_bit_changes(choice: str, honest: FinishedRun, tmp_
 
 @pytest.mark.parametrize("choice", ATTACKS)
 @failure_hint("Change what is sent, never what is charged: an attack costs nothing, and metrics of the data are true.")
-def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    run = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0.4")
+def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: FinishedRun) -> None:
+    run = run_without_files(*TINY, f"attack={choice}", "attack.fraction=0.4")
     assert costs(run) == costs(honest)
     assert run.cohorts == honest.cohorts
     np.testing.assert_array_equal(run.reports[0].clients["loss"], honest.reports[0].clients["loss"])

@@ -10,6 +10,7 @@ from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.objective.propfair import PropFair
 from optional_values import not_none
+from round_harness import run_without_files
 from run_harness import run_training, same_bits, startup_notices
 
 
@@ -98,21 +99,19 @@ def test_options_that_leave_the_plain_mean_give_a_notice() -> None:
     assert line in startup_notices("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5")
 
 
-def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -> None:
+def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate() -> None:
     # phi(l) = l / epsilon for every l > 0: client.lr=0.02 with epsilon=.2 is client.lr=0.1.
     overrides = ("objective=propfair", "objective.M=0.2", "client.lr=0.02", "rounds=2")
-    fair, plain = run_training(tmp_path / "a", *overrides), run_training(tmp_path / "b", "client.lr=0.1", "rounds=2")
+    fair, plain = run_without_files(*overrides), run_without_files("client.lr=0.1", "rounds=2")
     torch.testing.assert_close(fair.weights(), plain.weights(), atol=2e-6, rtol=0)
 
 
 def test_the_alias_is_a_composition(tmp_path: Path) -> None:
-    alias = run_training(tmp_path / "a", "agg=propfair", "objective@objective.base=gce", "rounds=2")
-    composition = run_training(
-        tmp_path / "b", "agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2"
-    )
+    alias = run_without_files("agg=propfair", "objective@objective.base=gce", "rounds=2")
+    composition = run_without_files("agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2")
     assert same_bits(alias, composition)
     assert alias.info.choices["objective.base"] == "gce"
-    assert not torch.equal(alias.weights(), run_training(tmp_path / "c", "agg=propfair", "rounds=2").weights())
+    assert not torch.equal(alias.weights(), run_without_files("agg=propfair", "rounds=2").weights())
     with pytest.raises(IncompatibleConfig, match="agg=propfair stands for objective=propfair, but objective=ce"):
         run_training(tmp_path, "agg=propfair", "objective=ce")
 

@@ -22,6 +22,7 @@ from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
 from fedcohort.state import pack_state
 from fedcohort.types import AggregationOverride, Selection
+from round_harness import run_without_files
 from run_harness import FinishedRun, run_training
 
 Closed = list[tuple[Arrivals, ServerState, dict[str, Any]]]
@@ -65,9 +66,9 @@ def has_moved(run: FinishedRun, start: FinishedRun) -> bool:
 
 
 @pytest.fixture(scope="module")
-def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def start() -> FinishedRun:
     """The model before the first round."""
-    return run_training(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
+    return run_without_files("client.lr=1e-30", "rounds=1")
 
 
 OVERRIDES = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
@@ -75,10 +76,10 @@ OVERRIDES = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba"
 
 @pytest.mark.parametrize("overrides", OVERRIDES)
 def test_a_step_above_the_limit_changes_nothing(
-    overrides: str, closed_rounds: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    overrides: str, closed_rounds: Closed, start: FinishedRun, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        run = run_training(tmp_path, *overrides.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
+        run = run_without_files(*overrides.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
     assert not has_moved(run, start)
     assert [report.metrics.get("round/dropped_step") for report in run.reports] == [None, 1.0, 1.0]
     assert [report.metrics.get("round/arrived") for report in run.reports] == [None, 4.0, 4.0]
@@ -92,16 +93,16 @@ def test_a_step_above_the_limit_changes_nothing(
     assert second.spent.virtual_s > first.spent.virtual_s
 
 
-def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_non_finite_step_is_not_taken(start: FinishedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
-    run = run_training(tmp_path, "rounds=1")
+    run = run_without_files("rounds=1")
     assert run.last.metrics["round/dropped_step"] == 1
     assert not has_moved(run, start)
 
 
-def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_excluded_updates_are_named(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        run = run_training(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
+        run = run_without_files("client.lr=1e30", "rounds=1", "eval.clients_every=0")
     assert f"round 1: the updates of clients {run.last.cohort.tolist()} are not finite, or longer" in caplog.text
 
 
@@ -115,18 +116,18 @@ def test_a_step_that_overflows_is_not_taken() -> None:
     assert torch.equal(new_parameters, torch.tensor([1e38, 1.5]))
 
 
-def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
+def test_a_step_within_the_limit_is_taken(start: FinishedRun) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
-    limited = run_training(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
-    unlimited = run_training(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
+    limited = run_without_files("server.lr=1e4", "rounds=1", "update_limit=100")
+    unlimited = run_without_files("server.lr=1e4", "rounds=1", "update_limit=1e6")
     assert (limited.last.metrics["round/dropped_step"], unlimited.last.metrics["round/dropped_step"]) == (1, 0)
     assert not has_moved(limited, start)
     assert has_moved(unlimited, start)
 
 
-def test_selections_are_counted(closed_rounds: Closed, tmp_path: Path) -> None:
+def test_selections_are_counted(closed_rounds: Closed) -> None:
     """Four of 12 clients a round, whether they arrive or not."""
-    run = run_training(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
+    run = run_without_files("rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
     cohorts = np.concatenate([report.cohort for report in run.reports[1:]])
     state = closed_rounds[-1][1]
     assert len(cohorts) == 12

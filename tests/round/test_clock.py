@@ -104,7 +104,7 @@ def test_without_a_clock_an_empty_round_takes_no_time() -> None:
 def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:
     overrides = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
     table = shifts(tmp_path / "table", (0, 1e9))[:2]
-    traced, always = run_training(tmp_path / "a", *overrides, *table), run_training(tmp_path / "b", *overrides)
+    traced, always = run_without_files(*overrides, *table), run_without_files(*overrides)
     assert same_bits(traced, always)
     assert traced.cohorts == always.cohorts
     np.testing.assert_array_equal(list_virtual_s(traced), list_virtual_s(always))
@@ -113,9 +113,7 @@ def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """All clients are ready in the first tenth of a second of a day, when every round begins."""
     with caplog.at_level(logging.INFO):
-        trained_run = run_training(
-            tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3"
-        )
+        trained_run = run_without_files(*shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
     waited = np.array([report.metrics["round/waited_s"] for report in trained_run.reports[1:]])
     clock = list_virtual_s(trained_run)
     assert waited[0] == 0
@@ -175,7 +173,7 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
         monkeypatch.setattr(Random, "select", select)
         monkeypatch.setattr(Random, "observe", observe)
-        return run_training(tmp_path / folder, "rounds=1", *overrides)
+        return run_without_files("rounds=1", *overrides)
 
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
@@ -187,8 +185,8 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
 
 @pytest.mark.parametrize("overrides", [(), ("availability=bernoulli",)])
-def test_a_window_is_charged_in_each_round(tmp_path: Path, overrides: tuple[str, ...]) -> None:
-    plain, windowed = (run_training(tmp_path / s, f"deadline.window_s={s}", *overrides) for s in ("0", "20"))
+def test_a_window_is_charged_in_each_round(overrides: tuple[str, ...]) -> None:
+    plain, windowed = (run_without_files(f"deadline.window_s={s}", *overrides) for s in ("0", "20"))
     assert same_bits(plain, windowed)
     assert np.diff(list_virtual_s(windowed)) == pytest.approx(np.diff(list_virtual_s(plain)) + 20)
 

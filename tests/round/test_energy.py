@@ -52,8 +52,8 @@ def test_late_clients_are_charged_in_full() -> None:
     np.testing.assert_allclose(joules(run), joules(patient))
 
 
-def test_energy_changes_no_bit_and_is_no_metric_by_default(tmp_path: Path) -> None:
-    plain, measured = run_training(tmp_path, *TINY), run_training(tmp_path, *TINY, "device.watts=2")
+def test_energy_changes_no_bit_and_is_no_metric_by_default() -> None:
+    plain, measured = run_without_files(*TINY), run_without_files(*TINY, "device.watts=2")
     assert same_bits(plain, measured)
     assert "energy/joules" not in plain.last.metrics
 

@@ -1,11 +1,6 @@
-"""Late jobs start from the model that was sent with them, arrive exactly once, and leave nothing behind.
-
-Two clients that need 1 s and 3 s have the losses w^2 / 2 and (w - 4)^2 / 2. A job is a gradient step of length .5, so
-that the updates are -w/2 and -(w - 4)/2 at the model that was sent. The server starts at w = 8.
-"""
+"""Late jobs start from the model that was sent with them, arrive exactly once, and leave nothing behind."""
 
 import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,135 +9,29 @@ import numpy as np
 import pytest
 import torch
 
-from asynchronous_engine import QuadraticEngine
+from asynchronous_engine import list_race_options, models, race  # noqa: F401  a fixture
 from config_options import list_options
 from engine_harness import make_network
 from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
-from fedcohort.round import setup
-from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.components import ServerState
 from fedcohort.round.in_flight import Broadcast, JobsInFlight, SentModels
 from fedcohort.round.job_schedule import JobScheduler
 from fedcohort.round.uniform import UniformReference
 from fedcohort.selector.round_robin import RoundRobin
 from job_tables import make_jobs
-from round_harness import run_small
-from run_harness import FinishedRun, run_training, same_bits
+from round_harness import run_small, run_without_files
+from run_harness import run_training, same_bits
 
 
-@pytest.fixture
-def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The model before each round's training, and the engine that trains it."""
-    observed: list[float] = []
-    close = ServerStep.finish_round
-
-    def note(self: Any, *args: Any) -> Any:
-        result = close(self, *args)
-        observed.append(float(self.server.w[0]))
-        return result
-
-    monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (QuadraticEngine(trainer), "quadratic"))
-    monkeypatch.setattr(ServerStep, "finish_round", note)
-    return observed
-
-
-def race(logs: Path, n_clients: int, *options: str) -> FinishedRun:
-    return run_training(
-        *(logs, f"clients={n_clients}", "cohort=2", "client.epochs=1", "label_noise=none", "partition=iid"),
-        *(
-            "device=instant",
-            "device._target_=asynchronous_engine.ThreeSpeeds",
-            "deadline=buffered",
-            "deadline.buffer=1",
-        ),
-        *("deadline.concurrency=2", "selector=round_robin", *options),
-    )
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("agg=fedbuff", "deadline.staleness=constant"), [4, 2, 1, -1, -1.5, -0.75, -0.375, 2.125]),
-        (("agg=fedbuff",), [4, 2, 1, 0, -0.35355339, -0.1767767, -0.08838835, 0.91161165]),
-        (("agg=fedavg",), [4, 2, 1, -1, -1.5, -0.75, -0.375, 2.125]),
-        (("agg=fedasync",), [5.6, 3.92, 2.744, 3.7208, 2.72428856, 1.90700199, 1.33490139, 2.09255097]),
-    ],
-)
-def test_the_staleness_of_two_asynchronous_clients_by_hand(
-    options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
-) -> None:
-    """Client 0 arrives at 1, 2, 3, 3+1, 5, 6 and client 1 at 3 and 6, after client 0, with models of 3 steps before.
-
-    w = 8, 8 - 4, 4 - 2, 2 - 1, then client 1's -(8 - 4)/2 = -2, weighed by 1 or (1 + 3)^-.5, and so on. FedAvg divides
-    by the weight of the only arrival. FedAsync moves .6 (1 + s)^-.5 of the way to the client's model.
-    On this schedule FLSim 7311f2d gives the second list (FedAvgWithLRFedBuffAggregator, lr=1, buffer_size=1, polynomial
-    weights, avg_staleness=0) and the fourth (FedAvgWithLRAsyncAggregator, lr=.6, fed_async_aggregation, these weights).
-    The formula of FLGo-Async 425cee6 (algorithm/fedasync.py, flag=poly) gives the fourth, too; it averages the models
-    of clients that arrive together, where agg=fedasync mixes them in one after the other. FLSim's classes were
-    executed; of FLGo the formulas were evaluated, not the program.
-    """
-    run = race(tmp_path, 2, *options, "rounds=8")
-    np.testing.assert_allclose(models, expected, rtol=1e-6)
-    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0], [0], [0], [1], [0], [0], [0], [1]]
-    assert [report.metrics["staleness/max"] for report in run.reports[1:]] == [0, 0, 0, 3, 1, 0, 0, 3]
-    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [1, 2, 3, 3, 4, 5, 6, 6]
-
-
-def test_the_server_waits_for_an_update_of_the_bound(models: list[float], tmp_path: Path) -> None:
-    """With the bound 2, the third step lasts until client 1 arrives at 3, with the model of two steps before.
-
-    w = 8, 8 - 4, 4 - 2, then 2 + (-1 - 2)/2 = .5 from both. They start again: .5 - .25, .25 - .125, and the mean of
-    -.125/2 and -(.5 - 4)/2 = 1.75.
-    """
-    run = race(tmp_path, 2, "agg=fedbuff", "deadline.staleness=constant", "deadline.wait_for_stale=2", "rounds=6")
-    np.testing.assert_allclose(models, [4, 2, 0.5, 0.25, 0.125, 0.96875], rtol=1e-6)
-    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0], [0], [0, 1], [0], [0], [0, 1]]
-    assert [report.metrics["staleness/max"] for report in run.reports[1:]] == [0, 0, 2, 0, 0, 2]
-    assert [report.metrics["time/virtual_s"] for report in run.reports[1:]] == [1, 2, 3, 4, 5, 6]
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        (("agg=fedbuff",), [3.0, 1.5428932, -0.080267, 0.374159, -0.4122982, 0.3317405, -0.3854167, 0.3594003]),
-        (
-            ("agg=fedbuff", f"server.lr={2**0.5}"),
-            [0.9289322, -0.3994949, -1.4904852, 0.1363547, -0.5392327, 0.6173262, -0.4661234, 0.5443446],
-        ),
-        (
-            ("agg=fedbuff", "deadline.staleness=constant"),
-            [3.0, 1.25, -0.8125, 0.078125, -0.7382812, 0.4267578, -0.4953613, 0.5217896],
-        ),
-    ],
-)
-def test_fedbuff_agrees_with_flsim_and_flgo(
-    options: Sequence[str], expected: Sequence[float], models: list[float], tmp_path: Path
-) -> None:
-    """Three clients work, and steps have two arrivals; the numbers are those of other programs on this schedule.
-
-    1. FLSim 7311f2d: FedAvgWithLRFedBuffAggregator, lr=1/2, buffer_size=2, PolynomialStalenessWeight exponent=.5,
-       avg_staleness=0. It adds the updates without division, so that its lr divides by the buffer. The formula of
-       FLGo-Async 36ae6f1, algorithm/fedbuff.py, eta=1, gives the same.
-    2. FLSim with its default avg_staleness=1, which multiplies all weights by 2^.5.
-    3. The formula of easyFL a8a7f05: flgo/algorithm/fedbuff.py with K=2, which has no weights of staleness.
-    """
-    run = race(tmp_path, 3, *options, "deadline.buffer=2", "deadline.concurrency=3", "rounds=8")
-    np.testing.assert_allclose(models, expected, rtol=1e-6, atol=1e-7)
-    assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 2], [0, 1]] * 4
-    assert [report.metrics["staleness/mean"] for report in run.reports[1:]] == [0] + 7 * [0.5]
-
-
-def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
-    models: list[float], tmp_path: Path
-) -> None:
+def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(models: list[float]) -> None:  # noqa: F811
     """Clients 0 and 1 start; client 2 replaces client 0 at 1 s, and ends at 3 s, as client 1 does, which is first.
 
     Step 1: 8 + (-4 - 2) / 2 = 5 at 3 s. Client 2's -(8 + 4)/2 = -6 arrives in the same second and waits for client 0.
     Client 0 starts at 3 s with w = 5 and arrives at 4 s with -2.5. Client 1 still waits: 5 + (-6 2^-.5 - 2.5) / 2.
     """
-    run = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
+    run = race(3, "agg=fedbuff", "deadline.buffer=2", "rounds=2")
     assert run.reports[1].cohort.tolist() == [0, 1, 2]
     assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 1], [0, 2]]
     np.testing.assert_allclose(models, [5, 5 + (-6 / 2**0.5 - 2.5) / 2], rtol=1e-6)
@@ -150,9 +39,7 @@ def test_a_free_place_is_filled_at_once_with_a_client_that_has_not_answered(
 
 
 @pytest.mark.usefixtures("models")
-def test_a_client_that_never_returns_is_lost_at_the_end_of_its_round(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_client_that_never_returns_is_lost_at_the_end_of_its_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """Client 2 replaces client 0 at 1 s, as in the test above; it is charged for its work, and selected again."""
     failed_ids, observe, make_jobs = list[list[int]](), RoundRobin.observe, JobScheduler.make_jobs
 
@@ -166,7 +53,7 @@ def test_a_client_that_never_returns_is_lost_at_the_end_of_its_round(
 
     monkeypatch.setattr(RoundRobin, "observe", note)
     monkeypatch.setattr(JobScheduler, "make_jobs", lose_client)
-    run = race(tmp_path, 3, "agg=fedbuff", "deadline.buffer=2", "rounds=3")
+    run = race(3, "agg=fedbuff", "deadline.buffer=2", "rounds=3")
     assert [report.cohort.tolist() for report in run.reports[1:]] == [[0, 1, 2], [0, 1, 2], [0, 1, 2]]
     assert [report.arrived.tolist() for report in run.reports[1:]] == [[0, 1]] * 3
     assert [report.metrics["round/in_flight"] for report in run.reports[1:]] == [0] * 3
@@ -176,7 +63,7 @@ def test_a_client_that_never_returns_is_lost_at_the_end_of_its_round(
     assert run.last.metrics["comp/client_flops"] == 3 * 2 * 640 * n_samples
 
 
-def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path: Path, monkeypatch: Any) -> None:
+def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path: Path, monkeypatch: Any) -> None:  # noqa: F811
     """The models are those of `race` with all broadcasts in memory, and the run folder keeps no file of them."""
     folders, real = list[Path](), Broadcast.move_to_files
 
@@ -185,9 +72,10 @@ def test_sent_models_are_in_files_above_the_limit(models: list[float], tmp_path:
         return real(self, folder)
 
     monkeypatch.setattr(Broadcast, "move_to_files", note)
-    run_with_files = race(tmp_path / "files", 2, "agg=fedbuff", "rounds=8", "client_store.limit_gb=0")
+    options = ("agg=fedbuff", "rounds=8")
+    run_with_files = run_training(tmp_path / "files", *list_race_options(2, *options, "client_store.limit_gb=0"))
     assert (len(folders), set(folders)) == (8, {run_with_files.folder})
-    in_memory = race(tmp_path / "memory", 2, "agg=fedbuff", "rounds=8")
+    in_memory = run_training(tmp_path / "memory", *list_race_options(2, *options))
     assert len(folders) == 8
     assert models[:8] == models[8:]
     assert same_bits(run_with_files, in_memory)
@@ -214,17 +102,15 @@ def test_a_broadcast_in_files_has_its_tensors_in_no_memory(tmp_path: Path) -> No
     )
 
 
-def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path) -> None:
+def test_old_updates_are_dropped_and_counted(models: list[float]) -> None:  # noqa: F811
     """With max_staleness=2 client 1 never counts: it arrives after three steps of client 0."""
-    run = race(tmp_path, 2, "agg=fedavg", "deadline.max_staleness=2", "rounds=5")
+    run = race(2, "agg=fedavg", "deadline.max_staleness=2", "rounds=5")
     np.testing.assert_allclose(models, [4, 2, 1, 0.5, 0.25])
     assert [report.metrics["round/dropped_stale"] for report in run.reports[1:]] == [0, 0, 0, 1, 0]
 
 
 @pytest.mark.usefixtures("models")
-def test_selectors_learn_of_updates_that_are_lost_while_the_server_only_waits(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_selectors_learn_of_updates_that_are_lost_while_the_server_only_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rounds last .5 s. Clients 0 and 1 start in the first and end, too old to count, at 1 s and 3 s.
 
     Client 0 starts again at 1 s and at 2 s.
@@ -236,8 +122,8 @@ def test_selectors_learn_of_updates_that_are_lost_while_the_server_only_waits(
         return observe(self, state, outcome)
 
     monkeypatch.setattr(RoundRobin, "observe", note)
-    run = run_training(
-        *(tmp_path, "clients=2", "cohort=2", "client.epochs=1", "partition=iid", "selector=round_robin", "rounds=6"),
+    run = run_without_files(
+        *("clients=2", "cohort=2", "client.epochs=1", "partition=iid", "selector=round_robin", "rounds=6"),
         *("device=instant", "device._target_=asynchronous_engine.ThreeSpeeds", "deadline=fixed", "deadline.k=0.25"),
         *("deadline.late_updates=carry", "deadline.max_staleness=0"),
     )
@@ -272,9 +158,9 @@ def test_waiting_for_all_in_flight_is_the_synchronous_round() -> None:
     assert n_equal > 4
 
 
-def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
+def test_all_dispatched_jobs_are_charged_once() -> None:
     """Downloads and FLOPs when a job is sent, uploads when it arrives; each is 650 parameters of 4 bytes."""
-    run = run_training(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
+    run = run_without_files("deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
     n_sent, n_arrived, flops = 0, 0, 0.0
     for report in run.reports[1:]:
         n_sent, n_arrived = n_sent + len(report.cohort), n_arrived + len(report.arrived)

@@ -19,8 +19,8 @@ NOISE = ("signal_noise=gaussian", "signal_noise.sigma=2", "signal_noise.bound=fa
 
 
 @pytest.fixture(scope="module")
-def powd(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return run_training(tmp_path_factory.mktemp("powd"), *TINY, *NOISE, "selector=powd", "selector.candidates=5")
+def powd() -> FinishedRun:
+    return run_without_files(*TINY, *NOISE, "selector=powd", "selector.candidates=5")
 
 
 def epsilons(trained_run: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
@@ -120,9 +120,7 @@ FIXED_DEADLINE = ("cohort=4", "rounds=4", "device=shifted_exponential", "deadlin
         ("cohort=2", "rounds=6", "device=shifted_exponential", "deadline=buffered", "deadline.max_staleness=0"),
     ],
 )
-def test_all_answers_that_are_charged_count(
-    deadline_options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_all_answers_that_are_charged_count(deadline_options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     """Each number has 4 bytes, also if the update of its client is late or lost. powd asks for the same signal."""
     counts = list[np.ndarray]()
 
@@ -131,10 +129,10 @@ def test_all_answers_that_are_charged_count(
         return counts[-1]
 
     monkeypatch.setattr(aggregate, "count_reported_numbers", count_numbers)
-    run = run_training(tmp_path / "agg", *TINY, *NOISE, *deadline_options, "agg=term")
+    run = run_without_files(*TINY, *NOISE, *deadline_options, "agg=term")
     assert 4 * np.sum(counts) == run.last.metrics["comm/probe_bytes"] > 0
     counts.clear()
-    run = run_training(tmp_path / "both", *TINY, *NOISE, *deadline_options, "agg=term", "selector=powd")
+    run = run_without_files(*TINY, *NOISE, *deadline_options, "agg=term", "selector=powd")
     n_answers = 0
     for report, count in zip(run.reports[1:], counts, strict=True):
         clients = set(np.flatnonzero(report.clients["queried"]).tolist()) | set(report.cohort.tolist())
@@ -143,7 +141,7 @@ def test_all_answers_that_are_charged_count(
     assert n_answers > 0
 
 
-def test_reports_with_updates_that_are_too_old_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reports_with_updates_that_are_too_old_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client sends two numbers with its update, which is charged, also if the server then drops it."""
     counts = list[np.ndarray]()
 
@@ -154,7 +152,7 @@ def test_reports_with_updates_that_are_too_old_count(tmp_path: Path, monkeypatch
     monkeypatch.setattr(aggregate, "count_reported_numbers", count_numbers)
     asynchronous = ("deadline=buffered", "deadline.max_staleness=0", "deadline.concurrency=5", "deadline.refill=step")
     overrides = ("cohort=2", "rounds=8", "device=shifted_exponential", "selector=oort", *asynchronous)
-    metrics = [report.metrics for report in run_training(tmp_path, *TINY, *NOISE, *overrides).reports[1:]]
+    metrics = [report.metrics for report in run_without_files(*TINY, *NOISE, *overrides).reports[1:]]
     n_uploads = [int(m["round/arrived"] + m["round/dropped_stale"]) for m in metrics]
     assert sum(m["round/dropped_stale"] for m in metrics) > 0
     assert [int(count.sum()) for count in counts] == [2 * n for n in n_uploads]

@@ -36,7 +36,7 @@ def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step() -> 
         assert downloads == len(set(after.cohort.tolist()) | set(queried_ids.tolist()))
 
 
-def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """The selector reads the server's loss of w_t, and is called for several clients in each of the 4 steps."""
     steps: list[int] = []
     measure = QueryAnswerer.measure_server_signals
@@ -46,15 +46,15 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
         return measure(self)
 
     monkeypatch.setattr(QueryAnswerer, "measure_server_signals", count_query)
-    run = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
+    run = run_without_files(*OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
     assert max(map(len, run.cohorts[1:])) > 1, "more than one client starts in a step"
 
 
-def test_no_update_is_staler_than_the_bound_and_a_bound_that_is_never_reached_has_no_effect(tmp_path: Path) -> None:
+def test_no_update_is_staler_than_the_bound_and_a_bound_that_is_never_reached_has_no_effect() -> None:
     options = (*OPTIONS, "clients=80", "deadline.buffer=1", "deadline.concurrency=6", "rounds=16")
     unbounded, large_bound, bounded = (
-        run_training(tmp_path / bound, *options, f"deadline.wait_for_stale={bound}") for bound in ("null", "99", "4")
+        run_without_files(*options, f"deadline.wait_for_stale={bound}") for bound in ("null", "99", "4")
     )
     assert same_bits(unbounded, large_bound)
     max_staleness = [max(report.metrics["staleness/max"] for report in run.reports[1:]) for run in (unbounded, bounded)]

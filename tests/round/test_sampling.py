@@ -75,10 +75,10 @@ def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
         assert np.isfinite(losses).all()
 
 
-def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
+def test_the_first_pass_over_the_losses_is_charged_once() -> None:
     """All clients are selected and all samples fit: round 1 costs one forward pass more than round 2."""
     overrides = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
-    with_losses, plain = (run_training(tmp_path / w, *overrides, f"samples={w}") for w in ("fedbalancer", "all"))
+    with_losses, plain = (run_without_files(*overrides, f"samples={w}") for w in ("fedbalancer", "all"))
 
     def flops(run: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in run.reports])
@@ -206,10 +206,10 @@ def test_reports_on_loss_lists_are_charged() -> None:
     assert with_reports["comm/up_bytes"] == with_reports["round/arrived"] * (update + 4 * 5) + registered
 
 
-def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
+def test_oort_receives_the_losses_above_the_threshold() -> None:
     """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
     overrides = ("selector=oort", *LOSS_LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
-    run = run_training(tmp_path, *overrides)
+    run = run_without_files(*overrides)
     counts = np.array([report.clients["signal_loss_count"] for report in run.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
     metrics = run.last.metrics
@@ -229,9 +229,7 @@ LATE_UPDATES = (
 )
 
 
-def test_a_late_client_reports_for_the_threshold_that_it_received(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_late_client_reports_for_the_threshold_that_it_received(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that arrives in round t, s rounds late, counts its losses above the threshold that was sent in t - s."""
     thresholds: dict[int, list[float]] = {}
     report_losses = LossThreshold.report_losses
@@ -241,7 +239,7 @@ def test_a_late_client_reports_for_the_threshold_that_it_received(
         return report_losses(samples, threshold, request, losses)
 
     monkeypatch.setattr(LossThreshold, "report_losses", note)
-    run = run_training(tmp_path, *LATE_UPDATES)
+    run = run_without_files(*LATE_UPDATES)
     sent_thresholds = [report.metrics["samples/threshold"] for report in run.reports]
     n_differences = 0
     for round, report in enumerate(run.reports[1:]):
@@ -262,9 +260,9 @@ def test_a_resumed_run_knows_the_thresholds_that_late_clients_received(tmp_path:
 
 
 @pytest.mark.parametrize("exclusion", ["update_limit=1e-9", "deadline.max_staleness=0"])
-def test_rho_counts_the_reports_with_excluded_updates(exclusion: str, tmp_path: Path) -> None:
+def test_rho_counts_the_reports_with_excluded_updates(exclusion: str) -> None:
     """Updates that are too long or too old are excluded, but their reports reached the server: (2 / 4)^2 each."""
-    run = run_training(tmp_path, *LATE_UPDATES, "samples.noise=4", "samples.clip=2", exclusion)
+    run = run_without_files(*LATE_UPDATES, "samples.noise=4", "samples.clip=2", exclusion)
     n_reports, was_in_flight = np.zeros(12), np.zeros(12, dtype=bool)
     for report in run.reports[1:]:
         is_in_flight = ~np.isnan(report.clients["in_flight"])

@@ -1,7 +1,6 @@
 """How far choices are from chance: closed forms, the expectations of uniform draws, and what runs report."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ from fedcohort.data.skew import class_imbalance
 from fedcohort.rng import Draws, new_generator
 from fedcohort.round.uniform import UniformReference, draw_uniform_cohort
 from fedcohort.types import Ids
-from run_harness import run_training
+from round_harness import run_without_files
 
 K, M, T = 20, 5, 400
 ALL_CLIENTS = np.arange(K)
@@ -118,8 +117,8 @@ def test_the_reference_cohort_is_uniform_and_independent() -> None:
     assert set(smaller_cohort) == set(draws[7][1:])  # who is away makes no other difference
 
 
-def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
-    run = run_training(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
+def test_a_run_reports_its_departure_from_uniform() -> None:
+    run = run_without_files("rounds=4", "availability=bernoulli", "availability.p=0.7")
     federation_ci = {"skew/global_ci", "skew/client_ci"}
     assert {name for name in run.reports[0].metrics if name.startswith("skew/")} == federation_ci
     assert not any(name.startswith("skew/") for report in run.reports[1:] for name in report.metrics)
@@ -132,9 +131,9 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
         assert 0 <= report.metrics["select/departure"] < 1
 
 
-def test_the_cohorts_imbalance_is_that_of_the_pooled_data(tmp_path: Path) -> None:
+def test_the_cohorts_imbalance_is_that_of_the_pooled_data() -> None:
     overrides = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
-    run = run_training(tmp_path, *overrides, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
+    run = run_without_files(*overrides, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
     assert run.info.skew["client_ci"] > 0.5
     assert {len(report.arrived) == len(report.cohort) for report in run.reports[1:]} == {False}
     for report in run.reports[1:]:

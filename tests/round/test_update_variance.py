@@ -12,6 +12,7 @@ from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.update_variance import average_all_updates, compute_relative_variance, is_variance_measured
 from fedcohort.types import ClientUpdate
+from round_harness import run_without_files
 from run_harness import run_training
 from signal_kinds import UnimplementedAccess
 
@@ -57,7 +58,7 @@ def test_the_measurement_changes_no_result(tmp_path: Path) -> None:
         assert {k: v for k, v in after.metrics.items() if k != METRIC} == before.metrics
     assert [METRIC in report.metrics for report in measured.reports] == [False, True, True]
     assert measured.last.metrics[METRIC] > 0.01
-    full = run_training(tmp_path / "full", *overrides[:3], "selector=full", "eval.update_every=2")
+    full = run_without_files(*overrides[:3], "selector=full", "eval.update_every=2")
     assert [METRIC in report.metrics for report in full.reports] == [False, False, True]
     assert full.last.metrics[METRIC] < 1e-9
     with pytest.raises(IncompatibleConfig, match=r"^eval\.update_every=1 has clients train before"):

@@ -23,7 +23,7 @@ from fedcohort.selector.feddiverse import (
 )
 from fedcohort.signal.base import find_oracle_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import World, ids, make_context, play_rounds
 
 DELTA = np.array(
@@ -278,5 +278,5 @@ def test_late_updates_need_pretrain_0(source: str, deadline_options: tuple[str, 
     overrides = (*overrides, "clients=8", "cohort=3", "agg=scaffold", "selector=feddiverse", *deadline_options)
     overrides = (*overrides, "device=shifted_exponential", f"selector.source={source}")
     with pytest.raises(IncompatibleConfig, match=r"selector\.pretrain=0"):
-        run_training(tmp_path / "pretrain", *overrides, "selector.pretrain=1")
-    assert run_training(tmp_path / "late", *overrides, "selector.pretrain=0").last.step == 3
+        run_without_files(*overrides, "selector.pretrain=1")
+    assert run_without_files(*overrides, "selector.pretrain=0").last.step == 3

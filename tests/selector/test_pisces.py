@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from config_options import make_typed
 from fedcohort.selector.pisces import Pisces, mark_loss_outliers
 from fedcohort.types import Population
 from optional_values import not_none
-from run_harness import run_training
+from round_harness import run_without_files
 from selector_harness import World, changing_clients, list_cohorts, make_context, make_outcome, play_rounds
 from state_saving import save_and_restore
 
@@ -182,14 +181,14 @@ def test_credits_survive_a_checkpoint() -> None:
     assert resumed[-1].after.credits.tolist() == uninterrupted[-1].after.credits.tolist()
 
 
-def test_clients_that_report_false_losses_are_no_longer_selected(tmp_path: Path) -> None:
+def test_clients_that_report_false_losses_are_no_longer_selected() -> None:
     """6 of 30 clients report ten times their squared losses, which multiplies the root mean square by 3.2."""
     attack = ("attack=false_signal", "attack.fraction=0.2", "attack.signals=[loss_squares]")
     asynchronous = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "clients=30", "cohort=5")
     late_cohorts, attackers = {}, set[int]()
     for bar_outliers in (True, False):
         options = (*attack, *asynchronous, "selector=pisces", f"selector.bar_outliers={bar_outliers}", "rounds=40")
-        run = run_training(tmp_path / str(bar_outliers), *options)
+        run = run_without_files(*options)
         for report in run.reports[1:]:
             attackers |= set(report.cohort[report.clients["attacker"][report.cohort] == 1].tolist())
         late_cohorts[bar_outliers] = {client for cohort in run.cohorts[-10:] for client in cohort}

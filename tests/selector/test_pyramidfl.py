@@ -178,9 +178,9 @@ WEIGHT, BIAS, FORWARD = 640, 10, 2 * 640
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
+def plain() -> FinishedRun:
     """The run that others are compared with."""
-    return run_training(tmp_path_factory.mktemp("plain"), *RUN)
+    return run_without_files(*RUN)
 
 
 def assigned_units(run: FinishedRun, t: int) -> np.ndarray:
@@ -190,9 +190,9 @@ def assigned_units(run: FinishedRun, t: int) -> np.ndarray:
     return units
 
 
-def test_the_actual_work_is_charged(tmp_path: Path) -> None:
+def test_the_actual_work_is_charged() -> None:
     """Three forward passes per sample and epoch; no client finishes after the slowest."""
-    run = run_training(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
+    run = run_without_files(*RUN, "client.epochs=10", "device.lam=0")
     flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
         cohort = run.reports[t + 1].cohort
@@ -223,19 +223,19 @@ def test_the_transmitted_bytes_are_charged() -> None:
     )
 
 
-def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -> None:
+def test_without_drops_and_more_work_it_trains_as_any_selector() -> None:
     """If all clients are selected, low = high = beta = 0 gives the bits of selector=full."""
     overrides = ("cohort=12", "rounds=2", "selector.overcommit=1")
     disabled = ("selector.high=0", "selector.low=0", "selector.beta=0")
-    a = run_training(tmp_path / "a", *RUN, *overrides, *disabled)
-    assert same_bits(a, run_training(tmp_path / "b", "selector=full", *SIZES, *overrides[:2]))
+    a = run_without_files(*RUN, *overrides, *disabled)
+    assert same_bits(a, run_without_files("selector=full", *SIZES, *overrides[:2]))
 
 
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
-def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
+def test_engines_agree(plain: FinishedRun, kind: str) -> None:
     overrides = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
-    reference = plain if kind != "vectorised" else run_training(tmp_path / "a", *overrides, "engine=auto")
-    other_engine = run_training(tmp_path / "b", *overrides, f"engine={kind}")
+    reference = plain if kind != "vectorised" else run_without_files(*overrides, "engine=auto")
+    other_engine = run_without_files(*overrides, f"engine={kind}")
     torch.testing.assert_close(other_engine.weights(), reference.weights(), atol=1e-5, rtol=0)
     assert other_engine.cohorts == reference.cohorts
     assert [r.metrics["comm/up_bytes"] for r in reference.reports] == [
@@ -243,11 +243,9 @@ def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
     ]
 
 
-def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
+def test_a_deadline_limits_the_extra_work() -> None:
     """Half a mean job: with partial work clients do fewer units than asked, and are charged for those."""
-    run = run_training(
-        tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true"
-    )
+    run = run_without_files(*RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true")
     flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
         report = run.reports[t + 1]
@@ -261,16 +259,16 @@ def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
         assert (units_done < 44).all()
 
 
-def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
+def test_extra_work_is_limited_in_steps_too() -> None:
     """client.steps=6 with passes=1: no client does more steps than max(6, one pass)."""
-    run = run_training(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
+    run = run_without_files(*RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
         n = run.info.n_train[run.reports[t + 1].cohort]
         assert (assigned_units(run, t) <= np.maximum(6, np.ceil(n / 10))).all()
 
 
-def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
+def test_fewer_samples_take_less_time() -> None:
+    run = run_without_files(*RUN, "samples=random", "samples.fraction=0.5")
     flops = np.diff([report.metrics["comp/client_flops"] for report in run.reports])
     for t, cost in enumerate(flops):
         used = np.ceil(0.5 * run.info.n_train[run.reports[t + 1].cohort] - 1e-9)

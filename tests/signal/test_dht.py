@@ -1,6 +1,5 @@
 """dht: its result and its generators, and that the charged work is the work that is done."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from torch import nn
 from fedcohort.data import interaction
 from fedcohort.signal.base import find_signal
 from global_rng_guard import forbid_global_rng
-from run_harness import run_training
+from round_harness import run_without_files
 from signal_kinds import UnimplementedAccess, count_passes, find_computed
 
 OPTIONS: dict[str, Any] = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
@@ -103,9 +102,9 @@ def test_two_classes_need_one_biased_model() -> None:
     assert passes == 3 * 5 * (1 + 0.75) + 2
 
 
-def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
+def test_a_run_queries_every_client_once_and_charges_it() -> None:
     """12 clients, 4 of which train: 8 more downloads of w_1 and 3 numbers from each; FLOPs and time as charged."""
-    run = run_training(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
+    run = run_without_files("selector=feddiverse", "selector.epochs=1", "split.limit=600")
     probe = np.diff([report.metrics["comm/probe_bytes"] for report in run.reports])
     model = 4 * (64 * 10 + 10)
     assert probe.tolist() == [0, 8 * model + 12 * 12, 0]
@@ -114,6 +113,6 @@ def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     trained = 3 * forward * 2 * n[run.reports[2].cohort].sum()
     passes = (flops - trained) / (forward * n.sum())
     assert 3 * (8 + 0.1) + 2 < passes < 3 * (10 + 1) + 2, "up to 10 classes, the largest a tenth at least"
-    random = run_training(tmp_path / "other", "split.limit=600")
+    random = run_without_files("split.limit=600")
     virtual_s = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (run, random)]
     assert virtual_s[0] > 2 * virtual_s[1], "the round waits for the slowest estimate"

@@ -2,7 +2,6 @@
 
 import copy
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +14,7 @@ from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training.engines import choose_engine
 from round_harness import run_without_files
-from run_harness import FinishedRun, run_training
+from run_harness import FinishedRun
 from signal_kinds import find_reported
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
@@ -59,10 +58,10 @@ def test_the_loss_after_training_uses_eval_mode_and_the_clients_statistics(layer
     assert torch.equal(other_update.delta, single_update.delta), "measuring the loss changes no training"
 
 
-def test_the_loss_after_training_is_not_measured_without_a_reader(tmp_path: Path) -> None:
+def test_the_loss_after_training_is_not_measured_without_a_reader() -> None:
     trainer = make_trainer(make_federation(), make_network())
     assert math.isnan(trainer.train(make_task(0), {}).loss_after)
-    assert "signal_loss_post" not in run_training(tmp_path, "agg=fedmaba", "rounds=1").last.clients
+    assert "signal_loss_post" not in run_without_files("agg=fedmaba", "rounds=1").last.clients
 
 
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
@@ -85,10 +84,9 @@ def measure_cost(run: FinishedRun, name: str) -> float:
     return run.last.metrics[name] - run.reports[0].metrics[name]
 
 
-def test_the_loss_after_training_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
+def test_the_loss_after_training_costs_four_bytes_and_a_forward_pass() -> None:
     run, without_signal = (
-        run_training(tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "rounds=1")
-        for signal in ("loss_post", "train_loss")
+        run_without_files("agg=fedmaba", f"agg.loss={signal}", "rounds=1") for signal in ("loss_post", "train_loss")
     )
     chosen = run.last.cohort
     n = float(run.info.n_train[chosen].sum())
@@ -103,28 +101,26 @@ def test_the_loss_after_training_costs_four_bytes_and_a_forward_pass(tmp_path: P
     assert measure_cost(run, "time/virtual_s") == pytest.approx(measure_cost(without_signal, "time/virtual_s") * longer)
 
 
-def test_the_loss_after_training_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
+def test_the_loss_after_training_uses_and_charges_all_of_a_clients_samples() -> None:
+    run = run_without_files(*READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
     n = run.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
     assert measure_cost(run, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
 
 
-def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
-    run = run_training(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
+def test_late_clients_are_charged_without_reporting() -> None:
+    run = run_without_files(*READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
     assert len(run.last.arrived) == 0
     n = float(run.info.n_train[run.last.cohort].sum())
     assert measure_cost(run, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
     assert measure_cost(run, "comm/up_bytes") == 0
 
 
-def test_the_time_of_the_loss_after_training_counts_against_the_deadline(tmp_path: Path) -> None:
+def test_the_time_of_the_loss_after_training_counts_against_the_deadline() -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
     overrides = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
     for signal in ("train_loss", "loss_post"):
-        run = run_training(
-            tmp_path / signal, "agg=fedmaba", f"agg.loss={signal}", "selector=full", "deadline.k=1", *overrides
-        )
+        run = run_without_files("agg=fedmaba", f"agg.loss={signal}", "selector=full", "deadline.k=1", *overrides)
         job = 2.0 * run.info.n_train * (4 / 3 if signal == "loss_post" else 1)
         late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
         assert sorted(set(range(K)) - set(run.last.arrived.tolist())) == late_clients.tolist()

@@ -1,7 +1,5 @@
 """The server's loss of w_t, compared with torch; the components that read it, and that it costs nothing."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,7 @@ from fedcohort.round.queries import ClientReports, QueryAnswerer
 from fedcohort.signal.base import ServerMeasured, find_signal
 from fedcohort.training import evaluate
 from fedcohort.training.evaluate import SignalMeasurer
-from run_harness import run_training
+from round_harness import run_without_files
 
 SIGNAL = "server_val_loss"
 
@@ -51,10 +49,10 @@ def test_the_servers_validation_loss_is_measured_only_if_a_selector_declares_it(
     assert dict(signals) == queries
 
 
-def test_the_servers_validation_loss_is_free_and_cannot_be_falsified(tmp_path: Path) -> None:
+def test_the_servers_validation_loss_is_free_and_cannot_be_falsified() -> None:
     """FLASH queries no client if its reward is the server's loss and its context has no losses."""
     overrides = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
-    honest = run_training(tmp_path / "honest", *overrides)
+    honest = run_without_files(*overrides)
     assert honest.last.metrics["comm/probe_bytes"] == 0
-    attacked = run_training(tmp_path / "lying", *overrides, "attack=loss_inflation", "attack.fraction=0.5")
+    attacked = run_without_files(*overrides, "attack=loss_inflation", "attack.fraction=0.5")
     np.testing.assert_array_equal(attacked.last.clients["reward"], honest.last.clients["reward"])

@@ -11,6 +11,7 @@ from config_options import make_component
 from fedcohort.round import aggregate as closing
 from process_kills import act_at_call, kill_self, run_in_child
 from round.test_round import costs
+from round_harness import run_without_files
 from run_harness import run_training, same_bits
 
 FEDBIO = ("agg=fedbio", "agg.eta_x=5", "client.epochs=1", "client.batch=8", "eval.clients_every=0")
@@ -35,8 +36,8 @@ def test_sample_weights_in_files_give_the_same_bits_as_in_memory(tmp_path: Path)
     )
 
 
-def test_the_number_of_slices_does_not_change_weighted_training(tmp_path: Path) -> None:
-    assert same_bits(run_training(tmp_path / "a", *SECOND), run_training(tmp_path / "b", *SECOND, "engine.slices=3"))
+def test_the_number_of_slices_does_not_change_weighted_training() -> None:
+    assert same_bits(run_without_files(*SECOND), run_without_files(*SECOND, "engine.slices=3"))
 
 
 @pytest.mark.parametrize("overrides", [(*OVERRIDES, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
@@ -66,12 +67,10 @@ def test_stored_sample_weights_affect_later_rounds(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("overrides", "factor"), [(OVERRIDES, 3.0), (SECOND, 5.0)], ids=["first", "second"])
-def test_the_cost_of_sample_weights_is_charged(tmp_path: Path, overrides: tuple[str, ...], factor: float) -> None:
+def test_the_cost_of_sample_weights_is_charged(overrides: tuple[str, ...], factor: float) -> None:
     # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
-    fedavg = costs(
-        run_training(tmp_path / "a", *[override for override in overrides if not override.startswith("agg")])
-    )
-    fedbio = costs(run_training(tmp_path / "b", *overrides))
+    fedavg = costs(run_without_files(*[override for override in overrides if not override.startswith("agg")]))
+    fedbio = costs(run_without_files(*overrides))
     for t in range(2):
         assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
         assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
@@ -89,6 +88,6 @@ def test_the_cost_of_sample_weights_is_charged(tmp_path: Path, overrides: tuple[
     ],
     ids=" ".join,
 )
-def test_sample_weights_work_with_other_options(tmp_path: Path, overrides: tuple[str, ...]) -> None:
+def test_sample_weights_work_with_other_options(overrides: tuple[str, ...], tmp_path: Path) -> None:
     last = run_training(tmp_path, *OVERRIDES, *overrides).last
     assert np.isfinite(last.metrics["test/loss"])
