@@ -46,6 +46,7 @@ TINY = (
 )
 REDUCED_WORK = {  # reduced work for two rounds
     "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),
+    "agg=fedbio": ("client.steps=1",),
     "agg=feddf": ("agg.steps=20",),
     "agg=rhfl": ("agg.batches=1",),
 }
