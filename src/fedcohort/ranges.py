@@ -95,10 +95,10 @@ def integer(option: str, value: object, interval: str, *, allow_null: bool = Fal
         raise range_error(option, f"an integer in {interval}" + (" or null" if allow_null else ""), value)
 
 
-def parse_number(option: str, typed_text: str, interval: str) -> float:
+def parse_number(option: str, typed_text: str | None, interval: str) -> float:
     """Return the number in `typed_text`; raise `OptionError` for `option` if it is none, or outside `interval`."""
     try:
-        parsed_number = float(typed_text)
+        parsed_number = float("null" if typed_text is None else typed_text)
     except ValueError:
         raise range_error(option, f"a number in {interval}", typed_text) from None
     number(option, parsed_number, interval)

@@ -43,6 +43,27 @@ def test_arrays_that_do_not_fit_are_rejected(data: Any) -> None:
         replace_passed_data({"dataset": data})
 
 
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (pd.DataFrame({"a": [object(), 1], "label": [0, 1]}), "can't be written as a Parquet table: .* column a "),
+        (pd.DataFrame({"a": [10**400, 1], "label": [0, 1]}), "can't be written as a Parquet table: .*too large"),
+        (pd.DataFrame([[1, 2, 0]], columns=["a", "a", "label"]), "can't be written .*Duplicate column names found"),
+        ((X[:2], ["a", object()]), "can't be written as a Parquet table: .* column label "),
+        (([[1, 2], [3]], [0, 1]), r"must be arrays \(x, y\), or lists that NumPy converts to them, got"),
+    ],
+)
+def test_values_without_a_column_type_are_rejected(data: Any, message: str, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=f"dataset {message}"):
+        replace_passed_data({"dataset": data, "paths": {"logs": tmp_path}})
+
+
+@pytest.mark.parametrize("option", [{"paths.logs": 3}, {"paths": {"logs": object()}}])
+def test_a_folder_that_is_no_path_is_rejected_with_data(option: dict[str, Any]) -> None:
+    with pytest.raises(OptionError, match=r"paths\.logs must be a text that is not empty"):
+        replace_passed_data({"dataset": (X[:5], Y[:5]), **option})
+
+
 @pytest.mark.parametrize("data", [X, object(), torch.utils.data.TensorDataset(torch.zeros(2, 3))])
 def test_unsupported_data_objects_are_rejected_with_the_supported_ones(data: Any) -> None:
     with pytest.raises(OptionError, match=r"dataset must be the name of a choice, a data frame, or a pair \(x, y\) of"):

@@ -81,6 +81,28 @@ def test_invalid_comparison_options_raise_an_error(
         fedcohort.compare(sweep_result, **options)
 
 
+@pytest.mark.parametrize("runs", [3, object(), b"logs", [3], [None], (path for path in (1.5,))])
+def test_runs_that_are_no_paths_are_rejected(runs: Any) -> None:
+    with pytest.raises(OptionError, match="runs must be a path, got"):
+        fedcohort.compare(runs)
+
+
+@pytest.mark.parametrize("result_class", [fedcohort.RunResult, fedcohort.SweepResult])
+def test_a_result_is_made_of_a_path_or_a_text(result_class: Any, sweep_result: fedcohort.SweepResult) -> None:
+    assert result_class(str(sweep_result.folder)).folder == sweep_result.folder
+    with pytest.raises(OptionError, match="folder must be a path, got 3"):
+        result_class(3)
+    with pytest.raises(OptionError, match="out must be a path, got None"):
+        fedcohort.compare(sweep_result).write(None)  # type: ignore[arg-type]
+
+
+def test_a_launcher_and_a_folder_have_a_range() -> None:
+    with pytest.raises(OptionError, match="launcher must be a text that is not empty, got"):
+        fedcohort.sweep(launcher=["local"], seed=[0])  # type: ignore[arg-type]
+    with pytest.raises(CheckpointError, match="is not the folder of a run: there is no such folder"):
+        fedcohort.compare("x" * 5000)
+
+
 def test_jobs_that_would_be_rejected_keep_a_sweep_from_starting(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"1 of 2 jobs would be rejected(.|\n)*cohort=400 exceeds clients=12"):
         sweep(tmp_path, cohort=[4, 400])

@@ -213,6 +213,8 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
         ("result=mean", "result must be one of late, last, best, got 'mean'"),
         ("horizon=0", "horizon must be an integer in [1, inf), got 0"),
         ("horizon=2.5", "horizon must be an integer in [1, inf), got '2.5'"),
+        ("level=null", "level must be a number in (0, 1], got None"),
+        ("wait_s=null", "wait_s must be a number in (0, inf), got None"),
         ("level=much", "level must be a number in (0, 1], got 'much'"),
         ("report=1", "report must be one of true, false"),
         ("curves=1", "curves must be one of true, false"),

@@ -1,9 +1,12 @@
 """The tables of methods in docs/methods.md are what the docstrings say."""
 
+from pathlib import Path
+
 import pytest
 
 from config_options import CONFIGS, ROOT
 from fedcohort.command.methods import main, make_table_rows
+from fedcohort.errors import OptionError
 from fedcohort.signal.base import list_signals
 
 
@@ -23,6 +26,21 @@ def test_the_page_agrees_with_the_docstrings(group: str, head: str) -> None:
     assert len(table) > 4
     for line in table:
         assert line == rows[line.split("`")[1]]
+
+
+@pytest.mark.parametrize("alias", ["", "mine"])
+def test_a_component_that_cannot_be_imported_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alias: str
+) -> None:
+    """A user's selector with a syntax error, directly or behind an alias."""
+    (tmp_path / "mine_with_fault.py").write_text("class Mine(:\n")
+    (tmp_path / "selector").mkdir()
+    (tmp_path / "selector" / "mine.yaml").write_text("_target_: mine_with_fault.Mine\n")
+    if alias:
+        (tmp_path / "selector" / "a_mine.yaml").write_text(f"# Mine.\ndefaults: [{alias}]\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(OptionError, match=r"mine: _target_ 'mine_with_fault.Mine' can't be used: .*SyntaxError"):
+        make_table_rows("selector", tmp_path)
 
 
 def test_an_alias_shows_its_comment_and_its_signals() -> None:

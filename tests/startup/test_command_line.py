@@ -57,6 +57,12 @@ def test_other_option_syntax_is_rejected_with_the_right_one(arguments: list[str]
     assert str(caught.value) == line
 
 
+@for_all("choice", ["[1]", "[1.5,2]", "[null]", "[flash,true]"])
+def test_a_list_of_other_values_than_texts_is_no_choice(choice: str) -> None:
+    with pytest.raises(OptionError, match=r"selector must be one of active_fl, .*, got '(1|1.5|null|true)'"):
+        check_typed_arguments([f"selector={choice}"], CONFIGS)
+
+
 def test_unknown_arguments_are_passed_to_hydra() -> None:
     check_typed_arguments(
         ["-m", "--config-dir=../x", "seed=..", "name=../x", "selector=glob(*)", "experiment=mine/a"], CONFIGS

@@ -69,7 +69,7 @@ def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
 )
 def test_a_received_config_may_only_name_components(target: object) -> None:
     with pytest.raises(OptionError, match=r"selector._target_ must be a class") as caught:
-        components._import_class(target, "selector", "selector=x", is_from_run=True)
+        components.import_class(target, "selector", "selector=x", is_from_run=True)
     assert "\n" not in str(caught.value)
     assert "antigravity" not in sys.modules
 
@@ -77,7 +77,7 @@ def test_a_received_config_may_only_name_components(target: object) -> None:
 @pytest.mark.parametrize("target", ["fedcohort.selector.nowhere.X", CHAIN])
 def test_a_missing_class_of_a_received_config_is_named(target: str) -> None:
     with pytest.raises(OptionError, match=f"selector=x: _target_ '{target}' can't be used: No module named"):
-        components._import_class(target, "selector", "selector=x", is_from_run=True)
+        components.import_class(target, "selector", "selector=x", is_from_run=True)
 
 
 @pytest.mark.usefixtures("rendered_figures")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges
-from fedcohort.api.run import RunResult
+from fedcohort.api.run import RunResult, read_path
 from fedcohort.api.sweep import SweepResult
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
@@ -131,7 +131,7 @@ class Comparison:
 
     def write(self, out: str | Path) -> list[Path]:
         """Write report.html, tables and figures into the folder `out`; return their paths, the page first."""
-        return page.write_comparison_files(self.answer, Path(out).absolute())[1]
+        return page.write_comparison_files(self.answer, read_path("out", out).absolute())[1]
 
     def __repr__(self) -> str:
         return page.to_markdown(self.answer)
@@ -171,8 +171,8 @@ def compare(
         source_text, run_folders = f"sweep {runs.folder.name}", runs.folders
     else:
         settings, fixed_options, source_text = make_options(option_texts), {}, "the listed folders"
-        run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
-        run_folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
+        run_sources = [runs] if isinstance(runs, RunResult | str | Path) or not isinstance(runs, Iterable) else [*runs]
+        run_folders = [r.folder if isinstance(r, RunResult) else read_path("runs", r) for r in run_sources]
     question = replace(settings.question, source_text=source_text)
     return Comparison(comparison.compare_run_folders(run_folders, question, fixed_options))
 

@@ -28,6 +28,7 @@ from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_brief_rows
 from fedcohort.startup import command_line, compose
 from fedcohort.startup.hydra_errors import raise_one_line_errors
+from fedcohort.startup.options import check_writable_folder
 from fedcohort.startup.overrides import list_overrides
 
 if TYPE_CHECKING:
@@ -36,7 +37,15 @@ if TYPE_CHECKING:
 INTERRUPTED_EXIT_CODE = 128 + signal.SIGINT
 TABLES_FOLDER = "tables"  # in paths.logs
 LABEL_COLUMN = "label"
+COLUMN_REMEDY = "Pass columns of different names with numbers, texts, booleans or lists of numbers"
 TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
+
+
+def read_path(option: str, value: object) -> Path:
+    """Return `value`, a text or a path, as a path; raise `OptionError` for `option` if it is anything else."""
+    if not isinstance(value, str | Path):
+        raise ranges.range_error(option, "a path", value)
+    return Path(value)
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,9 @@ class RunResult:
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", read_path("folder", self.folder))
 
     @cached_property
     def info(self) -> RunInfo:
@@ -188,9 +200,15 @@ def replace_passed_data(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ranges.range_error("dataset", allowed_text, type(passed_data).__name__)
     elif any(k is not None for k in data_frame.index.names):
         data_frame = data_frame.reset_index()
-    table_bytes = io.BytesIO()
-    data_frame.to_parquet(table_bytes, index=False)
-    logs_folder = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
+    table_bytes, paths_node = io.BytesIO(), options.get("paths")
+    try:
+        data_frame.to_parquet(table_bytes, index=False)
+    except (TypeError, ValueError, NotImplementedError, OverflowError) as error:
+        raise OptionError(f"dataset can't be written as a Parquet table: {error.args[-1]}. {COLUMN_REMEDY}") from error
+    logs_folder = options.get(
+        "paths.logs", paths_node.get("logs", "logs") if isinstance(paths_node, Mapping) else "logs"
+    )
+    check_writable_folder("paths.logs", str(logs_folder) if isinstance(logs_folder, Path) else logs_folder)
     table_hash = hashlib.blake2b(table_bytes.getbuffer(), digest_size=6).hexdigest()
     table_folder = Path(logs_folder).absolute() / TABLES_FOLDER / table_hash
     if not (table_folder / "train.parquet").exists():
@@ -217,7 +235,12 @@ def _tabulate_samples(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]": 
     """
     import pandas as pd
 
-    x, y = np.asarray(x), np.asarray(y)
+    try:
+        x, y = np.asarray(x), np.asarray(y)
+    except ValueError as error:  # samples of different lengths
+        raise ranges.range_error(
+            "dataset", "arrays (x, y), or lists that NumPy converts to them", str(error)
+        ) from error
     if x.ndim < 2 or y.shape != x.shape[:1] or not len(y):
         shapes_text = f"shapes {x.shape}, {y.shape}"
         raise ranges.range_error("dataset", "samples [n, ...] and labels [n], as (x, y)", shapes_text)

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.run import INTERRUPTED_EXIT_CODE, RunResult, find_config_folder, replace_passed_data
+from fedcohort.api.run import INTERRUPTED_EXIT_CODE, RunResult, find_config_folder, read_path, replace_passed_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import prepare_grid_sweep, run_grid_sweep
@@ -34,6 +34,9 @@ class SweepResult:
     """
 
     folder: Path
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "folder", read_path("folder", self.folder))
 
     @cached_property
     def jobs(self) -> list[JobRecord]:

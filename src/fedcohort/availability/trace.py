@@ -201,10 +201,11 @@ class Trace(Availability):
         arguments are as in `_check_interval_order`.
         """
         option_name = "period_s" if self.period is None else "period"
-        if self.period is None:
-            periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
-        else:
-            periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
+        periods_s = (
+            np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
+            if self.period is None
+            else trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
+        )
         if (has_other_period := (device_of_row[1:] == device_of_row[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
             row_position = int(has_other_period.argmax())
             problem_text = (

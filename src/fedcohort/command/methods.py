@@ -13,8 +13,8 @@ of updates only. It does if it reads no update or gradient of a single client, a
 
 import itertools
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +77,8 @@ def make_signal_rows() -> list[str]:
 def _make_table_row(path: Path, group: str) -> str:
     options = _read_options(path, group)
     if not str(options.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
-        choice_module = import_module(str(options["_target_"]).rpartition(".")[0])
-        method_summary = " ".join((choice_module.__doc__ or "").split("\n\n")[0].split())
+        choice_class = components.import_class(options["_target_"], group, f"{group}={path.stem}")
+        method_summary = " ".join((sys.modules[choice_class.__module__].__doc__ or "").split("\n\n")[0].split())
         if any(str(v).startswith("${") for v in options.values()):  # an option of the run decides its value
             options = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
         signals_read = _list_signals_read(options, group, path.stem)
@@ -119,9 +119,12 @@ def _list_signals_read(component_options: Mapping[str, Any], group: str, compone
         group: config group of the component.
         component_choice: choice of the component in this group.
     """
-    module_name, _, class_name = str(component_options["_target_"]).rpartition(".")
-    reads_signals = hasattr(getattr(import_module(module_name), class_name), "needs")
-    return sorted(components.build_component(component_options, group, component_choice).needs) if reads_signals else []
+    component_class = components.import_class(component_options["_target_"], group, f"{group}={component_choice}")
+    return (
+        sorted(components.build_component(component_options, group, f"{group}={component_choice}").needs)
+        if hasattr(component_class, "needs")
+        else []
+    )
 
 
 def _format_signals(signal_names: Sequence[str]) -> str:

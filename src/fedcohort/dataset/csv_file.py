@@ -226,8 +226,10 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA_PATTERN)
         decimal_point_column = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
         if pc.any(has_comma).as_py() and (numeric_share := arrow_columns.share_of_numbers(decimal_point_column)) >= 0.5:
-            numeric_column = decimal_point_column
-            if numeric_share == 1:
-                numeric_column = pa.array(arrow_columns.as_float64(decimal_point_column), from_pandas=True)
+            numeric_column = (
+                pa.array(arrow_columns.as_float64(decimal_point_column), from_pandas=True)
+                if numeric_share == 1
+                else decimal_point_column
+            )
             table, has_converted_column = table.set_column(column_number, column_name, numeric_column), True
     return table, has_converted_column

@@ -60,6 +60,7 @@ class LaunchOptions:
 
     def __post_init__(self) -> None:
         ranges.integer("n_jobs", self.n_jobs, "[1, inf)")
+        ranges.text("launcher", self.launcher)
         if not self.wait and self.launcher != "slurm":
             raise OptionError(
                 f"wait=false needs launcher=slurm: jobs of launcher={self.launcher} end with this process"

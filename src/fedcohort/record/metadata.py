@@ -8,6 +8,7 @@ leaves out the gaps between processes.
 import dataclasses
 import io
 import json
+import os
 import time
 import zlib
 from collections.abc import Mapping
@@ -124,7 +125,7 @@ def read_start_times(folder: Path) -> list[int]:
 
 def _read_info(run_path: Path) -> dict[str, Any]:
     info_path = run_path / INFO_FILE
-    if not run_path.is_dir():
+    if not os.path.isdir(run_path):  # False for a name that is too long
         raise CheckpointError(f"{run_path} is not the folder of a run: there is no such folder. Name one in logs/runs")
     check_file_types(run_path)
     manifest.check_file(info_path)

@@ -179,9 +179,9 @@ class LossThreshold(Samples[State]):
             lowest_loss = min(lowest_loss, state.lowest_loss)
             high_loss_sum += state.high_loss_sum
             n_high_losses += state.n_high_losses
-        new_threshold = 0.0
-        if n_high_losses:
-            new_threshold = compute_loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr)
+        new_threshold = (
+            compute_loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr) if n_high_losses else 0.0
+        )
         return State(pace_state, new_threshold, lowest_loss, high_loss_sum, n_high_losses, reports_per_client)
 
 

@@ -127,11 +127,11 @@ class Clustered(Selector[State]):
             client_ids = client_ids[np.argsort(random_sort_keys[client_ids])]
         n_train = ctx.signals["n_train"][client_ids]
         n_train = n_train if n_train.any() else np.ones(len(n_train), np.int64)
-        if self.criterion == "size":
-            urns = urns_by_size(n_train, m)
-        else:
-            urns = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
-        urn_clients, _, urn_entry_masses = urns
+        urn_clients, _, urn_entry_masses = (
+            urns_by_size(n_train, m)
+            if self.criterion == "size"
+            else urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
+        )
         random_sample_numbers = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
         drawn_ids = client_ids[
             urn_clients[np.searchsorted(np.cumsum(urn_entry_masses), random_sample_numbers, side="right")]

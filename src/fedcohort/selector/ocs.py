@@ -92,10 +92,11 @@ class Ocs(Selector[State]):
         update_norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[available_ids]
         u = data_shares * np.where((update_norms >= 0) & (update_norms <= MAX_UPDATE_NORM), update_norms, 0.0)
         p = np.zeros(ctx.n_clients)
-        if self.form == "exact":
-            p[available_ids] = ocs_probabilities(u, ctx.cohort)
-        else:
-            p[available_ids] = aocs_probabilities(u, ctx.cohort, self.iterations)
+        p[available_ids] = (
+            ocs_probabilities(u, ctx.cohort)
+            if self.form == "exact"
+            else aocs_probabilities(u, ctx.cohort, self.iterations)
+        )
         clients = np.flatnonzero(uniform_draws < p)
         if not len(clients):
             clients = draw(p, available_ids, min(1, len(available_ids)), ctx.rng)

@@ -114,9 +114,8 @@ class TiFl(Selector[State]):
         if not ctx.is_refill:
             state = replace(state, previous_tier=state.last_drawn_tier)
         is_available_tier = np.bincount(state.tier_of_client[ctx.available], minlength=self.tiers) > 0
-        credits = state.credits
-        if not credits[is_available_tier].any():
-            credits = np.full(self.tiers, self.credits)
+        has_credits = state.credits[is_available_tier].any()
+        credits = state.credits if has_credits else np.full(self.tiers, self.credits)
         is_drawable_tier = is_available_tier & (credits > 0)
         tier_probs = np.where(is_drawable_tier, state.probability, 0.0)
         tier_probs = tier_probs if tier_probs.any() else is_drawable_tier.astype(np.float64)

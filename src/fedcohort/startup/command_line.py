@@ -121,7 +121,9 @@ def check_typed_arguments(arguments: Sequence[str], config_dir: Path) -> None:
             raise OptionError(f"can't read {argument!r}: type name=value")
         if (config_dir / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
-                if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
+                is_other_value = value.startswith("[") and re.fullmatch(r"[-+]?\d[\d.e+-]*|null|true|false", choice)
+                is_path = choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/"))
+                if is_path or is_other_value:
                     raise OptionError(hydra_errors.make_unknown_choice_message(config_dir, name, choice))
 
 

@@ -109,7 +109,7 @@ def _instantiate_node(node: object, path: str, option: str) -> ConfiguredObject:
         return node
     arguments = {str(k): v for k, v in node.items() if k != CLASS_KEY}
     arguments = {k: _instantiate_node(v, f"{path}.{k}", f"{path}.{k}") for k, v in arguments.items()}
-    node_class = _import_class(node[CLASS_KEY], path, option)
+    node_class = import_class(node[CLASS_KEY], path, option)
     try:
         return node_class(**arguments)
     except OptionError as error:
@@ -165,7 +165,7 @@ def _check_class_contracts(node: object, path: str, option: str, contract: Contr
         raise options.make_unknown_option_error(path, unknown_key, option_names)
     node_class = None
     if CLASS_KEY in node:
-        node_class = _import_class(node[CLASS_KEY], path, option, is_from_run=is_from_run)
+        node_class = import_class(node[CLASS_KEY], path, option, is_from_run=is_from_run)
         base_class_names, allowed_text = contract
         if base_class_names.isdisjoint(f"{b.__module__}.{b.__name__}" for b in node_class.__mro__):
             is_network = any(b.__module__ == "torch.nn.modules.module" for b in node_class.__mro__)
@@ -205,7 +205,7 @@ def _find_inner_contract(owner_class: type | None, option_name: str, contract: C
     )
 
 
-def _import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:
+def import_class(class_path: object, path: str, option: str, *, is_from_run: bool = False) -> type:
     """Return the class that `class_path` names.
 
     Args:

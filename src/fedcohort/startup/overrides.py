@@ -37,9 +37,11 @@ def list_overrides(option_values: Mapping[str, object], *, is_sweep: bool = Fals
         has_several_values = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
         if has_several_values and not is_sweep and "." not in name:
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
-        value_by_option = {name: value}
-        if isinstance(value, Mapping) and "." not in name:
-            value_by_option = {f"{name}.{k}": option_value for k, option_value in value.items()}
+        value_by_option = (
+            {f"{name}.{k}": option_value for k, option_value in value.items()}
+            if isinstance(value, Mapping) and "." not in name
+            else {name: value}
+        )
         format_option = _format_sweep_values if is_sweep else format_override_value
         overrides += [f"{k}={format_option(k, option_value)}" for k, option_value in value_by_option.items()]
     return overrides

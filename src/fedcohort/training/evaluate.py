@@ -83,10 +83,11 @@ def _yield_log_probs(network: nn.Module, shard: Shard, clients: Ids) -> Iterator
     if not np.array_equal(clients, np.arange(len(shard.offsets) - 1)):
         sample_rows = torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
     for a, b in pairwise(_find_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
-        if sample_rows is None:
-            x, y = shard.x[a:b], shard.y[a:b]
-        else:
-            x, y = gather_rows(shard.x, sample_rows[a:b]), shard.y[sample_rows[a:b]]
+        x, y = (
+            (shard.x[a:b], shard.y[a:b])
+            if sample_rows is None
+            else (gather_rows(shard.x, sample_rows[a:b]), shard.y[sample_rows[a:b]])
+        )
         yield F.log_softmax(network(x), -1), y
     network.train(was_in_training_mode)
 
