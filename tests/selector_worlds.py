@@ -14,8 +14,8 @@ from toy_selectors import TOY_SELECTORS
 
 SELECTORS = [*list_options("selector"), *list_aliases("selector"), *TOY_SELECTORS]
 ROUNDS = 8
-FEW_STEPS = {  # of fits, after each of which the laws hold
-    "fedcor": {"first_steps": 50, "steps": 10},
+FEW_STEPS = {  # of fits, after each of which the laws hold, and few rounds before the first one
+    "fedcor": {"warmup": 3, "first_steps": 50, "steps": 10},
     "neural_bandit": {"fit_steps": 20},
 }
 every_selector = pytest.mark.parametrize("choice", SELECTORS)
