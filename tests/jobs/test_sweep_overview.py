@@ -1,6 +1,7 @@
 """The overview that is printed after a sweep's last job."""
 # ruff: noqa: F811
 
+import itertools
 import re
 import shlex
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ from fedcohort.jobs.launch import Slurm
 from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import SweepJob, SweepPlan
-from fedcohort.tracking import identity, server, sweeps
+from fedcohort.tracking import identity, record, server, sweeps
 from record.example_run import make_run_info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
@@ -88,6 +89,22 @@ def test_the_compare_command_has_the_swept_options(jobs: Sequence[tuple[str, ...
     assert describe_sweep(*jobs) == f"sweep s: {len(jobs)} done. Compare them: fedcohort compare sweep=s{how}"
 
 
+def test_a_preset_that_a_swept_option_changes_is_no_swept_option(tmp_path: Path) -> None:
+    """With label_noise=linear, `heterogeneity=noise_bimodal` has another recorded value."""
+    swept_runs = []
+    for selector, noise in itertools.product(("random", "flash"), ("bimodal", "linear")):
+        choices = {"selector": selector, "partition": "iid", "label_noise": noise, "feature_noise": "none"}
+        if noise == "bimodal":
+            choices["heterogeneity"] = "noise_bimodal"
+        info = make_run_info(
+            tmp_path, choices=choices, config={"partition": {}, "label_noise": {}, "feature_noise": {}}
+        )
+        swept_runs.append((info, (f"selector={selector}", f"label_noise={noise}", "heterogeneity=noise_bimodal")))
+    assert len({record.list_params(info)["heterogeneity"] for info, _ in swept_runs}) == 2
+    axes = {"rows": "selector", "cols": "label_noise", "baseline": "random"}
+    assert sweeps.choose_axes(swept_runs) == (axes, {})
+
+
 def test_the_compare_command_fixes_the_third_swept_option(logs: Logs) -> None:
     """The filter is in MLflow's language, and a shell hands it over as it is."""
     client = logs.client()
@@ -108,6 +125,7 @@ def test_the_compare_command_fixes_the_third_swept_option(logs: Logs) -> None:
     text, _ = compare_runs(parse_options([*arguments, "curves=false"]))
     assert "| qffl | flash | 1 | 50.0 |" in text
     assert "| fedavg | random | 1 | 50.0 |" in text
+    assert "2 runs of sweep s with params.\\`client.lr\\` = " in text
 
 
 def test_the_compare_command_names_another_tracking_location() -> None:

@@ -12,8 +12,6 @@ from fedcohort.results.matching.question import ComparisonAnswer, ComparisonQues
 from fedcohort.tracking import report, runs, server
 from fedcohort.tracking.runs import RunQuery
 
-ALL_RUNS_TEXT = "all runs"
-
 
 def compare_tracked_runs(
     run_query: RunQuery, question: ComparisonQuestion, wait_s: float = server.SWEEP_WAIT_S
@@ -36,7 +34,9 @@ def compare_tracked_runs(
         run_query = runs.resolve_sweep(mlflow_client, run_query)
         matched_runs = match(runs.read_runs(mlflow_client, run_query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
         metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
-    run_source_text = f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}"
+    run_source_text = (f"sweep {run_query.sweep}" if run_query.sweep else f"experiment {run_query.experiment}") + (
+        f" with {run_query.filter}" if run_query.filter else ""
+    )
     return answer_comparison_question(replace(q, source_text=run_source_text), matched_runs, metric_curves)
 
 
@@ -90,8 +90,9 @@ def publish_comparison(
                 server_location,
                 name=f"report: {report_title}",
                 sweep=run_query.sweep,
-                subject=run_query.sweep or run_query.filter or ALL_RUNS_TEXT,
-                verdict=" ".join(page.list_verdicts(comparison)) or f"{report_title}, without a verdict",
+                subject=run_query.sweep or run_query.filter or "all runs",
+                verdict=(f"Of the runs with {run_query.filter}: " if run_query.filter else "")
+                + (" ".join(page.list_verdicts(comparison)) or f"{report_title}, without a verdict"),
                 note=page.to_markdown(comparison),
                 files=sorted(attached_files, key=lambda attached_file: attached_file.name != page.PAGE_FILE),
             )

@@ -116,8 +116,18 @@ def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[st
 
 
 def _list_swept_options(swept_runs: Sequence[SweptRun]) -> dict[str, list[str]]:
-    """Return the values of each parameter in which `swept_runs` differ, by name, without the seed."""
-    option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in swept_runs for t in w)
+    """Return the values of each swept parameter in which `swept_runs` differ, by name, without the seed.
+
+    An override that all jobs have is not swept. The value of its parameter may differ, as that of `heterogeneity` does
+    if a swept option changes what it sets.
+    """
+    common_overrides = set.intersection(*(set(job_overrides) for _, job_overrides in swept_runs))
+    option_names = dict.fromkeys(
+        override.lstrip("+").partition("=")[0].split("@")[-1]
+        for _, job_overrides in swept_runs
+        for override in job_overrides
+        if override not in common_overrides
+    )
     params_by_run = [record.list_params(info) for info, _ in swept_runs]
     values_by_option = {k: list(dict.fromkeys(p[k] for p in params_by_run if k in p)) for k in option_names}
     return {
