@@ -7,6 +7,7 @@ import pytest
 from config_options import CONFIGS
 from fedcohort.command import study as command
 from fedcohort.study import progress, results
+from fedcohort.study.result_files import RESULTS_FILE
 from study.small_study import make_results, write_study
 
 SETTINGS = {"equal": {"overrides": ["heterogeneity=iid"]}}
@@ -21,7 +22,9 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     assert command.main(["run", "tiny"]) == 0
     assert command.main(["report", "tiny"]) == 0
     stored_bytes = {path: path.read_bytes() for path in tiny.folder.rglob("*.*")}
+    written_ns = (tiny.folder / RESULTS_FILE).stat().st_mtime_ns
     assert command.main(["run", "tiny", "methods=ucb_cs"]) == 0
+    assert (tiny.folder / RESULTS_FILE).stat().st_mtime_ns == written_ns, "an older version's file would change"
     assert "ucb_cs: mean rank " in capsys.readouterr().out
     assert command.main(["report", "tiny"]) == 0
     assert {path: path.read_bytes() for path in tiny.folder.rglob("*.*")} == stored_bytes

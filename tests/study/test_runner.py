@@ -1,5 +1,6 @@
 """A tiny study is run, rerun, interrupted and extended: no run is repeated, and impossible runs are reported."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from fedcohort.results.run import average_over_clock
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.run import run as train
 from fedcohort.study import report, runner
-from fedcohort.study.definition import list_conditions
+from fedcohort.study.definition import RunKey, list_conditions
 from fedcohort.study.progress import describe_runs
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, drop_repeated_runs
@@ -200,8 +201,9 @@ def test_an_interrupted_study_resumes(tmp_path: Path, monkeypatch: pytest.Monkey
     study = write_study(tmp_path / "tiny", settings={"equal": {"overrides": ["heterogeneity=iid"]}}, seeds=[0])
     logs, save = tmp_path / "logs", Results.save_files
 
-    def fail_to_save(self: Results) -> None:  # trained, and not written down
-        raise KeyboardInterrupt
+    def fail_to_save(self: Results, changed_run_keys: Sequence[RunKey]) -> None:  # trained, and not written down
+        if changed_run_keys:
+            raise KeyboardInterrupt
 
     work = StudyRunner(study, load_results(study), CONFIGS, logs, True, lambda line: None)
     monkeypatch.setattr(Results, "save_files", fail_to_save)

@@ -51,6 +51,7 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
     runner.print_line(
         f"{len(equal_run_groups)} reference run{'s' * (len(equal_run_groups) != 1)} of {N_COMPARED_ROUNDS} rounds to do"
     )
+    compared_run_keys = [condition.key(seed) for runs in equal_run_groups for condition, seed in runs]
     reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in equal_run_groups]
     try:
         with closing(run_tasks(reference_tasks, runner.launch)) as run_outcomes:
@@ -61,9 +62,9 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
                 run_name = f"{condition.setting} {condition.method} seed {seed}"
                 runner.print_line(f"[{run_number}/{len(equal_run_groups)}] {run_name}: {result_text}")
                 if run_number % RUNS_PER_SAVE == 0:
-                    runner.results.save_files()
+                    runner.results.save_files(compared_run_keys)
     finally:
-        runner.results.save_files()
+        runner.results.save_files(compared_run_keys)
 
 
 def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:

@@ -91,15 +91,19 @@ class Results:
         for key, run in curves.items():
             self.rows[key] |= make_row(run, options, target, target_value)
 
-    def save_files(self) -> None:
-        """Write the result files of the study and of user's methods.
+    def save_files(self, changed_run_keys: Iterable[RunKey] | None = None) -> None:
+        """Write the result files of the study, of user's methods, or of both, in which rows have changed.
 
         After an interruption each file has either its old or its new content.
+
+        Args:
+            changed_run_keys: keys of the runs whose rows have changed; None for all.
         """
-        if self.user_run_keys and self.user_folder is not None:
+        changed_keys = set(self.rows if changed_run_keys is None else changed_run_keys)
+        if self.user_folder is not None and changed_keys & self.user_run_keys:
             self._write_result_files(self.user_folder, sorted(self.user_run_keys))
-        if (run_keys := sorted(self.rows.keys() - self.user_run_keys)) or result_files.has_study_results(self.folder):
-            self._write_result_files(self.folder, run_keys)
+        if changed_keys - self.user_run_keys:
+            self._write_result_files(self.folder, sorted(self.rows.keys() - self.user_run_keys))
 
     def _write_result_files(self, folder: Path, run_keys: Sequence[RunKey]) -> None:
         import pandas as pd
@@ -110,12 +114,11 @@ class Results:
 
         curves = {run_key: self.curves[run_key] for run_key in run_keys if run_key in self.curves}
         curve_indices = np.repeat(np.arange(len(curves)), [len(curve.steps) for curve in curves.values()])
+        curve_parts = [{"step": curve.steps, "value": curve.values, **curve.costs} for curve in curves.values()]
         curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[curve_indices]
-        for name in CURVE_COLUMNS:
-            column_arrays = [
-                {"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()
-            ]
-            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *column_arrays])})
+        curve_frame = curve_frame.assign(
+            **{name: np.concatenate([np.empty(0), *(part[name] for part in curve_parts)]) for name in CURVE_COLUMNS}
+        )
         table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
         run_table = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)

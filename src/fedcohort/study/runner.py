@@ -177,14 +177,13 @@ class StudyRunner:
 
     def _update_config_digests(self, run_progress: progress.StudyProgress) -> None:
         """Store the present config digests of done runs in `run_progress`, so that they are not composed again."""
-        has_new_digest = False
+        changed_run_keys = []
         for condition, seed in run_progress.runs:
             row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.find_digest(condition.overrides)
             if run_progress.states[condition.key(seed)] == DONE and row["stamp"] != digest:
                 row |= {"stamp": digest, "words": _format_run(condition.overrides, seed)}
-                has_new_digest = True
-        if has_new_digest:
-            self.results.save_files()
+                changed_run_keys.append(condition.key(seed))
+        self.results.save_files(changed_run_keys)
 
     def _needs_rerun(self, row: Row) -> bool:
         """Return whether the option `again` repeats the run of this stored row."""
@@ -231,7 +230,7 @@ class StudyRunner:
             row |= tasks.identify_run_config(condition.overrides, self.configs)
         self.results.store_run(row, outcome.curve, is_user_method=self.study.is_user_method(condition.method))
         self.results.measure_setting(self.study, condition.setting, condition.key(seed))
-        self.results.save_files()
+        self.results.save_files([condition.key(seed)])
         return self.results.rows[condition.key(seed)]
 
 

@@ -118,8 +118,8 @@ def choose_axes(swept_runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[st
 def _list_swept_options(swept_runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     """Return the values of each swept parameter in which `swept_runs` differ, by name, without the seed.
 
-    An override that all jobs have is not swept. The value of its parameter may differ, as that of `heterogeneity` does
-    if a swept option changes what it sets.
+    An override that all jobs have is not swept. The values of its parameter may differ: a swept option may change what
+    `heterogeneity` sets.
     """
     common_overrides = set.intersection(*(set(job_overrides) for _, job_overrides in swept_runs))
     option_names = dict.fromkeys(
