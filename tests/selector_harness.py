@@ -81,6 +81,16 @@ class RecordingSignals(Signals):
         return super().__getitem__(signal)
 
 
+class Answers(dict[str, ProbeResult]):
+    """Answers by signal, which tell the author of a selector how to read those of a query that was not made."""
+
+    def __missing__(self, signal: str) -> ProbeResult:
+        raise KeyError(
+            f"no client was queried for {signal!r} in this round: a query is not made if no client is available. "
+            f"Read its answers by find_answers(probes, {signal!r}), which are empty then"
+        )
+
+
 @dataclass(frozen=True)
 class World:
     """A federation whose signals are keyed by (seed, signal, round), independent of the other queried clients.
@@ -223,8 +233,8 @@ def play_round(selector: Any, state: Any, world: World, round: int, failures: Ba
     if selector.backs_off:
         ctx = backoff.omit_failed_clients(failures, ctx, selector.shortlist(world.cohort))
     probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
-    blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
-    concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}
+    blocking = Answers({probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent})
+    concurrent = Answers({probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent})
     selection, chosen = selector.select(state, ctx, blocking)
     result = world.outcome(round, selection, concurrent, selector.needs)
     after = selector.observe(chosen, result)[1] if len(selection.clients) else chosen

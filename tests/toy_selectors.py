@@ -1,13 +1,13 @@
 """Toy selectors: common bandits, which no law may reject, and selectors that break a law and must be detected."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from fedcohort.selector.base import Selector, top
-from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
+from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,20 @@ class LowIds(Toy):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         return Selection(ctx.available[: ctx.cohort]), state
+
+
+@dataclass(frozen=True)
+class RequiredAnswers(Toy):
+    """Selector that expects answers to its query in every round, also where no client is available."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"loss", "train_loss"})
+
+    def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
+        return [Probe("loss", ctx.available)]
+
+    def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
+        scores = probes["loss"].dense(ctx.n_clients)
+        return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state
 
 
 TOY_SELECTORS = {"toy_thompson": PerClientThompson(), "toy_epsilon_greedy": EpsilonGreedy()}

@@ -63,6 +63,25 @@ def test_a_component_is_found_wherever_its_yaml_defines_it() -> None:
     )  # made of another objective
 
 
+@pytest.mark.parametrize(
+    "names", [("signal", "signals"), ("agg", "aggregator", "aggregators"), ("selector", "selectors"), ("samples",)]
+)
+def test_singular_plural_and_kind_of_new_name_the_same_group(
+    names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = set()
+    for name in names:
+        assert main([name]) == 0
+        tables.add(capsys.readouterr().out)
+    assert len(tables) == 1
+    assert len(tables.pop().splitlines()) > 4
+
+
+def test_a_name_that_is_no_group_is_rejected_as_typed() -> None:
+    with pytest.raises(OptionError, match=r"a group must be one of agg, .*, signal, .*, got 'selectorss'"):
+        main(["signals", "selectorss"])
+
+
 def test_each_signal_has_kind_cost_and_privacy_note(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["signals"]) == 0
     head, _, *lines = capsys.readouterr().out.splitlines()

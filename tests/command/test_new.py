@@ -78,6 +78,20 @@ def test_existing_files_are_not_overwritten() -> None:
         main(["selector", "mine"])
 
 
+@pytest.mark.usefixtures("checkout")
+def test_the_names_of_groups_and_plurals_are_kinds_and_laws_are_named_where_they_run(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for typed_kind, name in (("agg", "one"), ("aggregators", "two"), ("signals", "three")):
+        assert main([typed_kind, name]) == 0
+    test_lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("test it: ")]
+    assert test_lines == [
+        'test it: make test T="tests/agg tests/laws -k one"',
+        'test it: make test T="tests/agg tests/laws -k two"',
+        'test it: make test T="tests/signal -k three"',
+    ]
+
+
 def test_the_command_must_run_in_the_repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OptionError, match="there is no folder src/fedcohort/selector"):

@@ -22,7 +22,7 @@ def noise(request: pytest.FixtureRequest) -> Any:
     return make_component("label_noise", request.param)
 
 
-@failure_hint("Return one rate in [0, 1] for each client, from the Draws of the run.")
+@failure_hint("Return one rate in [0, 1] for each client, drawn from `draws.draws_of_run()`.")
 def test_rates_are_probabilities_drawn_once_per_run(noise: Any) -> None:
     with forbid_global_rng():
         rates = noise.rates(Draws(0, K))

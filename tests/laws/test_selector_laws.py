@@ -35,7 +35,7 @@ from selector_worlds import (
     played_rounds,
 )
 from state_saving import save_and_restore
-from toy_selectors import LAW_BREAKERS
+from toy_selectors import LAW_BREAKERS, RequiredAnswers
 
 
 @every_selector
@@ -238,3 +238,9 @@ def test_relabelled_clients_have_relabelled_scores(choice: str) -> None:
 def test_a_preference_for_low_ids_is_detected(breaker: str) -> None:
     with pytest.raises(AssertionError):
         check_relabelling(LAW_BREAKERS[breaker])
+
+
+def test_a_missing_answer_names_the_function_that_reads_it() -> None:
+    assert len(play_rounds(RequiredAnswers(), WORLDS["one available"], ROUNDS)) == ROUNDS
+    with pytest.raises(KeyError, match=r"Read its answers by find_answers\(probes, 'loss'\)"):
+        play_rounds(RequiredAnswers(), WORLDS["no client available at times"], ROUNDS)

@@ -1,7 +1,7 @@
 """Print the choices of groups, or the signals, as a Markdown table.
 
     fedcohort methods                       the selectors
-    fedcohort methods agg objective         other groups
+    fedcohort methods agg objective         other groups; plurals and `aggregator` are accepted, too
     fedcohort methods signals               signals that selectors can read: kind, cost, information revealed
 
 The method is the first paragraph of the component's docstring, or of the comment at the top of its yaml. The third
@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort import ranges
+from fedcohort.command.new import GROUP_BY_KIND
 from fedcohort.console.terminal import print_markdown
 from fedcohort.signal import base
 from fedcohort.startup import components, compose
 
 CONFIGS_FOLDER = Path("configs")
-SIGNALS_TABLE_NAME = "signals"
 KIND_BY_SIGNAL_TYPE: dict[type, str] = {
     base.Static: "sent once, at registration",
     base.Measured: "queried in a round",
@@ -143,18 +143,23 @@ def read_yaml_comment(yaml_path: Path) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Print a table of the methods in each config group of `arguments`, such as selector; return the exit code, 0.
 
-    Raises `OptionError` for a name that is no group.
+    A plural, such as `signals`, or a kind of `fedcohort new` names a group, too. Raises `OptionError` for other names.
     """
-    groups = sorted(p.name for p in CONFIGS_FOLDER.glob("*") if any(p.glob("*.yaml")))
-    for group in arguments:
-        ranges.choice("a group", group, *groups, SIGNALS_TABLE_NAME)
-    for group in arguments or ["selector"]:
-        if group == SIGNALS_TABLE_NAME:
+    valid_groups = sorted({"signal", *(p.name for p in CONFIGS_FOLDER.glob("*") if any(p.glob("*.yaml")))})
+    group_by_name = GROUP_BY_KIND | {group: group for group in valid_groups}
+    group_by_name |= {f"{name}s": group for name, group in group_by_name.items()}
+    groups = [group_by_name.get(name, name) for name in arguments or ["selector"]]
+    for group in groups:
+        ranges.choice("a group", group, *valid_groups)
+    for group in groups:
+        if group == "signal":
             table_lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *make_signal_rows()]
         else:
-            header_lines = ["| option | method | reads |", "|---|---|---|"]
-            if group == "selector":
-                header_lines = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
-            table_lines = [*header_lines, *make_table_rows(group).values()]
+            headings = ["option", "method", "reads", *["secure aggregation"] * (group == "selector")]
+            table_lines = [
+                f"| {' | '.join(headings)} |",
+                "|---" * len(headings) + "|",
+                *make_table_rows(group).values(),
+            ]
         print_markdown("\n".join(table_lines) + "\n")
     return 0

@@ -65,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     """
     if len(arguments) != 2:
         raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(GROUP_BY_KIND)}")
-    new_kind, new_name = arguments
+    typed_kind, new_name = arguments
+    new_kind = next((k for k, group in GROUP_BY_KIND.items() if typed_kind in (k, group, f"{k}s")), typed_kind)
     text_by_path = make_component_files(new_kind, new_name)
     if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
         raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
@@ -74,8 +75,9 @@ def main(arguments: Sequence[str]) -> int:
     for path, file_text in text_by_path.items():
         path.write_text(file_text)
         sys.stdout.write(f"wrote {path}\n")
-    group = GROUP_BY_KIND[new_kind]
-    if new_kind != "signal":
+    group, test_folders = GROUP_BY_KIND[new_kind], f"tests/{GROUP_BY_KIND[new_kind]}"
+    if new_kind != "signal":  # which has no yaml, and no law of its own
+        test_folders += " tests/laws"
         sys.stdout.write(f"try it: {shell_command('python')} train.py {group}={new_name}\n")
-    sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {new_name}"\n')
+    sys.stdout.write(f'test it: make test T="{test_folders} -k {new_name}"\n')
     return 0

@@ -217,7 +217,7 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
 def draw(draw_weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
     """Draw `n_chosen` distinct ids of `available_ids` with `rng`, in proportion to `draw_weights`; return them sorted.
 
-    `draw_weights` has an entry for each client, [n_clients]; `draw_successively` explains the draw.
+    `draw_weights`, [n_clients], must be finite: infinite and NaN weights count as zero (`draw_successively`).
     """
     return np.sort(draw_successively(draw_weights, available_ids, n_chosen, rng))
 
@@ -230,7 +230,8 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
     and indexed by client. Clients of weight zero are drawn, uniformly, only where too few others are available.
 
     Args:
-        draw_weights: weight of each client, float64 [n_clients], not negative.
+        draw_weights: weight of each client, float64 [n_clients], not negative. Infinite and NaN weights count as zero,
+            as attackers may report them. Clients that never trained need a finite weight, such as the largest known.
         available_ids: sorted ids of the clients to draw from, [a].
         n_chosen: number of clients to draw; all available ones if there are fewer.
         rng: random generator of the draw.
@@ -240,9 +241,8 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
     if len(available_ids) < len(draw_weights):
         exponential_draws, client_weights = exponential_draws[available_ids], client_weights[available_ids]
     has_positive_weight = np.isfinite(client_weights) & (client_weights > 0)
-    key_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
-    draw_keys = exponential_draws / key_divisors
-    draw_keys[~has_positive_weight] = np.inf
+    draw_keys = np.full(len(exponential_draws), np.inf)
+    np.divide(exponential_draws, client_weights, out=draw_keys, where=has_positive_weight)
     cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidates = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
     positions_by_key = candidates[np.lexsort((exponential_draws[candidates], draw_keys[candidates]))]
