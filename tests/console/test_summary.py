@@ -110,6 +110,8 @@ def test_the_summary_table_is_complete(tmp_path: Path, capsys: pytest.CaptureFix
         "1.92 TFLOP",
     )
     assert cells["share of rounds that selected a client, min to max"] == "0.0 % to 5.0 %"
+    assert len({client for step in range(7) for client in make_report(step).cohort.tolist()}) == 11
+    assert cells["clients selected at least once"] == "11 of 12"
     assert cells["fingerprint (equal for equal runs)"] == make_report(6).fingerprint
     assert f"folder  {tmp_path / 'run'}" in output
 

@@ -31,7 +31,8 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     assert "<h1>FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
     page_text = re.sub(r"\s+", " ", text)
     assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in page_text
-    assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Finished after 6 of 6 rounds.</p>" in page_text
+    assert "Virtual time: 31 min 0 s. Traffic: 29.4 MB. Clients selected at least once: 11 of 12." in page_text
+    assert "Finished after 6 of 6 rounds.</p>" in page_text
     assert "client.lr=0.2  (the rest as in configs/)" in text
     headings = re.findall("<h2>(.*?)</h2>", text)
     expected = ["Result", "Data of the clients", "Selected clients", "State of the selector"]

@@ -133,9 +133,12 @@ def test_an_error_names_the_file(tmp_path: Path, changes: dict[str, Any], messag
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {message}")
 
 
-def test_missing_required_keys_are_reported(tmp_path: Path) -> None:
-    (tmp_path / "study.yaml").write_text("title: t\n")
-    with pytest.raises(OptionError, match=r"study\.yaml: question is missing"):
+def test_all_missing_required_keys_are_reported_at_once(tmp_path: Path) -> None:
+    (tmp_path / "study.yaml").write_text("title: t\nbaseline: random\nseeds: [0]\n")
+    with pytest.raises(OptionError, match=r"study\.yaml: question, methods, settings are missing: add them$"):
+        load_study(tmp_path)
+    (tmp_path / "study.yaml").write_text("title: t\nbaseline: random\nseeds: [0]\nmethods: []\nsettings: {}\n")
+    with pytest.raises(OptionError, match=r"study\.yaml: question is missing: add it$"):
         load_study(tmp_path)
 
 

@@ -84,9 +84,12 @@ def _make_table_row(path: Path, group: str) -> str:
         signals_read = _list_signals_read(options, group, path.stem)
         signal_cells = f"{_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
         return f"| `{path.stem}` | {method_summary} | {signal_cells}"
-    default_choices = [d.partition("@")[0] for d in compose.read_yaml(path).get("defaults", ()) if isinstance(d, str)]
-    base_paths = [yaml_path for n in default_choices if (yaml_path := path.with_name(f"{n}.yaml")).is_file()]
-    base_path = next((yaml_path for yaml_path in base_paths if "_target_" in _read_options(yaml_path, group)), None)
+    default_paths = [
+        path.with_name(f"{default.partition('@')[0]}.yaml")
+        for default in compose.read_yaml(path).get("defaults", ())
+        if isinstance(default, str)
+    ]
+    base_path = next((p for p in default_paths if p.is_file() and "_target_" in _read_options(p, group)), None)
     if base_path is None:
         return f"| `{path.stem}` | {read_yaml_comment(path)} | |"
     signals_read = _list_signals_read({**_read_options(base_path, group), **options}, group, path.stem)

@@ -33,8 +33,9 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
     """Return the content of `summary.json`.
 
     `final` has the last value of each metric that was measured. `earlier` has the round of this value, for metrics that
-    the last round did not measure. `means` has the mean of a few metrics over all rounds. `warnings` has one line for
-    each reason why the numbers say little about the method.
+    the last round did not measure. `means` has the mean of a few metrics over all rounds. `clients` has the
+    number of all clients, and of those that were selected at least once. `warnings` has one line for each reason why
+    the numbers say little about the method.
 
     Args:
         info: metadata of the run.
@@ -54,6 +55,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached_limits(budget_use) if status == "finished" else [],
         "end": info.budget.describe_reached_limits(budget_use) if status == "finished" else "",
+        "clients": {"all": len(info.n_train), "selected": len(set().union(*history.cohorts))},
         "rounds_without_update": sum(r > 0 for r in history.steps) - len(list_rounds_with_update(history)),
         "warnings": [
             *(_warn_no_update(info, history) or _warn_never_arrived(info, history)),
@@ -113,14 +115,15 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     for share in ACCURACY_SHARES if best_accuracy > 0 else ():
         costs = find_costs_to_target(run, share * best_accuracy)
         if costs["round"].is_met:  # not if the untrained model, which never counts, is the best
-            facts = {
-                "share": share,
-                "target": share * best_accuracy,
-                "round": int(costs["round"].value),
-                "virtual_s": costs["virtual_s"].value if run.costs["virtual_s"].any() else None,
-                "bytes": costs["bytes"].value if DOWN_METRIC in history.values else None,
-            }
-            reached_shares.append(facts)
+            reached_shares.append(
+                {
+                    "share": share,
+                    "target": share * best_accuracy,
+                    "round": int(costs["round"].value),
+                    "virtual_s": costs["virtual_s"].value if run.costs["virtual_s"].any() else None,
+                    "bytes": costs["bytes"].value if DOWN_METRIC in history.values else None,
+                }
+            )
     return reached_shares
 
 

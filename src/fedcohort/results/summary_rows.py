@@ -72,11 +72,9 @@ def list_further_rows(summary: Mapping[str, Any]) -> SummaryRows:
     rows += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
     rows += _list_metric_rows(summary, lambda name: name not in (WORST_CLIENTS_METRIC, CLOCK_METRIC))
     rows += [(row_label, value_format(means[name])) for row_label, name, value_format in MEAN_ROWS if name in means]
+    rows.append(("clients selected at least once", f"{summary['clients']['selected']} of {summary['clients']['all']}"))
     if "select/share_min" in final and "select/share_max" in final:
-        lowest_share, highest_share = (
-            units.format_percent(final["select/share_min"]),
-            units.format_percent(final["select/share_max"]),
-        )
+        lowest_share, highest_share = (units.format_percent(final[f"select/share_{end}"]) for end in ("min", "max"))
         rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
         departure_texts, uniform_draw = (
@@ -91,9 +89,8 @@ def list_cost_rows(summary: Mapping[str, Any]) -> SummaryRows:
 
     `summary` is the content of `summary.json`.
     """
-    rows = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
     return [
-        *rows,
+        *_list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES)),
         *_list_reached_rows(summary, lambda _: True),
         (WALL_TIME_LABEL, units.format_seconds(summary["wall_s"])),
     ]

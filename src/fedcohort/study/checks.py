@@ -59,9 +59,9 @@ def check_option_names(
         raise OptionError(f"{option_path}: {names_text}: use the new name".removeprefix(": "))
     if unknown_options:
         raise make_unknown_option_error(option_path, unknown_options[0], allowed_options)
-    for option_name in required_options:
-        if option_name not in options:
-            raise OptionError(f"{option_path}.{option_name} is missing: add it".removeprefix("."))
+    if missing_options := [f"{option_path}.{n}".removeprefix(".") for n in required_options if n not in options]:
+        verb_text = "is missing: add it" if len(missing_options) == 1 else "are missing: add them"
+        raise OptionError(f"{', '.join(missing_options)} {verb_text}")
 
 
 def read_mapping(option_path: str, yaml_value: object) -> dict[str, Any]:
