@@ -1,5 +1,6 @@
 """study.yaml is read, and each mistake in it is named."""
 
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fedcohort.study import leaderboard
 from fedcohort.study.definition import list_conditions, merge_overrides
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.results import Results
+from fedcohort.study.tasks import check_conditions
 from fedcohort.study.user_methods import add_user_methods
 from study.small_study import write_study
 
@@ -201,3 +203,12 @@ def test_an_empty_file_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "study.yaml").write_text(text)
     with pytest.raises(OptionError, match=r"study\.yaml must hold options by name"):
         load_study(tmp_path)
+
+
+def test_the_study_of_the_docs_loads(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "studies.md").read_text().partition("## Define and publish your own study")[2]
+    study_yaml = textwrap.dedent(page.partition("```yaml\n")[2].partition("```")[0]).replace("my_method", "flash")
+    (tmp_path / "study.yaml").write_text(study_yaml)
+    study = load_study(tmp_path)
+    check_conditions(study, list_conditions(study), CONFIGS)
+    assert (study.baseline, [*study.settings], len(study.seeds)) == ("random", ["noisy", "clean"], 5)
