@@ -55,6 +55,15 @@ def test_an_open_verdict_names_the_required_seeds() -> None:
     )
 
 
+def test_an_open_verdict_explains_an_interval_without_zero() -> None:
+    """Differences 10, 13 and 7 points: s = 3, t = 5.77, p = .0287 with two degrees of freedom, and .0575 after Holm."""
+    runs = [make_run("random", seed, 0.5) for seed in range(3)]
+    runs += [make_run(name, s, 0.5 + gain) for name in ("oort", "ucb") for s, gain in enumerate((0.1, 0.13, 0.07))]
+    (line,) = list_verdicts(compare_runs(runs))
+    interval = "+10.0 points [2.5, 17.5] (not corrected; p = 0.057 after Holm's correction)"
+    assert line.startswith(f"not settled against random: oort {interval}, ucb {interval}. To detect")
+
+
 @pytest.mark.parametrize(
     ("values", "line"),
     [
