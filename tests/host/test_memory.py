@@ -106,7 +106,7 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             name,
             lambda: statuses.append(CollectReports.latest[-1].status if CollectReports.latest else "loading"),
         )
-    run_training(tmp_path, "rounds=1", "selector=random")
+    run_training(tmp_path, "rounds=1", "selector=random", "data_seed=1234")  # data that no other test has loaded
     assert statuses[-1] == "finished"
     assert statuses.count("finished") == 1
     assert statuses[0] == "loading"

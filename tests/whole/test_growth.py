@@ -1,13 +1,11 @@
 """Tests of benchmarks/growth.py: it measures a run with a small population, and writes the table."""
 
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
 from benchmark_scripts import load_script
-from command_harness import run_command
 from config_options import ROOT
-from process_kills import fork
 
 FILE = ROOT / "benchmarks" / "growth.py"
 COLUMNS = ["clients", "start-up, s", "ratio", "round, ms", "ratio", "peak memory, MB", "data, MB", "multiple"]
@@ -25,12 +23,6 @@ def table_rows(page: str) -> list[list[str]]:
 def test_the_script_measures_a_run_with_a_small_population(
     growth_script: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
-    def run_in_fork(command: list[str], **options: object) -> SimpleNamespace:
-        """Run train.py in a forked process, which has imported its modules."""
-        return SimpleNamespace(pid=fork(lambda: run_command(*command[2:])))
-
-    monkeypatch.setattr(growth_script.subprocess, "Popen", run_in_fork)
     monkeypatch.setattr(growth_script, "OVERRIDES", (*growth_script.OVERRIDES, "rounds=3", "eval.every=3", "cohort=10"))
     cost = growth_script.measure_run(100)
     assert cost.data == 100 * 10 * (20 * 4 + 8)
